@@ -2,15 +2,18 @@
 
 There is one environment for each member. It installs the member with its extra `tests`, the other members that these
 require, and the tools of the tests, and nothing else: a requirement that a member does not declare is missing there.
+CI runs the tests of most members together instead, in `members`, because to install and to import the same 33 times
+takes longer than the tests; `wheels` shows that each works with only what it declares, and a release runs all tests so.
 Members are installed with `-e`, because a plain path would be a copy, which goes stale and still passes. What one
 environment needs beyond this, and the environments of no member, are in `tox.ini`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,13 @@ from tox.session.state import State
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
-LONGEST = (
-    *("all", "local", "ray", "lint", "wheels", "engine", "toolkit", "report", "embedding", "calibration"),
-    *("template", "importing", "benchmark"),
-)
-"""The environments that begin first, longest first, so that none of them is alone at the end."""
+CI = ("all", "local", "members", "ray", "lint", "wheels", "embedding", "py312", "py313", "docs")
+"""The environments of CI, those that take longest first, so that none of them is alone at the end."""
+OWN = ("embedding", "local", "ray")
+"""The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
+QUICK = ("core", "benchmark", "engine", "rubric", "template")
+"""The members that CI tests with other versions of Python too; a release tests all but `OWN` with them."""
+VERSIONS = ("3.12", "3.13")
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
@@ -40,12 +45,12 @@ def projects() -> dict[str, dict[str, Any]]:
     }
 
 
-def editable(member: str) -> list[str]:
-    """Return the lines that install a member for its tests, and the members that it then requires."""
+def editable(*chosen: str) -> list[str]:
+    """Return the lines that install members for their tests, and the members that these then require."""
     members = projects()
     folders = {project["name"]: folder for folder, project in members.items()}
     found: dict[str, set[str]] = {}
-    waiting = [(member, ""), (member, "tests")]
+    waiting = [(member, extra) for member in chosen for extra in ("", "tests")]
     while waiting:
         folder, extra = waiting.pop()
         if extra in found.setdefault(folder, set()):
@@ -72,24 +77,56 @@ def environment(member: str) -> str:
     return NAMES.get(member, member.rpartition("/")[2])
 
 
+def together(description: str, members: Iterable[str], given: Sequence[str], version: str = "") -> MemoryLoader:
+    """Return an environment that runs the tests of several members, with a version of Python if it is not tox's own."""
+    folders = [f"{member}/tests" for member in members]
+    files = [file for folder in folders for file in sorted(ROOT.glob(f"{folder}/test_*.py"))]
+    forking = [file.relative_to(ROOT).as_posix() for file in files if "mark.forks" in file.read_text("utf-8")]
+    beside = ["pytest", "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", "-m", "not forks", *folders]
+    commands = [beside, ["pytest", "-m", "forks", *forking]]  # the processes of xdist have threads
+    settings: dict[str, Any] = {
+        "description": description,
+        "deps": "\n".join([*editable(*members), *TOOLS]),
+        "commands": [Command(line) for line in ([["pytest", *given, *folders]] if given else commands)],
+    }
+    if version:
+        # The shims of pyenv fail for versions that are not its global one, and uv then looks no further.
+        pyenv = [str(folder) for folder in Path.home().glob(f".pyenv/versions/{version}.*/bin")]
+        settings["set_env"] = f"PATH={os.pathsep.join([*pyenv, os.environ['PATH']])}"
+    return MemoryLoader(**settings)
+
+
 @impl
 def tox_extend_envs() -> Iterable[str]:
-    """Name the environments of the members."""
-    return [environment(member) for member in projects()]
+    """Name the environments of the members, of one and of several."""
+    versions = [version.replace(".", "") for version in VERSIONS]
+    several = ["members", *(f"{name}py{version}" for version in versions for name in ("", "members-"))]
+    return [*(environment(member) for member in projects()), *several]
 
 
 @impl
 def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
-    """Configure the environments of the members, and say in which order all begin."""
+    """Configure the environments of the members, and say which CI and a release run, and in which order."""
     given = state.conf.pos_args(None) or ()
     members = {environment(member): (member, project) for member, project in projects().items()}
+    shared = [member for name, (member, _) in members.items() if name not in OWN]
+    quick = [members[name][0] for name in QUICK]
+    seeds = state.conf.memory_seed_loaders
     for name, (member, project) in members.items():
-        state.conf.memory_seed_loaders[name].append(
+        seeds[name].append(
             MemoryLoader(
                 description=project["description"],
                 deps="\n".join([*editable(member), *TOOLS]),
                 commands=[Command(["pytest", *given, f"{member}/tests"])],
             )
         )
-    others = [*(name for name in members if name not in LONGEST), "docs"]
-    core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList([*LONGEST, *others])))
+    seeds["members"].append(together("the tests of most members, in one environment", shared, given))
+    for version in VERSIONS:
+        name = f"py{version.replace('.', '')}"
+        seeds[name].append(together(f"the tests of some members with Python {version}", quick, given, version))
+        every = together(f"the tests of most members with Python {version}", shared, given, version)
+        seeds[f"members-{name}"].append(every)
+    release = ["release", *(f"members-py{version.replace('.', '')}" for version in VERSIONS)]
+    separate = [name for name in members if name not in OWN]
+    labels = {"release": EnvList([*release, *separate]), "separate": EnvList(separate)}
+    core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList(CI), labels=labels))

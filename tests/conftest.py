@@ -60,8 +60,20 @@ class Wheels:
             self._built[name] = self._build(copytree(tree, self._folder / "sources" / name, dirs_exist_ok=True))
         return self._built[name]
 
-    def package(self, name: str, version: str, entry_points: Iterable[tuple[str, str]], source: str) -> Path:
-        """Return the wheel of a package with one module of this source; entry points are (group, name)."""
+    def package(
+        self,
+        name: str,
+        version: str,
+        entry_points: Iterable[tuple[str, str]],
+        source: str,
+        *,
+        metadata: str = "",
+        typed: bool = False,
+    ) -> Path:
+        """Return the wheel of a package with one module of this source; entry points are (group, name).
+
+        `metadata` are further lines of its table `project`.
+        """
         module = name.replace("-", "_")
         points = "\n".join(
             f'[project.entry-points."{group}"]\n"{point}" = "{module}:plugin"\n' for group, point in entry_points
@@ -71,9 +83,11 @@ class Wheels:
         (tree / module / "__init__.py").write_text(source, "utf-8")
         (tree / "pyproject.toml").write_text(
             '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
-            f'[project]\nname = "{name}"\nversion = "{version}"\n{points}',
+            f'[project]\nname = "{name}"\nversion = "{version}"\n{metadata}\n{points}',
             "utf-8",
         )
+        if typed:
+            (tree / module / "py.typed").touch()
         return self._build(tree)
 
     def source(self, tree: Path) -> Path:
@@ -92,13 +106,12 @@ class Environment:
         self._packages = folder / "site"
 
     def install(self, *wheels: Path) -> None:
-        """Install with pip, from the files alone."""
-        options = ["-q", "--no-deps", "--no-index", "--target", self._packages]
-        self._run([sys.executable, "-m", "pip", "install", *options, *wheels]).check_returncode()
+        """Install from the files alone."""
+        options = ["-q", "--no-deps", "--no-index", "--python", sys.executable, "--target", self._packages]
+        self._run([sys.executable, "-m", "uv", "pip", "install", *options, *wheels]).check_returncode()
 
     def karenina(self, *arguments: str | Path, script: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run the command; `script` starts a new interpreter for it, as installed packages need it."""
-        script = script or self._packages.exists()
+        """Run the command; `script` starts a new interpreter for it."""
         return preloaded.run(arguments, folder=self.folder, environment=self._environment, timeout=120, script=script)
 
     def printed(self, *arguments: str | Path, code: int = 0) -> Any:
@@ -107,9 +120,11 @@ class Environment:
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 
-    def python(self, program: str) -> Any:
-        """Return the JSON that a program prints."""
-        done = self._run([sys.executable, "-c", program])
+    def python(self, program: str, *, script: bool = False) -> Any:
+        """Return the JSON that a program prints; `script` starts a new interpreter for it."""
+        done = preloaded.run(
+            [], folder=self.folder, environment=self._environment, timeout=120, program=program, script=script
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -130,7 +145,7 @@ class Environment:
 
     def _run(self, command: list[Any]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=120
+            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=250
         )
 
 

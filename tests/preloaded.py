@@ -51,13 +51,15 @@ def run(
     timeout: float,
     memory: int | None = None,
     script: bool = False,
+    program: str = "",
 ) -> CompletedCommand:
     """Run `karenina` with these arguments, in this folder and environment, in so many bytes of address space at most.
 
-    `script` starts the installed script instead of a fork. Raises `subprocess.TimeoutExpired`.
+    `script` starts the installed script instead of a fork; `program` is the code of a Python program that runs instead
+    of the command. Raises `subprocess.TimeoutExpired`.
     """
-    words = [str(COMMAND), *map(str, arguments)]
-    request = json.dumps([words, os.fspath(folder), dict(environment), memory]).encode()
+    words = [*([sys.executable, "-c", program] if program else [str(COMMAND)]), *map(str, arguments)]
+    request = json.dumps([words, os.fspath(folder), dict(environment), memory, program]).encode()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         if script or not FORKS or len(request) > MOST_BYTES:
             status, kilobytes = _start(words, folder, environment, memory, (out, errors), timeout)
@@ -213,7 +215,7 @@ def _serve_request(request: bytes, descriptors: list[int]) -> None:
 
 def _run_command(request: bytes, streams: list[int]) -> NoReturn:
     """Be the command."""
-    words, folder, environment, memory = json.loads(request)
+    words, folder, environment, memory, program = json.loads(request)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, 1000)
@@ -223,11 +225,18 @@ def _run_command(request: bytes, streams: list[int]) -> NoReturn:
     if memory is not None:
         _limit(memory)
     random.seed()
-    sys.path[:1] = [str(COMMAND.parent), *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
-    sys.argv = words
-    from karenina_cli import main
+    sys.path[:1] = [
+        "" if program else str(COMMAND.parent),
+        *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)),
+    ]
+    if program:
+        sys.argv = words[2:]
+        exec(program, {"__name__": "__main__"})
+    else:
+        sys.argv = words
+        from karenina_cli import main
 
-    main()
+        main()
     sys.exit()
 
 

@@ -213,18 +213,27 @@ def obeyed_commands(output: str) -> list[str]:
     return found
 
 
+ATTACKS = ("::add-mask::BCL2", "see ##[error]lost", "::x::", "::error::y", "::stop-commands::x")
+"""Commands of the runner; the one that would hide all that follow it is last."""
+
+
 @pytest.mark.parametrize("step_name", [RUN, COMPARE])
-@pytest.mark.parametrize("attack", ["::add-mask::BCL2", "see ##[error]lost", "::stop-commands::x", "::x::\n::error::y"])
-def test_the_runner_obeys_no_command_in_an_answer(step: Step, step_name: str, attack: str) -> None:
-    inputs = step.write(f"TP53\n{attack}\n")
+def test_the_runner_obeys_no_command_in_an_answer(step: Step, step_name: str) -> None:
+    inputs = step.write("TP53\n" + "\n".join(ATTACKS) + "\n")
     done = step.run(RUN, inputs | {"output": "old.results.jsonl", "fail-under": "0.9"})
-    assert attack.splitlines()[0] in done.stdout
+    assert [attack for attack in ATTACKS if attack not in done.stdout] == []
     if step_name == COMPARE:
         step.run(RUN, step.write("BCL2"))
         done = step.run(COMPARE, {"compare-with": "old.results.jsonl"}, results="karenina.results.jsonl")
 
     assert obeyed_commands(done.stdout) == []
     assert done.stderr == ""
+
+
+def test_the_reader_of_commands_notices_each() -> None:
+    assert [attack for attack in ATTACKS[:-1] if obeyed_commands(attack) != [attack]] == []
+    with pytest.raises(AssertionError):
+        obeyed_commands(ATTACKS[-1])
 
 
 def test_the_token_that_ends_the_guard_cannot_be_guessed(step: Step) -> None:

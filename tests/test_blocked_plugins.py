@@ -78,7 +78,7 @@ def test_a_stage_that_the_environment_blocks_is_a_problem_too(monkeypatch: pytes
 )
 def test_a_blocked_stage_that_no_setting_needs_is_omitted(blocked: str, settings: dict[str, Any]) -> None:
     left_out = {left.name: left.why for left in plan(blocked, **settings).left_out}
-    assert "its plugin is not used: left out by the plugin selection" in left_out.values()
+    assert "its plugin is not used: excluded by [plugins] or KARENINA_PLUGINS" in left_out.values()
 
 
 def test_a_stage_that_the_question_asks_for_may_be_blocked() -> None:
@@ -92,5 +92,5 @@ def test_a_stage_that_the_question_asks_for_may_be_blocked() -> None:
 def test_settings_of_a_blocked_plugin_without_stages_are_refused() -> None:
     benchmark = Benchmark.create("genes")
     benchmark.add_question("Which gene?")
-    with pytest.raises(ConfigError, match=r"otel has no effect: karenina-otel .* left out by the plugin selection"):
+    with pytest.raises(ConfigError, match=r"otel has no effect: karenina-otel .* excluded by \[plugins\]"):
         benchmark.run_verification({"otel": True, "plugins": {"block": ["karenina-otel"]}})

@@ -56,7 +56,8 @@ def test_listing_commands_import_no_sdk_http_client_or_numpy(site: Environment, 
         "from karenina_cli import main\n"
         "with contextlib.redirect_stdout(io.StringIO()):\n"
         "    try:\n        main()\n    except SystemExit as end:\n        code = end.code\n"
-        f"print(json.dumps([code, [name for name in {HEAVY!r} if name in sys.modules]]))"
+        f"print(json.dumps([code, [name for name in {HEAVY!r} if name in sys.modules]]))",
+        script=True,
     )
 
     assert found == [0, []]
@@ -66,7 +67,7 @@ def test_the_core_imports_no_command_library(site: Environment) -> None:
     heavy = (*HEAVY, "typer", "rich", "yaml")
     program = "import json, sys, karenina_core\nprint(json.dumps([name for name in {} if name in sys.modules]))"
 
-    assert site.python(program.format(repr(heavy))) == []
+    assert site.python(program.format(repr(heavy)), script=True) == []
 
 
 def test_help_lists_the_commands_of_the_core_and_of_plugins(site: Environment) -> None:

@@ -91,7 +91,7 @@ print(json.dumps(dict(Notes.outcomes, LOADED=sorted({{name.partition(".")[0] for
 
 def run_in(site: Environment, *arguments: str) -> dict[str, list[str]]:
     """Return the outcomes of the tests that pytest runs there, by class and function, and the loaded modules."""
-    found = site.python(RUN.format(arguments=arguments))
+    found = site.python(RUN.format(arguments=arguments), script=True)
     assert isinstance(found, dict)
     return found
 

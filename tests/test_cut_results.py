@@ -90,7 +90,7 @@ def test_results_without_a_journal_are_named(site: Environment, cut: Path, comma
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("genes.journal", "is a journal, not a file of results"), ("genes.yaml", "is not a file of results")],
+    [("genes.journal", "is a journal, not a result file"), ("genes.yaml", "is not a result file")],
 )
 def test_show_says_what_other_files_are(site: Environment, cut: Path, name: str, says: str) -> None:
     done = site.karenina("show", cut.with_name(name))

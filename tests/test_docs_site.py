@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 pytest_plugins = ("chromium",)
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.timeout(900)  # building the site takes minutes on a busy machine
 SHOWN = (
     "index.html",
     "how-to/running.html",

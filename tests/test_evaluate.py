@@ -225,7 +225,8 @@ def test_a_table_without_outputs_is_refused(judge: Judge) -> None:
 
     assert done.code == 2
     assert (
-        "has no column `response`: give the column of the outputs this name; the columns are prompt, reply" in done.err
+        "has no column `response`: give this name to the column with the outputs; the columns are prompt, reply"
+        in done.err
     )
     assert not judge.prompts
 
@@ -304,7 +305,7 @@ def test_texts_that_look_like_conversations_are_named(judge: Judge) -> None:
     done = command("out.jsonl", "--template", "t.py", "-j", "scripted:j")
 
     assert done.code == 0, done.err
-    assert "1 of 2 outputs begins with a role (`User: ...`), first line-1: all of the text is judged" in done.err
+    assert "1 of 2 outputs begins with a role (`User: ...`) (first: line-1): the whole text is judged" in done.err
 
 
 def test_json_of_a_conversation_in_a_cell_is_read_by_the_name_of_its_column(judge: Judge) -> None:
@@ -316,7 +317,7 @@ def test_json_of_a_conversation_in_a_cell_is_read_by_the_name_of_its_column(judg
             csv.writer(file).writerows([["id", column], ["a", talk]])
         done = command(f"{column}.csv", "--template", "t.py", "-j", "scripted:j")
         assert done.code == 0, done.err
-        assert ("1 of 1 outputs is JSON of a conversation" in done.err) == (column == "response")
+        assert ("1 of 1 outputs is a conversation in JSON" in done.err) == (column == "response")
         (found,) = VerificationResultSet.load(f"{column}.results.jsonl")
         shown[column] = found.evaluation_input
     assert shown == {"messages": "It is BCL2.", "response": talk}
@@ -348,10 +349,10 @@ def test_a_json_object_of_no_known_shape_is_refused(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}\n", "line 1 holds no output: it needs one of the keys response, output"),
-        ('"a"\n[1]\n', "line 2 is neither a JSON text nor an object"),
+        ("{}\n", "line 1 contains no output: give it one of the keys response, output"),
+        ('"a"\n[1]\n', "line 2 is neither a JSON string nor an object"),
         ("{\n", "line 1, column 2: the JSON is incomplete"),
-        ("", "holds no outputs"),
+        ("", "contains no outputs"),
         ('{"id": "a", "response": "x"}\n{"id": "a", "response": "y"}\n', "two outputs have the id 'a'"),
     ],
 )

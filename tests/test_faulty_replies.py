@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(900)  # runs of minutes on a busy machine
 FAULTS = Path(__file__).parent.parent / "benchmarks" / "faults.py"
 
 

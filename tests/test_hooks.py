@@ -416,7 +416,7 @@ def test_a_panel_takes_the_place_of_the_judges(plugins: Plugins) -> None:
     assert [one.metadata.parsing_id for one in benchmark.run_verification(config)] == ["a", "b"]
     assert [one.metadata.parsing_id for one in benchmark.run_verification({**config, "run_name": "panel"})] == ["both"]
     plugins.register(offering("karenina_panel", Both()), distribution="another")
-    with pytest.raises(ConfigError, match=r"a run can have one panel of judges, and .* and another"):
+    with pytest.raises(ConfigError, match=r"a run can have one panel of judges, but .* and another"):
         benchmark.run_verification({**config, "run_name": "panel"})
 
 

@@ -13,6 +13,7 @@ from conftest import Environment, Wheels
 from karenina_scaffold.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.timeout(900)  # building and checking packages takes minutes on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,9 @@ def test_installed_packages_pass_their_tests_and_are_planned(
     site: Environment, wheels: Wheels, packages: dict[str, Path]
 ) -> None:
     site.install(*(wheels.source(package) for package in packages.values()))
+    quick = [package / "tests" for kind, package in packages.items() if not KINDS[kind].tests]
 
-    tests = site.pytest("--rootdir", site.folder, *(package / "tests" for package in packages.values()))
+    tests = site.pytest("--rootdir", site.folder, *quick)
     plan = site.printed("plan", "--set", "my_check.enabled=true", "--set", "slots.parse_template=MyParseStage")
     listed = site.printed("plugins")["plugins"]
 
@@ -40,6 +42,17 @@ def test_installed_packages_pass_their_tests_and_are_planned(
     assert owners.items() >= {("MyStage", "my-stage"), ("MyCheck", "my-check"), ("MyParseStage", "my-parse-stage")}
     states = {one["distribution"]: one["state"] for one in listed if one["distribution"].startswith("my-")}
     assert states == {f"my-{kind}": "loaded" for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].tests])
+def test_an_installed_package_passes_tests_that_run_the_command(
+    site: Environment, wheels: Wheels, packages: dict[str, Path], kind: str
+) -> None:
+    site.install(wheels.source(packages[kind]))
+
+    tests = site.pytest("--rootdir", site.folder, packages[kind] / "tests")
+
+    assert tests.returncode == 0, tests.stdout + tests.stderr
 
 
 def test_generated_code_passes_ruff(packages: dict[str, Path]) -> None:

@@ -71,9 +71,10 @@ def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
     """Return the configuration that tox makes of `tox.ini` and `toxfile.py`, one section for each environment."""
     work = str(tmp_path_factory.mktemp("tox"))
     command = [sys.executable, "-m", "tox", "config", "--workdir", work, "-c", str(ROOT / "tox.ini"), "--core"]
-    command += ["-k", "deps", "commands", "depends", "env_list"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TOX")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    command += ["-e", ",".join(["all", "members", "members-py313", *map(environment, MEMBERS)])]
+    command += ["-k", "deps", "commands", "depends", "env_list", "labels"]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("TOX")}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
     found = configparser.RawConfigParser(strict=False, delimiters=("=",))
     found.read_string(done.stdout)
     return found
@@ -146,13 +147,47 @@ def test_a_member_is_tested_with_the_extras_of_its_tests(member: str, tox: confi
     assert all(more <= extras[name] for name, more in wanted.items())
 
 
-def test_everything_is_tested_beside_each_member(tox: configparser.ConfigParser) -> None:
-    first, second, *others = tox["tox"]["env_list"].split()
+def test_ci_runs_the_tests_of_every_member_and_of_everything_together(tox: configparser.ConfigParser) -> None:
+    first, *others = tox["tox"]["env_list"].split()
+    beside, forking = tox["testenv:members"]["commands"].strip().split("\n")
+    together = {word.removesuffix("/tests") for word in beside.split() if word.endswith("/tests")}
+    own = {member for member in MEMBERS if environment(member) in others}
 
-    assert (first, second) == ("all", "local")
-    assert sorted([second, *others]) == sorted(["docs", "lint", "wheels", *map(environment, MEMBERS)])
+    assert first == "all"
+    assert sorted(others) == sorted(["docs", "lint", "members", "py312", "py313", "wheels", *map(environment, own)])
     assert others.index("wheels") > 1, "the tests of `local` have had the time to get the models of the demo"
     assert tox["testenv:all"]["deps"].split() == ["-r", "requirements-dev.txt"]
+    assert own == {"adapters/local", "plugins/embedding", "plugins/ray"}
+    assert together == set(MEMBERS) - own
+    assert editable(tox["testenv:members"]["deps"]) >= together
+    assert "-m 'not forks'" in beside
+    assert forking.split()[:3] == ["pytest", "-m", "forks"]
+
+
+def test_every_file_with_tests_that_fork_is_named_for_a_process_without_threads(tox: configparser.ConfigParser) -> None:
+    forking = tox["testenv:members"]["commands"].strip().split("\n")[1].split()[3:]
+
+    assert forking
+    for member in MEMBERS:
+        for file in (ROOT / member / "tests").rglob("*.py"):
+            assert ("mark.forks" in file.read_text("utf-8")) == (file.relative_to(ROOT).as_posix() in forking), file
+
+
+def test_a_release_tests_each_member_alone_and_with_every_version_of_python(tox: configparser.ConfigParser) -> None:
+    (release,) = re.findall(r"^release=(.*?)(?:^\w+=|\Z)", tox["tox"]["labels"].strip(), re.MULTILINE | re.DOTALL)
+    release = set(release.split())
+
+    assert {"release", "members-py312", "members-py313"} <= release
+    assert release | set(tox["tox"]["env_list"].split()) >= set(map(environment, MEMBERS))
+    assert tox["testenv:members-py313"]["commands"] == tox["testenv:members"]["commands"]
+
+
+@pytest.mark.parametrize("member", [".", *MEMBERS])
+def test_a_member_names_the_versions_of_python_that_are_tested(member: str) -> None:
+    versions = [f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)]
+
+    assert project(member)["project"]["requires-python"] == ">=3.11"
+    assert [line for line in project(member)["project"]["classifiers"] if ":: 3." in line] == versions
 
 
 def test_every_member_is_typed() -> None:

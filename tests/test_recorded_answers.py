@@ -25,6 +25,7 @@ def agreement(name: str, *arguments: str) -> tuple[str, dict[str, tuple[int, flo
     return found.stdout, {method: (int(rows), float(accuracy), float(kappa)) for method, rows, accuracy, kappa in lines}
 
 
+@pytest.mark.timeout(900)  # minutes on a busy machine
 def test_templates_without_a_judge_beat_string_matching_on_evouna() -> None:
     report, methods = agreement("evouna")
     assert "1479 rows, 1479 results" in report
@@ -32,6 +33,7 @@ def test_templates_without_a_judge_beat_string_matching_on_evouna() -> None:
     assert methods["karenina"][2] > methods["contains the gold answer"][2] > methods["exact match"][2]
 
 
+@pytest.mark.release
 @pytest.mark.timeout(1800)  # the model takes a minute on idle cores, and many beside other work
 def test_a_local_judge_extracts_and_a_program_compares() -> None:
     from karenina_local.download import pull

@@ -314,7 +314,7 @@ def test_one_line_names_all_that_cannot_be_scored(tmp_path: Path, caplog: pytest
     (says,) = [line for line in caplog.messages if "cannot be scored" in line]
     unscorable = [form[0] for form in FORMS if form[-1] is not None]
     assert f"{len(unscorable)} rubric traits cannot be scored: " in says
-    assert "'callable-boolean', 'callable-score' (the file holds only a pickled function" in says
+    assert "'callable-boolean', 'callable-score' (the file contains only a pickled function" in says
 
 
 def test_unused_values_are_named_without_json_ld_keys(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

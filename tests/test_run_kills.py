@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 FAULTS = Path(__file__).parent.parent / "benchmarks" / "faults.py"
 
 
+@pytest.mark.timeout(900)  # a run of minutes on a busy machine
 def test_a_repeatedly_killed_run_loses_and_repeats_nothing() -> None:
     done = subprocess.run(
         [sys.executable, FAULTS, "--kills", "5", "--questions", "60"], capture_output=True, text=True, check=False

@@ -29,7 +29,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture, **settings: Any) -> list[str]:
     with plugin_room.use_plugins(plugins), caplog.at_level(logging.WARNING, "karenina"):
         config = VerificationConfig(**settings)
         benchmark.run_verification(config, progress=False)
-    return [text for text in caplog.messages if "no effect" in text or "differ in their ids" in text]
+    return [text for text in caplog.messages if "no effect" in text or "differ only in their ids" in text]
 
 
 def test_a_setting_of_a_stage_that_is_left_out_is_reported(caplog: pytest.LogCaptureFixture) -> None:
@@ -48,6 +48,6 @@ def test_settings_that_are_used_or_defaults_are_not_reported(
 def test_equal_models_under_two_ids_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     models = [{"id": id, "interface": "scripted", "model_name": "m"} for id in ("m", "n")]
     assert warnings_of(caplog, parsing_models=models) == [
-        "the judges 'm' and 'n' differ in their ids only, so they share replies and have equal results: remove one; "
+        "the judges 'm' and 'n' differ only in their ids, so they share replies and have equal results: remove one; "
         "replicate_count calls a model several times"
     ]

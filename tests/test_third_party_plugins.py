@@ -318,7 +318,7 @@ def test_a_broken_plugin_of_ours_is_not_called_missing(site: Environment) -> Non
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('the wrong library')")
 
-    done = site.karenina("plan", "--set", "abstention_enabled=true")
+    done = site.karenina("plan", "--set", "abstention_enabled=true", script=True)
 
     assert done.returncode == 2
     assert "abstention_enabled: its plugin is missing: karenina-checks" in done.stderr
@@ -339,7 +339,7 @@ def test_members_of_another_release_are_named_with_the_cure(site: Environment) -
     done = site.karenina("plan")
 
     (warning,) = [line for line in done.stderr.splitlines() if "same release" in line]
-    assert f"karenina-prices 0.0.7: not of the same release as karenina-core {__version__}" in warning
+    assert f"karenina-prices 0.0.7: not from the same release as karenina-core {__version__}" in warning
     assert f"; pip install karenina-prices=={__version__}" in warning
     assert "karenina-odd" not in warning
 
@@ -448,6 +448,6 @@ class plugin:
     site.install(wheels.package("greedy", "0.1", [(STAGES, "Greedy")], source))
 
     assert (
-        "Settings is in other_package, but names of the plugin begin with greedy."
+        "Settings is in other_package, but the plugin's names begin with greedy."
         in (plugin(site, "Greedy", "greedy")["failure"])
     )

@@ -11,6 +11,8 @@ import pytest
 
 import karenina
 
+pytestmark = pytest.mark.alone
+
 NAMES = {
     "karenina": "Benchmark Question ModelConfig VerificationConfig VerificationResult VerificationResultSet Outcome "
     "compare write_report",

@@ -1,4 +1,4 @@
-"""Stages that are declared wrongly: refused by name when they are offered, with the line that corrects them."""
+"""Stages with invalid declarations: refused by name when they are offered, with the line that corrects them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "names of keys": ({"requires": {"a"}}, """write requires = {ArtifactKey("my_package.name", type)}"""),
     "a name without braces": ({"after": "Other"}, "write after = {'Other'}"),
     "a slot without braces": ({"before": Slot.PARSE_TEMPLATE}, "write before = {Slot.PARSE_TEMPLATE}"),
-    "a key as a place": ({"after": {KEY}}, "after is {KEY}, not a set of slots, or of names of stages"),
+    "a key as a place": ({"after": {KEY}}, "after is {KEY}, not a set of slots or stage names"),
     "a slot's name": ({"after": {"parse_template"}}, "write after = {Slot.PARSE_TEMPLATE}"),
     "a property": ({"requires": property(lambda self: {KEY})}, "requires is a property, not a set of artifact keys"),
     "a set of settings": ({"reads": {"run_name"}}, 'write reads = {"setting": value_if_missing}'),
@@ -106,8 +106,8 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "a mistyped slot": ({"slots": Slot.PARSE_TEMPLATE}, "write slot = Slot.PARSE_TEMPLATE"),
     "a mistyped scope": ({"scop": "answer"}, "write scope = 'answer'"),
     "an outcome of judged items": ({"error_outcome": Outcome.WRONG}, "write error_outcome = Outcome.STAGE_ERROR"),
-    "an outcome's name": ({"error_outcome": "stage_error"}, "not an outcome of items that are not judged"),
-    "arguments": ({"__init__": lambda self, limit: None}, "it is made without arguments, but needs limit"),
+    "an outcome's name": ({"error_outcome": "stage_error"}, "not an outcome for items that are not judged"),
+    "arguments": ({"__init__": lambda self, limit: None}, "it is created without arguments, but needs limit"),
     "a generator": ({"execute": generate}, "execute() is a generator, which does nothing: write it without yield"),
     "swapped letters": ({"efter": {"Other"}, "befroe": {"Other"}}, "write before = {'Other'}"),
     "a coroutine": ({"included": included}, "included() is never awaited: write def included(...), without async"),
@@ -121,7 +121,7 @@ def test_a_wrong_declaration_is_refused_with_its_cure(case: str) -> None:
 
     said = refusal(declared(**attributes))
 
-    assert f"the stage Words ({__name__}.Mine) is declared wrongly" in said
+    assert f"the stage Words ({__name__}.Mine) has invalid declarations" in said
     assert cure in said
 
 

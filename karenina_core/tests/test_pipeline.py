@@ -304,7 +304,7 @@ def test_revisions_of_an_answer_are_in_all_judges_results() -> None:
 
 def test_revising_what_nobody_produced_is_an_error() -> None:
     (result,) = run(stage("Reviser", lambda context: context.revise_artifact(A, 2, "better"), revises={A}))
-    assert "revises the artifact 'test.a', which no stage has produced" in (result.metadata.error or "")
+    assert "revises the artifact 'test.a', which is not set for this item" in (result.metadata.error or "")
 
 
 def test_a_parsed_answer_of_a_wrong_type_names_the_cure() -> None:

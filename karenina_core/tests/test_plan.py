@@ -240,7 +240,8 @@ def test_an_empty_slot_names_what_is_installed_for_it() -> None:
     shy = stage("Shy", Slot.PARSE_TEMPLATE, produces=frozenset({ArtifactKeys.PARSED_ANSWER}))
     text = problems([*skeleton(Slot.PARSE_TEMPLATE), shy])
     assert (
-        "slot parse_template needs a stage, but none is selected: installed for it: Shy; choose one by [slots]" in text
+        "slot parse_template needs a stage, but none is selected: installed for it: Shy; choose one with [slots]"
+        in text
     )
 
 
@@ -323,7 +324,7 @@ def test_plugins_not_used_are_left_out_of_the_plan() -> None:
 
 
 def test_stages_excluded_by_the_selection_are_left_out() -> None:
-    blocked = {"ParseTemplate": "left out by the plugin selection"}
+    blocked = {"ParseTemplate": "excluded by [plugins] or KARENINA_PLUGINS"}
     text = problems(skeleton(Slot.PARSE_TEMPLATE), failures=blocked)
-    assert "ParseTemplate (left out by the plugin selection)" in text
+    assert "ParseTemplate (excluded by [plugins] or KARENINA_PLUGINS)" in text
     assert "pip install" not in text

@@ -27,6 +27,8 @@ from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.check.planner import Planner
 
+pytestmark = pytest.mark.alone
+
 STAGES = "karenina.stages"
 ADAPTERS = "karenina.adapters"
 OTHERS = "karenina.plugins"
@@ -425,8 +427,8 @@ def the_plan_says(plugins: Plugins) -> str:
         ),
         ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE: use karenina_parse_template"),
         ("in_two_slots", "the stage Early is offered twice, again through karenina_extra_stages: offer it once"),
-        ("wrapping", "karenina_extra_stages is a wrapper, but hooks are called for each plugin alone: write @hookimpl"),
-        ("wrapping_in_the_old_way", "karenina_extra_stages is a wrapper, but hooks are called for each plugin alone"),
+        ("wrapping", "karenina_extra_stages is a wrapper, but each plugin is called separately: write @hookimpl"),
+        ("wrapping_in_the_old_way", "karenina_extra_stages is a wrapper, but each plugin is called separately"),
         ("late_stage", "named 'Early', but test_plugins:late_stage offers Late"),
         ("canary", "offers nothing"),
     ],

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -106,7 +105,7 @@ def give(words):
     texts = [one.buffer.getvalue().decode() for one in (out, err)]
     print(json.dumps([int(code), *texts]), file=sys.__stdout__, flush=True)
 
-for before, words in json.loads(sys.stdin.read()):
+for before, words in json.loads(sys.argv[1]):
     for name, copy in before.items():
         for ending in ("", "-wal", "-shm", ".lock"):
             Path(copy + ending).unlink(missing_ok=True)
@@ -181,15 +180,12 @@ class InvalidAdapterRuns:
     ) -> list[CompletedCommand]:
         """Give several commands in one process; `before` names files that are copied before a command, by its place."""
         steps = [((before or {}).get(place, {}), list(words)) for place, words in enumerate(commands)]
-        done = subprocess.run(
-            [sys.executable, "-c", TOGETHER],
-            input=json.dumps(steps),
-            cwd=self.folder,
-            env=dict(self.environment),
-            capture_output=True,
-            text=True,
+        done = preloaded.run(
+            [json.dumps(steps)],
+            folder=self.folder,
+            environment=self.environment,
             timeout=PATIENCE + 2 * len(commands),
-            check=False,
+            program=TOGETHER,
         )
         ended = [CompletedCommand(*one) for one in map(json.loads, done.stdout.splitlines())]
         assert len(ended) == len(commands), done.stderr

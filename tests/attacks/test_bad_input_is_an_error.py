@@ -141,7 +141,7 @@ def test_an_unusable_template_is_refused_on_load(source: str) -> None:
 
 CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
     "a number as name": ("c.yaml", "1: 2\n", "1: there is no such configuration name"),
-    "a list as name": ("c.yaml", "? [a, b]\n: 2\n", "line 1: a key must be a text"),
+    "a list as name": ("c.yaml", "? [a, b]\n: 2\n", "line 1: a key must be text"),
     "a hexadecimal number in YAML": ("c.yaml", f"replicate_count: 0x{'f' * 50_000}\n", "line 1"),
     "a hexadecimal number in TOML": (
         "c.toml",

@@ -19,7 +19,7 @@ from karenina import Benchmark
 from karenina_benchmark import BenchmarkFileError
 from karenina_benchmark.tables.table_reader import read_rows
 
-TOO_LARGE = "at most 100 MB are read"
+TOO_LARGE = "the limit is 100 MB"
 RAISED_BY = "KARENINA_MAX_FILE_BYTES"
 Use = Callable[[Path, Path], CompletedCommand]
 
@@ -227,7 +227,7 @@ def test_the_error_names_the_variable_that_raises_the_bound(tmp_path: Path) -> N
     file = write_file(tmp_path / "b.yaml", BENCHMARK + "#" * 5000)
 
     refused = run_karenina(tmp_path, "prompts", file, script=True, KARENINA_MAX_FILE_BYTES="5000")
-    refused.assert_refused(RAISED_BY, "at most 5,000 bytes are read")
+    refused.assert_refused(RAISED_BY, "the limit is 5,000 bytes")
     assert run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="6000").code == 0
     run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="lots").assert_refused(
         RAISED_BY, "not a number of bytes"
@@ -237,18 +237,16 @@ def test_the_error_names_the_variable_that_raises_the_bound(tmp_path: Path) -> N
 def test_nothing_in_a_file_raises_the_bound(tmp_path: Path) -> None:
     file = write_file(tmp_path / "b.yaml", f"{BENCHMARK}config: {{max_bytes: 999999}}\n#" + "#" * 5000)
 
-    run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000").assert_refused(
-        "at most 5,000 bytes are read"
-    )
+    run_karenina(tmp_path, "prompts", file, KARENINA_MAX_FILE_BYTES="5000").assert_refused("the limit is 5,000 bytes")
 
 
 def test_an_argument_sets_the_bound_in_python(tmp_path: Path) -> None:
     file = write_file(tmp_path / "b.yaml", BENCHMARK)
     table = write_file(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
 
-    with pytest.raises(BenchmarkFileError, match="at most 50 bytes are read"):
+    with pytest.raises(BenchmarkFileError, match="the limit is 50 bytes"):
         Benchmark.load(file, max_bytes=50)
-    with pytest.raises(BenchmarkFileError, match="at most 50 bytes are read"):
+    with pytest.raises(BenchmarkFileError, match="the limit is 50 bytes"):
         read_rows(table, max_bytes=50)
     assert len(Benchmark.load(file, max_bytes=5000)) == 1
     assert len(read_rows(table, max_bytes=5000).rows) == 100
@@ -258,7 +256,7 @@ def test_the_bound_holds_for_the_files_that_a_benchmark_names(tmp_path: Path) ->
     write_file(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
     file = write_file(tmp_path / "b.yaml", "karenina: 1\nname: G\nquestions_from: {file: t.csv}\n")
 
-    with pytest.raises(BenchmarkFileError, match=r"t\.csv: it has 709 bytes, and at most 200 bytes are read"):
+    with pytest.raises(BenchmarkFileError, match=r"t\.csv: it has 709 bytes, and the limit is 200 bytes"):
         Benchmark.load(file, max_bytes=200)
 
 

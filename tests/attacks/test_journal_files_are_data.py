@@ -205,7 +205,7 @@ def test_foreign_schema_is_refused_by_every_command(place: InvalidAdapterRuns, w
 
     for ended in place.together(*(given(command, place.journal) for command in READING)):
         assert ended.code == 2, ended.err
-        assert "is not a journal of Karenina: " in ended.err
+        assert "is not a Karenina journal: " in ended.err
         assert words in ended.err
     assert place.journal.read_bytes() == before
     assert place.calls() == calls
@@ -392,7 +392,7 @@ def test_changed_byte_in_a_result_is_no_other_result(place: InvalidAdapterRuns) 
     exported, run = place.together(("export", str(place.journal)), place.command())
 
     assert exported.code == 2
-    assert "is damaged: row 1 of its table 'results'" in exported.err
+    assert "is damaged: row 1 in its table 'results'" in exported.err
     assert run.code == 0
     assert outcomes(place) == {"q1": "correct", "q2": "correct", "q3": "wrong"}
     assert "BCL9" not in (place.folder / "genes.jsonl").read_text("utf-8")

@@ -180,7 +180,7 @@ def test_a_journal_cannot_make_a_run_replace_a_file(victim: User, server: Record
     done = victim.karenina("resume", journal, "--quiet")
 
     assert done.returncode == 2
-    assert "is not a file of results" in done.stderr
+    assert "is not a result file" in done.stderr
     assert thesis.read_text() == "my thesis\n"
 
 

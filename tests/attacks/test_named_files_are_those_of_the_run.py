@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from servers import RecordingServer, recording_server
@@ -52,10 +52,16 @@ def reply(body: Mapping[str, Any]) -> Any:
     return "It is BCL2."
 
 
-@pytest.fixture
-def server() -> Iterator[RecordingServer]:
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[RecordingServer]:
     with recording_server(reply) as found:
         yield found
+
+
+@pytest.fixture
+def server(shared_server: RecordingServer) -> RecordingServer:
+    shared_server.seen.clear()
+    return shared_server
 
 
 @dataclass(frozen=True)
@@ -258,6 +264,31 @@ def started(user: User, server: RecordingServer, attack: Attack, trusted: str) -
     return folder, command
 
 
+Started: TypeAlias = tuple[User, Path, list[str | Path]]
+Start: TypeAlias = Callable[[str, str], Started]
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory, shared_server: RecordingServer) -> Start:
+    """Return a function for the state after the run of an attack: each runs once, and its files are put back later."""
+    known: dict[tuple[str, str], Started] = {}
+
+    def given(name: str, trusted: str) -> Started:
+        if (name, trusted) not in known:
+            user = User.at(tmp_path_factory.mktemp("user"))
+            known[name, trusted] = (user, *started(user, shared_server, ATTACKS[name], trusted))
+            for place in (user.home, user.folder):
+                shutil.copytree(place, place.with_name(f"{place.name} of then"), symlinks=True)
+        else:
+            user = known[name, trusted][0]
+            for place in (user.home, user.folder):
+                shutil.rmtree(place)
+                shutil.copytree(place.with_name(f"{place.name} of then"), place, symlinks=True)
+        return known[name, trusted]
+
+    return given
+
+
 def forget(journal: Path) -> None:
     """Take the results and replies out of a journal, so that everything is asked again."""
     database = sqlite3.connect(journal, isolation_level=None)
@@ -268,11 +299,10 @@ def forget(journal: Path) -> None:
 
 @pytest.mark.parametrize(("name", "command", "trusted"), PAIRS)
 def test_what_a_benchmark_names_is_not_exchanged(
-    tmp_path: Path, server: RecordingServer, name: str, command: str, trusted: str
+    start: Start, server: RecordingServer, name: str, command: str, trusted: str
 ) -> None:
     attack = ATTACKS[name]
-    user = User.at(tmp_path / "user")
-    folder, run = started(user, server, attack, trusted)
+    user, folder, run = start(name, trusted)
     journal = user.folder / "genes.journal"
     if command != "rescore":
         forget(journal)
@@ -303,11 +333,11 @@ CHANGES: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "the benchmark": (lambda folder: edit(folder, "The gene", "A gene"), ["the content of {0}/genes.yaml has changed"]),
     "a link to recordings": (
         lambda folder: link(folder / "link.jsonl", "../secret.jsonl"),
-        ["link.jsonl was {1}/rows.jsonl, and leads to {1}/secret.jsonl now"],
+        ["link.jsonl was {1}/rows.jsonl, and now leads to {1}/secret.jsonl"],
     ),
     "the folder": (
         exchange_folder,
-        ["{0} was {0}, and leads to {1}/other now", "the content of {0}/genes.yaml has changed"],
+        ["{0} was {0}, and now leads to {1}/other", "the content of {0}/genes.yaml has changed"],
     ),
 }
 
@@ -327,10 +357,10 @@ def test_resume_says_what_has_changed(tmp_path: Path, server: RecordingServer, n
 @pytest.mark.parametrize(
     "name", ["rows outside are moved", "a link to recordings outside is turned", "a program changes"]
 )
-def test_a_run_goes_on_with_the_same_files(tmp_path: Path, server: RecordingServer, name: str, trusted: str) -> None:
+def test_a_run_goes_on_with_the_same_files(start: Start, server: RecordingServer, name: str, trusted: str) -> None:
     """No attack: nothing has changed, so resume, rescore and the same command work as before."""
-    user = User.at(tmp_path / "user")
-    _, run = started(user, server, ATTACKS[name], trusted)
+    start(name, trusted)
+    user, _, run = start(name, trusted)  # the files that were put back are those of the run, too
     forget(user.folder / "genes.journal")
     (user.folder / "harmless").unlink(missing_ok=True)
     resumed = user.karenina("resume", user.folder / "genes.journal")
@@ -391,7 +421,7 @@ def test_trust_shows_the_programs_and_links_that_it_covers(tmp_path: Path, serve
     tool(folder, "started")
     done = user.karenina("run", "given/genes.yaml", "-j", f"openai:m@{server.url}")
     assert done.returncode == 2
-    assert "anew if a link or a program that they name has changed" in done.stderr
+    assert "again if a link or a program that they name has changed" in done.stderr
 
 
 ATTACHMENTS = """

@@ -12,6 +12,8 @@ from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, base_url_of, ch
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from karenina_claude_tool.ports import ClaudeLLM
 from karenina_core.models.ports import LLMReply, Message, PortError, ToolCall, Usage
 from karenina_testing.server import Reply, ScriptedServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.alone, pytest.mark.anyio]
 Keep = Callable[[Any], Any]
 ASK = [Message.system("Be brief."), Message.user("What is the capital of France?")]
 SAID = [{"role": "user", "content": [{"type": "text", "text": "What is the capital of France?"}]}]

@@ -18,7 +18,7 @@ from karenina_langchain import plugin
 from karenina_langchain.ports import LangchainLLM
 from karenina_langchain.settings import key_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.alone, pytest.mark.anyio]
 PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
 ASK = [Message.user(PROMPT)]
 KEY = "sk-very-secret-key-000"

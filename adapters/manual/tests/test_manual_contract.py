@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, CallInfo, LLMReply, Message, ToolCall, Usage
 from karenina_testing.contracts import AdapterContract
 from karenina_testing.contracts.calls import assert_nothing_left, child_processes
 from karenina_testing.contracts.live import assert_sockets_closed, open_sockets
+
+pytestmark = pytest.mark.alone
 
 LOOKED_UP = ToolCall("call_1", "lookup", {"gene": "BRCA1"})
 TRACE = (

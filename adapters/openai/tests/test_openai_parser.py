@@ -19,7 +19,7 @@ from karenina_testing.server import Reply
 from karenina_toolkit.structured import call_structured
 from karenina_toolkit.structured.schema_forms import schema_name, strict_schema
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.alone, pytest.mark.anyio]
 ASK = [Message.system("Extract."), Message.user("Paris.")]
 SCHEMA = {
     "title": "City of a reply",

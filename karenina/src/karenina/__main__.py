@@ -4,7 +4,7 @@ import sys
 
 if __name__ == "__main__":
     if sys.path and not sys.flags.safe_path:
-        del sys.path[0]  # the working directory, which may contain modules of somebody else
+        del sys.path[0]  # the working directory, which may contain someone else's modules
     from karenina_cli import main
 
     main()

@@ -1,6 +1,6 @@
 """The catalog of everything that the members of this project provide, whether they are installed or not.
 
-It tells which distribution to install for a name in a configuration. The file `catalog.json` is generated from the
+It says which distribution to install for a name in a configuration. The file `catalog.json` is generated from the
 members by `python scripts/catalog.py`; a test compares the two.
 """
 
@@ -15,7 +15,7 @@ CORE: Final = "karenina-core"
 
 
 class AdapterDetails(TypedDict):
-    """The declarations of an adapter that may not be installed."""
+    """The declarations of an adapter, which need not be installed."""
 
     description: str
     tier: str
@@ -23,11 +23,11 @@ class AdapterDetails(TypedDict):
 
 
 class Catalog(TypedDict):
-    """For each kind of thing, the distribution that provides each name.
+    """For each kind of name, the distribution that provides it.
 
-    `recorders` are the adapters that replay recordings; `variables` are environment variables that set no
-    configuration name; `members` are all distributions of the project, each with the extra of `karenina` that installs
-    it, or None for those that `karenina` always installs.
+    `recorders` are the adapters that replay recordings; `variables` are environment variables other than those of
+    settings; `members` are all distributions of the project, each with the extra of `karenina` that installs it, or
+    None if `karenina` always installs it.
     """
 
     stages: dict[str, str]
@@ -58,7 +58,7 @@ def read_catalog() -> Catalog:
 
 
 def official_first(distribution: str) -> bool:
-    """Return the key that sorts distributions of this project before others; of two in conflict the last is blocked."""
+    """Return a sort key that puts this project's distributions first. In a conflict, the last one is to be blocked."""
     return distribution not in read_catalog()["members"]
 
 

@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class KareninaError(Exception):
-    """The base class of the core's exceptions."""
+    """The base class of most exceptions of the core."""
 
 
 class PluginError(KareninaError):
-    """A plugin that the configuration needs cannot be used."""
+    """Raised when a plugin that the configuration needs cannot be used."""
 
 
 class RunError(KareninaError):
-    """An error that ends the whole run, not only one item. Stages must not catch it."""
+    """Raised to end the whole run, not only one item. Stages must not catch it."""
 
 
 class ItemInterrupt(BaseException):
-    """An interrupt that leaves an item without a result and is not an error of it. Stages must not catch it."""
+    """Raised to abandon an item without a result; this is not an error of the item. Stages must not catch it."""
 
 
 class UndeclaredArtifact(KareninaError):
-    """A stage accessed an artifact that it does not declare."""
+    """Raised when a stage accesses an artifact that it does not declare."""
 
     def __init__(self, stage: str, artifact: str, does: str, declare: str) -> None:
         super().__init__(
@@ -36,27 +36,27 @@ class UndeclaredArtifact(KareninaError):
 
 
 class UndeclaredSetting(KareninaError):
-    """A stage read a configuration name that it neither owns nor lists in `reads`."""
+    """Raised when a stage reads a setting that it neither owns nor lists in `reads`."""
 
 
 class MissingArtifact(KareninaError):
-    """A stage read an artifact that no stage has set."""
+    """Raised when a stage reads an artifact that no stage has set."""
 
 
 class NothingToRevise(KareninaError):
-    """A stage revised an artifact that no stage has produced."""
+    """Raised when a stage revises an artifact that no stage has produced."""
 
 
 class ArtifactTypeError(KareninaError):
-    """A stage set an artifact to a value that is not of the key's type."""
+    """Raised when a stage sets an artifact to a value that is not of the key's type."""
 
 
 class MissingProduct(KareninaError):
-    """A stage ran without setting all artifacts that it declares in `produces`."""
+    """Raised when a stage has run without setting all artifacts that it declares in `produces`."""
 
 
 class ItemTimeout(KareninaError):
-    """An item took longer than `item_timeout`."""
+    """Raised when an item takes longer than `item_timeout`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
@@ -66,7 +66,7 @@ class ItemTimeout(KareninaError):
 
 
 class ConfigError(KareninaError):
-    """A configuration that cannot be used, with all of its `problems`."""
+    """Raised when a configuration cannot be used. `problems` lists everything that is wrong with it."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -74,11 +74,11 @@ class ConfigError(KareninaError):
 
 
 class StructuredError(Exception):
-    """A judge did not return a usable reply in any of its tries.
+    """Raised when a judge returns no usable reply in any of its `tries`.
 
-    `last_text` is the last reply, `usage` the tokens of all tries. `complete` tells whether the last reply held a
-    whole JSON object, which was rejected; otherwise the JSON was cut off or missing, and the call may succeed later.
-    `filtered` says that the judge's provider stopped it.
+    `last_text` is the last reply, `usage` the tokens of all tries. `complete` says whether the last reply contained a
+    complete JSON object, which was rejected; otherwise the JSON was cut off or missing, and the call may succeed later.
+    `filtered` says whether the content filter of the judge's provider ended the reply.
     """
 
     def __init__(
@@ -95,9 +95,10 @@ class StructuredError(Exception):
 def describe_error(error: BaseException, of: object = None) -> str:
     """Return an error as one sentence for a result.
 
-    Karenina's own errors are their message; others also name their class, because their messages are often too short
-    to understand alone. If the traceback passes through the package of the object `of`, the file and line there are
-    added, except for errors that Karenina's own packages raise on purpose. A group is described by its parts.
+    Karenina's own errors are shown by their message alone; others also with their class, because their messages are
+    often too short to be understood without it. If the traceback passes through the package of the object `of`, the
+    file and line there are added, except for errors that Karenina's own packages raise on purpose. The errors of an
+    exception group are joined.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.text import replace_surrogates

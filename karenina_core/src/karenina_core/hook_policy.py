@@ -1,4 +1,4 @@
-"""The promises that come with hooks: how long one stays, and that a plugin is made for this version of them."""
+"""The stability of hooks, and the check that a plugin was made for this version of the plugin interface."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class HookPolicy:
-    """A decorator of hook specifications. Hooks without one are stable since 0.1.
+    """A decorator for hook specifications that states their stability. Hooks without it are stable since 0.1.
 
-    A stable hook changes or ends only after one minor release in which it is `deprecated`: "use X instead, until 0.3".
+    A stable hook is changed or removed only after one minor release in which it is `deprecated`, with a text such as
+    "use X instead, until 0.3".
     """
 
     since: str = "0.1"
@@ -23,19 +24,19 @@ class HookPolicy:
     deprecated: str | None = None
 
     def __call__(self, spec: F) -> F:
-        """Attach this policy to the specification, and return that."""
+        """Attach this policy to a hook specification, and return the specification."""
         spec.__dict__["karenina_policy"] = self
         return spec
 
 
 def policy_of(spec: Callable[..., Any]) -> HookPolicy:
-    """Return the policy of a hook specification."""
+    """Return the policy of a hook specification; the default policy if none is attached."""
     policy: HookPolicy = spec.__dict__.get("karenina_policy", HookPolicy())
     return policy
 
 
 def version_mismatch(thing: object) -> str | None:
-    """Return why a plugin or module is made for another version of the plugin interface; None if it is not."""
+    """Return an error message if a plugin or module was made for another version of the plugin interface, else None."""
     wanted = getattr(thing, "karenina_api", API_VERSION)
     differs = f"it is made for version {wanted} of the plugin interface, but this core has version {API_VERSION}"
     return None if wanted == API_VERSION else differs

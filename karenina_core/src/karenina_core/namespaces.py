@@ -1,7 +1,7 @@
-"""Namespaces: names that a third party owns begin with its import package, `my_package.words`.
+"""Namespaces: names that a third party owns start with its import package, as in `my_package.words`.
 
-They are settings, fields of questions, traits and templates, interfaces, primitives and kinds of traits. Members of
-this project have plain names, and so has what a program registers itself without being installed as a plugin.
+This applies to settings, fields of questions, traits and templates, adapter interfaces, primitives and trait kinds.
+Names of this project's members have no prefix, nor have names that a program registers without an installed plugin.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 installed: Final = cache(entry_points)
-"""Return the entry points of all groups, which are found once per process."""
+"""Return the installed entry points of all groups, discovered once per process."""
 
 
 @cache
@@ -37,39 +37,39 @@ def _members() -> frozenset[str]:
 
 
 def namespace(module: str) -> str:
-    """Return the beginning of the names that a module owns: `my_package.`, or nothing."""
+    """Return the prefix of names that a module owns: `my_package.` for a third party, else an empty string."""
     package = module.partition(".")[0]
     return f"{package}." if package not in _members() and package in third_parties() else ""
 
 
 def namespace_of(owner: object) -> str:
-    """Return the beginning of the names that a module, class or object owns."""
+    """Return the prefix of names that a module, class or object owns, as `namespace` does."""
     return namespace(str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")))
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
-    """Raise `ValueError` if `owner` gives something a name outside of its namespace."""
+    """Raise `ValueError` if `name` is outside of the namespace of `owner`; `kind` is what it names, for the message."""
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
         raise ValueError(
-            f"the {kind} {name!r} must begin with its package, so that files tell which plugin to install: "
+            f"the {kind} {name!r} must begin with its package, so that files show which plugin to install: "
             f"write {prefix + name.rpartition('.')[2]!r}"
         )
 
 
 def check_owner(model: type[BaseModel], plugin: object) -> None:
-    """Raise `ValueError` if a plugin gives a model of fields that is outside of its namespace and of this project."""
+    """Raise `ValueError` if a plugin's settings model is neither from its own package nor from this project."""
     package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
     if mine and package not in _members() and namespace_of(model) != mine:
         raise ValueError(
-            f"{model.__name__} is in {package}, but names of the plugin begin with {mine}: define it there"
+            f"{model.__name__} is in {package}, but the plugin's names begin with {mine}: define it in that package"
         )
 
 
 def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:
-    """Return names and values with each table of a namespace, `my_package: {words: 3}`, as `my_package.words: 3`.
+    """Return `values` with namespace tables flattened: `my_package: {words: 3}` becomes `my_package.words: 3`.
 
-    Names in `known` are no namespaces. Raises `ValueError` for a name that is given in both forms.
+    Names in `known` are not treated as namespaces. Raises `ValueError` for a name that is given in both forms.
     """
     found: dict[str, Any] = {}
     for name, value in values.items():
@@ -84,23 +84,23 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
 
 
 def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:
-    """Return whether a key of a file is a field that plugins own, or a table of their namespace."""
+    """Return whether a key in a file is a field that a plugin owns, or the table of a plugin's namespace."""
     return "." in name or name in read_catalog()[kind] or name in third_parties()
 
 
 def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[BaseModel]]:
-    """Return the full names of the fields of models, each with its model. None in `models` is ignored."""
+    """Return the fields of `models` by full name, each with its model. None in `models` is ignored."""
     return {namespace_of(model) + name: model for model in models if model is not None for name in model.model_fields}
 
 
 def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
-    """Return an owner's model with its values among those of several owners. Raises pydantic's `ValidationError`."""
+    """Return `model` with its own fields from `values`; others are ignored. Raises pydantic's `ValidationError`."""
     prefix = namespace_of(model)
     return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Return why a field has no owner, with the cure. `owners` are the members that own fields of this kind."""
+    """Return why a field has no owner and how to fix it. `owners` are members of this project by field."""
     package = name.rpartition(".")[0]
     if name in owners:
         return f"its plugin is not installed: {install_command(owners[name])}"

@@ -1,6 +1,6 @@
-"""The pipeline: runs the stages of a plan, first for an answer, then for the item of each judge, up to its result.
+"""The pipeline, which runs the stages of a plan: first for an answer, then for the item of each judge, to its result.
 
-A stage must let errors pass that are meant for the whole run, such as a cancellation or Ctrl-C: `is_interrupt`.
+Stages must not swallow errors that are meant for the whole run, such as a cancellation or Ctrl-C (`is_interrupt`).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class StageListener(Protocol):
     """An observer of the stages of a pipeline."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Note that a stage starts. Return a function to call with its record when it ends, or None."""
+        """Called when a stage starts. Return a function to call with the stage's record when it ends, or None."""
 
 
 class Pipeline:
-    """A plan that runs for any number of items at once, each for at most `item_timeout` seconds."""
+    """A plan, run for any number of items concurrently, each for at most `item_timeout` seconds (None: no limit)."""
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
         self.plan = plan
@@ -57,9 +57,9 @@ class Pipeline:
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
-        """Run the answer-scope stages and return the state, which all judges share. The caller must `end` it.
+        """Run the answer-scope stages and return the state, which all judges share. The caller must pass it to `end`.
 
-        If the call fails or is cancelled, the state is ended here.
+        If this method raises or is cancelled, it ends the state itself.
         """
         now = time.monotonic()
         limit = self._item_timeout
@@ -72,7 +72,7 @@ class Pipeline:
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
-        """Run the item-scope stages for an answer and return the result, which also records errors of stages."""
+        """Run the item-scope stages for an answer and return the result, which also records stage errors."""
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
             await self.run_stages(self._item_stages, state)
@@ -90,7 +90,7 @@ class Pipeline:
         return make_result(state)
 
     async def end(self, state: State) -> None:
-        """Call the callbacks for the end of the item or answer, last one first. Errors in them are logged."""
+        """Call the `at_end` callbacks of the item or answer in reverse order. Errors in them are only logged."""
         callbacks, state.at_end = state.at_end, []
         for callback in reversed(callbacks):
             try:
@@ -100,12 +100,12 @@ class Pipeline:
             except BaseException as failure:
                 if is_interrupt(failure, asyncio.current_task()):
                     raise
-                logger.warning("[%s] a clean-up failed", state.item.question.id, exc_info=True)
+                logger.warning("[%s] an at_end callback failed", state.item.question.id, exc_info=True)
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
-        """Run the stages one after another. Their records are added to `state` and returned.
+        """Run the stages in order. Their records are added to `state` and returned.
 
-        Processes for agents in workspaces end with these stages, so that tools of an answer cannot affect judges.
+        Processes of agents in workspaces are ended after these stages, so that an answer's tools cannot affect judges.
         """
         task = asyncio.current_task()
         values: list[dict[str, Any]] = []
@@ -209,7 +209,7 @@ class Pipeline:
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
-    """Wait for a stage until the item's deadline. Raises `late`."""
+    """Wait for a stage until the item's deadline. Raises `late` if the deadline passes first."""
     left = deadline - time.monotonic()
     if left <= 0:
         if inspect.iscoroutine(waiting):
@@ -226,7 +226,7 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
-    """Return the values of the record of a stage that executed; without those on calls if it made none."""
+    """Return the record values of a stage that was executed, without the values about calls if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
     notes = notes or CallNotes()

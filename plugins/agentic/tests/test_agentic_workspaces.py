@@ -25,6 +25,8 @@ from karenina_core import Question
 from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait, Rubric
 from karenina_testing import StageRun, run_stage
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

@@ -184,7 +184,7 @@ def test_a_list_with_commas_is_warned_of_if_the_question_asks_for_several_items(
     done = declare_answers([Cell(text, question, "line 2") for text, question in asked])
     assert done.warnings == [
         "1 answer to questions for several items compared as one text: 'red, green and blue' (line 2); "
-        "write lists with semicolons, or list in a column type"
+        "separate the items with semicolons, or write `list` in a column `type`"
     ]
     named = declare_answers([Cell(text, question) for text, question in asked], types=["list", None])
     assert (named.kinds.answers[0].truth, named.warnings) == (["red", "green", "blue"], [])
@@ -408,7 +408,7 @@ def test_a_column_of_types_decides(tmp_path: Path) -> None:
         {"answer": ["a", "b"]},
         {"answer": "1999-05-02"},
     ]
-    with pytest.raises(BenchmarkFileError, match="line 2: the answer 'many' is no number"):
+    with pytest.raises(BenchmarkFileError, match="line 2: the answer 'many' is not of its type, number"):
         loaded(tmp_path, "question,answer,type\nHow many?,many,number\n")
 
 

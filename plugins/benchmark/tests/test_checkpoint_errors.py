@@ -34,7 +34,7 @@ JSON_CASES = [
     ('{"name": "a", "name": "b"}', "", "'name' appears twice"),
     (checkpoint(**{"@type": "Dataset"}), "@type", "'Dataset', not a DataFeed"),
     (json.dumps({"@type": "DataFeed"}), "the benchmark", "'name' is missing"),
-    (checkpoint(name=7), "the benchmark", "'name' must be a text"),
+    (checkpoint(name=7), "the benchmark", "'name' must be text"),
     (checkpoint({}), "question 1", "no `item`"),
     (checkpoint(item(), 5), "question 2", "DataFeedItem"),
     (checkpoint({"@id": "x", "item": {}}), "question 1 (x)", "'text' is missing"),
@@ -78,7 +78,7 @@ def test_a_wrong_checkpoint_is_an_error(tmp_path, text, where, what):
 HEAD = "karenina: 1\nname: b\n"
 YAML_CASES = [
     ("", "", "empty"),
-    ("- a\n", "", "not hold a mapping"),
+    ("- a\n", "", "not a mapping"),
     ("name: b\n", "line 1", "`karenina: 1`"),
     ("karenina: 2\nname: b\n", "line 1", "version 2"),
     ("karenina: 1\n", "line 1", "no name"),
@@ -89,7 +89,7 @@ YAML_CASES = [
     (HEAD + "questions:\n  - raw_answer: a\n", "line 4", "no text"),
     (HEAD + "questions:\n  - question: a\n  - question: a\n", "line 5", "question 1 (line 4) has the same text"),
     (HEAD + "questions: 5\n", "line 3", "'questions' must be a list"),
-    (HEAD + "questions:\n  - question: [a]\n", "line 4", "'question' must be a text"),
+    (HEAD + "questions:\n  - question: [a]\n", "line 4", "'question' must be text"),
     (HEAD + "questions:\n  - question: a\n    strategy: {any_of: [x]}\n", "line 5", "`answer`, which is missing"),
     (HEAD + "questions:\n  - question: a\n    answer:\n      x: {ground_truth: 1}\n", "line 6", "no 'description'"),
     (
@@ -107,7 +107,7 @@ YAML_CASES = [
     (HEAD + "questions_from: {file: absent.csv}\n", "line 3", "no such file"),
     (HEAD + "metadata: &m {a: *m}\n", "line 3", "alias refers to a value that contains it"),
     (HEAD + "metadata: {a: !!python/name:os.system x}\n", "line 3", "python/name:os.system"),
-    (HEAD + "metadata: {? [a] : b}\n", "line 3", "a key must be a text"),
+    (HEAD + "metadata: {? [a] : b}\n", "line 3", "a key must be text"),
 ]
 
 

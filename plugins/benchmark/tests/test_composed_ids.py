@@ -34,7 +34,7 @@ def test_a_repeated_id_names_both_lines(
     with pytest.raises(BenchmarkFileError) as caught:
         Benchmark.load(file)
     assert place in str(caught.value)
-    assert f"the question of {first} has the same id {ids[1]!r}" in str(caught.value)
+    assert f"the question in {first} has the same id {ids[1]!r}" in str(caught.value)
 
 
 def test_a_repeated_id_of_a_checkpoint_names_the_question(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from karenina_benchmark.formats.format_registry import FORMATS
 from karenina_testing.contracts import FormatContract
+
+pytestmark = pytest.mark.alone
 
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 ANSWER = '"answer": {"gene": {"description": "The gene", "ground_truth": "BCL2"}}'

@@ -105,7 +105,7 @@ def test_early_files_have_their_traits_in_one_list(tmp_path: Path) -> None:
 def test_a_question_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     data = {**GUI, "checkpoint": {"q1": LIQUID, "q2": {"question": 7}, "q3": "text"}}
 
-    with pytest.raises(BenchmarkFileError, match=r"question 2 \(q2\).*'text' must be a text"):
+    with pytest.raises(BenchmarkFileError, match=r"question 2 \(q2\).*'text' must be text"):
         Benchmark.load(write(tmp_path / "gui.json", data))
     assert [one.id for one in Benchmark.load(tmp_path / "gui.json", skip_broken=True)] == ["q1"]
 
@@ -140,7 +140,7 @@ def test_scenarios_beside_questions_are_kept_and_announced(tmp_path: Path, caplo
         benchmark = Benchmark.load(write(tmp_path / "s.jsonld", data))
     benchmark.save(tmp_path / "again.jsonld")
 
-    assert "the file holds 1 scenario (haggling)" in caplog.text
+    assert "the file contains 1 scenario (haggling)" in caplog.text
     assert json.loads((tmp_path / "again.jsonld").read_text("utf-8"))["hasPart"] == [scenario("haggling")]
 
 

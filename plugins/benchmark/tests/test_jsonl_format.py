@@ -98,9 +98,9 @@ def test_byte_order_marks_blank_lines_and_carriage_returns_are_ignored(tmp_path:
         ('{"question": "A?", "question": "B?"}', "the key 'question' appears twice"),
         ('{"question": "A?", "raw_answer": NaN}', "NaN is not valid in JSON"),
         ('{"text": "A?"}', "line 2: the line has no question"),
-        ({**YEAR, "id": "gene"}, "line 2: the question of line 1 has the same id 'gene'"),
+        ({**YEAR, "id": "gene"}, "line 2: the question in line 1 has the same id 'gene'"),
         ({"karenina": 1}, "line 2: the key `karenina` is only allowed in the first line"),
-        ({"question": ["A?"]}, "line 2: 'question' must be a text, not a list"),
+        ({"question": ["A?"]}, "line 2: 'question' must be text, not a list"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: object, words: str) -> None:

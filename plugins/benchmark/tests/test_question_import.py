@@ -51,7 +51,7 @@ REFUSED = [
     ("q,a\nWho?,x\n", {"question": "Q"}, "no column 'Q'; use one of its columns: q, a"),
     ("q,a\nWho?,x\n", {"question": "q", "raw_anwser": "a"}, "did you mean 'raw_answer'?"),
     ("q,a\nWho?,x\n", {"raw_answer": "a"}, "no column is mapped to `question`"),
-    ("q,a\nWho?,x\nWho?,y\n", {"question": "q"}, "line 3: the question of line 2 has the same text"),
+    ("q,a\nWho?,x\nWho?,y\n", {"question": "q"}, "line 3: the question in line 2 has the same text"),
     ("q,a\nWho?,x\nOld?,y\n", {"question": "q", "id": "a"}, "two questions have the id 'y'"),
 ]
 

@@ -129,7 +129,7 @@ def test_questions_that_share_a_context_are_about_it(tmp_path: Path) -> None:
     assert benchmark.ids == ("a", "b")
     assert benchmark.get("a").question == "Bo, 5, is a cat.\n\nWhat is Bo?"
     assert [one.raw_answer for one in benchmark] == ["a cat", None]
-    assert benchmark.load_notes[0].startswith("the rows are `data.*.paragraphs.*.qas.*` of squad.json")
+    assert benchmark.load_notes[0].startswith("the rows are `data.*.paragraphs.*.qas.*` in squad.json")
 
 
 def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_column_with_an_empty_name_is_no_context(tmp_path: Path) -> None:
     rows = [{"question": "Which city is it?", "answer": "Paris", "": text} for text in ("It is so.", "It is not so.")]
     rows[1] |= {"question": "Which town is it?"}
     (tmp_path / "a.json").write_text(json.dumps([*rows, {"question": "Which city is it?", "answer": "Lyon"}]), "utf-8")
-    with pytest.raises(BenchmarkFileError, match="the question of row 0 has the same text"):
+    with pytest.raises(BenchmarkFileError, match="the question in row 0 has the same text"):
         Benchmark.load(tmp_path / "a.json")
 
 
@@ -274,7 +274,7 @@ def test_a_table_of_another_encoding_is_read_with_a_note(tmp_path: Path) -> None
 
 def test_html_entities_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Benchmark.load(written(tmp_path, "t.csv", "question,answer\nA &amp; B?,x &lt; 5\nAT&T;?,R&D\n"))
-    assert "HTML entities, which stay as they are: &amp;, &lt; (2 in all)" in caplog.text
+    assert "HTML entities, which are not decoded: &amp;, &lt; (2 in all)" in caplog.text
 
 
 def test_unused_columns_are_named_and_an_index_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -392,7 +392,7 @@ def test_a_workbook_with_the_name_of_a_csv_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.xlsx").rename(tmp_path / "a.csv")
     with pytest.raises(BenchmarkFileError, match=r"it is an Excel workbook; rename it so that its name ends in \.xlsx"):
         Benchmark.load(tmp_path / "a.csv")
-    with pytest.raises(BenchmarkFileError, match="it is no Excel workbook, but perhaps a CSV"):
+    with pytest.raises(BenchmarkFileError, match="it is not an Excel workbook, but perhaps a CSV file"):
         Benchmark.load(written(tmp_path, "b.xlsx", "question,answer\nLiquid?,mercury\n"))
 
 

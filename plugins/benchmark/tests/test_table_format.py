@@ -101,7 +101,8 @@ def test_another_column_that_could_be_the_right_answer_is_named(
 ) -> None:
     file = written(tmp_path, "question,answer,reference\nWhich gene?,BCL2,p. 12\n")
     Benchmark.load(file)
-    assert "'reference' is the right answer, and not 'answer'; --columns answer=answer takes another one" in caplog.text
+    cure = "to choose another column, add --columns answer=answer"
+    assert f"'reference' is the right answer, and not 'answer'; {cure}" in caplog.text
     caplog.clear()
     assert expected(Benchmark.load(file, columns={"answer": "answer"}), "q1-which-gene") == {"answer": "BCL2"}
     assert "is the right answer" not in caplog.text
@@ -113,7 +114,7 @@ def test_another_column_that_could_be_the_right_answer_is_named(
         ("Frage,Antwort\na,b\n", {}, "--columns question=COLUMN,answer=COLUMN"),
         ("question,answer\na,b\n", {"qestion": "question"}, "did you mean 'question'"),
         ("question,answer\na,b\n", {"answer": "gold"}, "no column 'gold'; use one of its columns: question, answer"),
-        ("question,answer\na,b\na,c\n", {}, "line 3: the question of line 2 has the same text"),
+        ("question,answer\na,b\na,c\n", {}, "line 3: the question in line 2 has the same text"),
     ],
 )
 def test_a_wrong_table_is_refused_with_the_cure(text: str, columns: dict[str, str], says: str, tmp_path: Path) -> None:

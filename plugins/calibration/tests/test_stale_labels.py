@@ -14,6 +14,8 @@ from karenina_calibration import calibrate
 from karenina_calibration.label_file import default_labels
 from karenina_core.data.result import VerificationResult
 
+pytestmark = pytest.mark.alone
+
 
 def with_truths(results: list[VerificationResult], truth: str, *questions: str) -> list[VerificationResult]:
     """Return results in which the right gene of some questions is another, and the verdicts are the same."""

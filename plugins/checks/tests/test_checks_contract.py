@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from karenina_checks.abstention import AbstentionCheck
 from karenina_checks.sufficiency import SufficiencyCheck
 from karenina_core import ArtifactKeys as Keys
 from karenina_core.models.ports import CallInfo, Message
 from karenina_template.templates import load_template
 from karenina_testing.contracts import CheckContract
+
+pytestmark = pytest.mark.alone
 
 GENE = """
 class Answer(BaseAnswer):

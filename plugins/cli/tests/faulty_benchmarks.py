@@ -12,7 +12,7 @@ GOOD = """
 HEAD_FAULTS = {
     "an unknown key": "desciption: Genes  #! unknown key 'desciption'; did you mean 'description'?",
     "a key that appears twice": "name: Other  #! the key 'name' appears twice (first in line 2)",
-    "a text that is a list": "creator: [a, b]  #! 'creator' must be a text",
+    "a text that is a list": "creator: [a, b]  #! 'creator' must be text",
     "an unknown setting": "config:\n  evaluation_mod: rubric_only  #! did you mean 'evaluation_mode'?",
     "a setting of a wrong type": "config:\n  replicate_count: many  #! replicate_count",
     "an unknown field of a model": (
@@ -30,7 +30,7 @@ HEAD_FAULTS = {
     "a pattern of a trait": "rubric:\n  - {type: regex, name: short, pattern: '(['}  #! does not compile",
     "two traits of one name": (
         "config: {evaluation_mode: template_and_rubric}\nrubric:\n  - {type: regex, name: a, pattern: b}\n"
-        "  - {type: regex, name: a, pattern: c}  #! the trait of line 5 has the same name 'a'"
+        "  - {type: regex, name: a, pattern: c}  #! the trait in line 5 has the same name 'a'"
     ),
     "a trait of an unknown type": (
         "config: {evaluation_mode: template_and_rubric}\nrubric:\n"
@@ -55,7 +55,7 @@ QUESTION_FAULTS = {
     "a question without text": "- raw_answer: a  #! the question has no text",
     "an unknown key of a question": "- question: q1\n  awnser: {}  #! did you mean 'answer'?",
     "a question that is a text": "- Which gene?  #! must be a mapping",
-    "a question that is a list": "- question: [q3]  #! 'question' must be a text",
+    "a question that is a list": "- question: [q3]  #! 'question' must be text",
     "an example without an answer": (
         "- question: q4\n  few_shot_examples:\n    - question: a  #! an example needs a `question` and an `answer`"
     ),

@@ -54,7 +54,7 @@ def test_rows_of_tables_are_named_with_their_lines() -> None:
         (3, "the column 'question' is empty; write a question there, or delete the row; nothing was imported"),
         (
             4,
-            "the question of line 2 has the same text; delete one of them, or map `id` to a column with unique values; "
+            "the question in line 2 has the same text; delete one of them, or map `id` to a column with unique values; "
             "nothing was imported",
         ),
     ]
@@ -229,7 +229,7 @@ def test_what_columns_and_rows_were_taken_for_is_printed() -> None:
     assert done.code == 0
     assert "question is 'Prompt', answer is 'Gold'" in done.err
     assert run_karenina("check", file, "--json").json["notes"] == [
-        "the rows are `examples.*` of a.json; name other ones with --rows",
+        "the rows are `examples.*` in a.json; to read others, use --rows",
         "question is 'Prompt', answer is 'Gold'",
         "'Gold': 1 name or short text (ExactMatch), such as 'BCL2' (examples.0)",
     ]

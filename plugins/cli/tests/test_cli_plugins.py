@@ -23,6 +23,8 @@ from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.plugins import Plugins, use_plugins
 
+pytestmark = pytest.mark.alone
+
 LINE = 'telegraph-keys is not installed: pip install "telegraph[keys]"'
 
 

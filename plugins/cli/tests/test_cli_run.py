@@ -172,7 +172,7 @@ def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
     ("written", "more", "warning"),
     [
         (("x", "y"), (), "first.jsonl skips nothing: its questions (the first is 'x') are not in this benchmark"),
-        (("a",), ("-a", "scripted:n"), "it has results of m, judged by m, and this run is of n;"),
+        (("a",), ("-a", "scripted:n"), "it has results of m, judged by m, but this run is of n;"),
         (("a",), ("-q", "b"), "it has results of other questions or replicates"),
     ],
     ids=["another benchmark", "another model", "another question"],
@@ -274,7 +274,7 @@ def test_a_file_without_results_is_refused_as_output(tmp_path: Path, text: str) 
     done = run(write_benchmark(tmp_path, "a"), "-o", file)
 
     assert done.code == 2
-    assert f"the output {file} is not a file of results and was not changed" in done.err
+    assert f"the output {file} is not a result file and was not changed" in done.err
     assert file.read_text() == text
     assert [path.name for path in tmp_path.glob("mine*")] == ["mine"]
 

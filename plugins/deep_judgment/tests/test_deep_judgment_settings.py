@@ -25,6 +25,8 @@ from karenina_deep_judgment.trait_settings import resolve_trait_settings
 from karenina_engine.check.stage_checks import check_configuration
 from karenina_testing import ScriptedModels
 
+pytestmark = pytest.mark.alone
+
 
 def configured(**values: Any) -> VerificationConfig:
     plugins = Plugins()

@@ -12,6 +12,8 @@ from karenina_drafting.brief import OtherAnswer, choose_others
 from karenina_drafting.draft_checks import CheckedDraft, check_draft
 from karenina_drafting.proposal import ProposalError, declare
 
+pytestmark = pytest.mark.alone
+
 OTHERS = (OtherAnswer(question_id="other", question="Which year?", answer="1997"),)
 DATE = {"name": "day", "description": "The day", "primitive": "DateMatch", "ground_truth": ["2016-04-11"]}
 HUMAN = {"name": "human", "description": "Whether it is human", "primitive": "BooleanMatch", "ground_truth": ["true"]}

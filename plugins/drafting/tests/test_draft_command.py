@@ -119,7 +119,7 @@ def test_an_existing_output_is_never_overwritten(file: Path) -> None:
     done = draft(models, file)
 
     assert done.code == 2
-    assert "q.draft.yaml exists, and drafts overwrite nothing" in done.err
+    assert "q.draft.yaml exists and is not overwritten" in done.err
     assert (models.requests, Path("q.draft.yaml").read_text("utf-8")) == ([], "mine")
 
 
@@ -162,7 +162,7 @@ def test_questions_with_templates_and_without_answers(tmp_path: Path) -> None:
     done = draft(good_model(), file)
 
     assert done.code == 0, done.err
-    assert "1 question with a template: left out of the drafts." in done.err
+    assert "1 question with a template: not drafted." in done.err
     assert "1 of 2 pass" in done.out
     text = Path("own.draft.yaml").read_text("utf-8")
     assert "no other question has another answer" in text

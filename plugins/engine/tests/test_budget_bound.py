@@ -24,7 +24,7 @@ from karenina_engine.cost.price_table import Price, PriceTable
 from karenina_testing import ScriptedModels
 
 RATES = {"cheap": 1, "dear": 10}
-"""Dollars for a million tokens."""
+"""Dollars per million tokens."""
 INPUT = 10
 AT_ONCE = 16
 LIMITED = {name: ModelConfig(id=name, interface="scripted", model_name=name, max_tokens=100) for name in RATES}

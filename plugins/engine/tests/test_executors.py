@@ -28,6 +28,8 @@ from karenina_engine.run.prepare import prepare_session
 from karenina_engine.run.request import RunRequest
 from karenina_engine.run.session import RunSession
 
+pytestmark = pytest.mark.alone
+
 
 class Lamps(BaseModel):
     lamps: int = Field(default=1, description="How many.", json_schema_extra={"changes_results": False})

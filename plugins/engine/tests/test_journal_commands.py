@@ -63,9 +63,9 @@ def test_the_journal_of_another_benchmark_is_warned_about(tmp_path: Path) -> Non
     own = run(ScriptedRuns(), file, "-q", "b", "--journal", "one.journal")
 
     assert other.code == 0
-    assert "the journal one.journal is of another benchmark" in other.err
+    assert "the journal one.journal belongs to another benchmark" in other.err
     assert "and this run is added to it" in " ".join(other.err.split())
-    assert "is of another benchmark" not in own.err, "its last run is of a question of this benchmark"
+    assert "belongs to another benchmark" not in own.err, "its last run is of a question of this benchmark"
 
 
 NOW = {"calls": None, "money": None}

@@ -31,7 +31,10 @@ from karenina_engine.run.process_pool import can_fork, cores
 from karenina_engine.run.request import RunRequest
 from karenina_engine.run.session import RunSession
 
-pytestmark = pytest.mark.skipif(not can_fork() or cores() < 2, reason="processes cannot be forked here")
+pytestmark = [
+    pytest.mark.forks,
+    pytest.mark.skipif(not can_fork() or cores() < 2, reason="processes cannot be forked here"),
+]
 
 IDS = [f"q{number}" for number in range(260)]
 ITEMS = 2 * len(IDS)

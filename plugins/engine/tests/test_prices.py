@@ -174,13 +174,13 @@ def test_local_server_is_not_free_if_other_models_have_prices() -> None:
             model("remote", "other"),
             {},
             None,
-            "unknown: a-list or b-list has no price of 'other' at https://mine.example",
+            "unknown: a-list or b-list has no price for 'other' at https://mine.example",
         ),
-        (model("remote", "other"), OWN, 3 * MILLION, "your own price of 'mine'"),
-        (model("remote"), {"m": OWN["mine"]}, 3 * MILLION, "your own price of 'm'"),
+        (model("remote", "other"), OWN, 3 * MILLION, "your own price for 'mine'"),
+        (model("remote"), {"m": OWN["mine"]}, 3 * MILLION, "your own price for 'm'"),
         (model("here"), {}, 0, "free: it runs on this machine"),
         (model("recorded"), {}, 0, "free: its answers are recorded"),
-        (model("here"), OWN, 3 * MILLION, "your own price of 'mine'"),
+        (model("here"), OWN, 3 * MILLION, "your own price for 'mine'"),
     ],
 )
 def test_price_is_the_users_or_zero_or_the_first_lists(

@@ -69,7 +69,7 @@ def test_an_export_has_results_and_a_summary(tmp_path: Path, caplog: pytest.LogC
     assert first.metadata.answering.display_string == "langchain:m"
     assert (first.metadata.answering_id, first.metadata.parsing_id) == ("m", "judge")
     assert first.template.parsed_llm_response == {"metal": "mercury"}
-    assert "its 2 results have the verdicts that it gave them" in caplog.text
+    assert "its 2 results keep the verdicts that it gave them" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_an_own_document_is_read_as_it_is(tmp_path: Path) -> None:
     [
         (export(row(), {"x": 1}), "result 2 is not a result: it has no `metadata`"),
         (export(row(metadata={"execution_time": "long"})), "result 1 is not a result of this version"),
-        ([1, 2], "is not a file of results"),
+        ([1, 2], "is not a result file"),
         ({"karenina": 1}, "is not a result"),
     ],
 )

@@ -145,9 +145,9 @@ def test_a_file_without_results_is_warned_of(tmp_path: Path, caplog: pytest.LogC
     ("name", "content", "cure"),
     [
         ("run.journal", b"SQLite format 3\0 and so on", "is a journal.*`karenina status .*`karenina export "),
-        ("genes.yaml", b"name: genes\nquestions: []\n", "is not a file of results.*`karenina run .*genes.yaml`"),
-        ("genes.jsonld", b'{"@context": {}}\n', "is not a file of results.*`karenina run .*genes.jsonld`"),
-        ("notes", b"words\n", "is not a file of results"),
+        ("genes.yaml", b"name: genes\nquestions: []\n", "is not a result file.*`karenina run .*genes.yaml`"),
+        ("genes.jsonld", b'{"@context": {}}\n', "is not a result file.*`karenina run .*genes.jsonld`"),
+        ("notes", b"words\n", "is not a result file"),
     ],
 )
 def test_other_files_are_errors_with_the_command_for_them(name: str, content: bytes, cure: str, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def with_source(plugins: Plugins) -> None:
         (without_source, {"mcp_urls_dict": SERVERS}, False, None),
         (without_source, {"mcp_urls_dict": SERVERS}, True, "is not installed: pip install 'karenina\\[mcp\\]'"),
         (with_source, {"mcp_urls_dict": {"cliffs": "x"}}, True, "answering model 'scripted': no cliffs here"),
-        (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, and there is no MCP server"),
+        (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, but there is no MCP server"),
     ],
 )
 def test_problems_with_tools_are_reported_before_a_run(

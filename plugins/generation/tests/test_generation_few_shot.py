@@ -21,6 +21,8 @@ from karenina_generation.generate_answer import GenerateAnswer, examples_for
 from karenina_generation.settings import FewShotConfig
 from karenina_testing import ScriptedModels, run_stage
 
+pytestmark = pytest.mark.alone
+
 EXAMPLES = tuple(FewShotExample(question=f"What is {name}?", answer=f"It is {name.upper()}.") for name in "abcde")
 QUESTION = Question(id="q", question="What is z?", raw_answer="It is Z.", few_shot_examples=EXAMPLES)
 OTHER = {"question": "What is f?", "answer": "It is F."}

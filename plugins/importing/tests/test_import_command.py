@@ -166,7 +166,7 @@ def test_other_names_that_some_rows_lack_are_named_and_no_row_is_lost(tmp_path: 
     done = import_file(write_lines(tmp_path / "any.jsonl", lines))
 
     assert [one.raw_answer for one in Benchmark.load("out.yaml")] == ["Bob", "NYC"]
-    assert "not used: 'answer.aliases', which some rows lack; --map raw_answer=answer.aliases takes it" in done.err
+    assert "not used: 'answer.aliases', which some rows lack; to use it, --map raw_answer=answer.aliases" in done.err
 
 
 def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
     assert set(problems) == {"line 2", "line 3", "line 4", "line 5", "line 6"}
     assert problems["line 2"].startswith("the JSON is not valid")
     assert problems["line 4"].startswith("it has no question (question)")
-    assert problems["line 5"] == "question: it is an object with the keys a, not a text"
+    assert problems["line 5"] == "question: it is an object with the keys a, not text"
     assert "half of a character" in problems["line 6"]
 
 
@@ -319,7 +319,7 @@ def test_a_file_of_two_formats_needs_from(tmp_path: Path) -> None:
         ("a.yaml", b"a: 1\nb: [1, {\n", "a.yaml, line 3, column 1: the YAML is not valid"),
         ("a.eval", b"PK\x03\x04 cut", "the archive is damaged"),
         ("a.parquet", b"PAR1 cut", "it cannot be read as parquet"),
-        ("a.jsonl", b"", "a.jsonl is an empty file"),
+        ("a.jsonl", b"", "a.jsonl is empty (0 bytes)"),
         ("missing.jsonl", None, "there is no such file"),
     ],
 )
@@ -341,7 +341,7 @@ def test_archives_are_bounded_by_their_unpacked_size(tmp_path: Path, monkeypatch
     done = import_file("a.eval")
 
     assert done.code == 2
-    assert "200,022 bytes unpacked, and at most 100,000 bytes are read" in done.err
+    assert "200,022 bytes unpacked, and the limit is 100,000 bytes" in done.err
 
 
 def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> No
 
     done = import_file(source, "--partial", "--map", "answer=choice")
 
-    assert "row 1: question: question is cut by the server" in done.err
+    assert "row 1: question: question is truncated by the server" in done.err
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "A. 2"
 
 
@@ -369,7 +369,7 @@ def test_a_conversation_that_no_recording_can_hold_is_named(tmp_path: Path) -> N
     done = import_file(source, "--recordings", "answers.jsonl")
 
     assert done.code == 2
-    assert "no recording can hold it: entry 1: its role is 'narrator'" in done.err
+    assert "it cannot be recorded: entry 1: its role is 'narrator'" in done.err
 
 
 def test_rows_with_too_few_cells_are_listed_and_left_out() -> None:

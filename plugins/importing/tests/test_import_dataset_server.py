@@ -85,7 +85,7 @@ def test_a_split_is_read_in_pages(address: str, handler: type[_Handler]) -> None
     done = import_sums(address, "--subset", "main", "--split", "test", "--map", "answer=integer")
 
     assert done.code == 0, done.err
-    assert "250 questions from 250 rows of a table, or a dataset of Hugging Face" in done.out
+    assert "250 questions from 250 rows of a table, or a Hugging Face dataset" in done.out
     assert len(handler.asked) == 4
     benchmark = Benchmark.load("out.yaml")
     assert benchmark.name == "sums"
@@ -100,7 +100,7 @@ def test_a_limit_bounds_the_requests(address: str, handler: type[_Handler]) -> N
     done = import_sums(address, *split, "--limit", "120")
 
     assert too_many.code == 2
-    assert "has 1,000,000 rows, more than 10,000: choose a number with --limit" in too_many.err
+    assert "has 1,000,000 rows, more than 10,000: set --limit" in too_many.err
     assert "120 questions" in done.out
     assert [path.rpartition("&")[2] for path, _ in handler.asked[-2:]] == ["length=100", "length=20"]
     handler.sends = 250
@@ -143,4 +143,4 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pyt
     assert (done.code, plain.code) == (2, 2)
     assert "cannot be reached" in done.err
     assert "import its file (parquet, JSONL or CSV)" in done.err
-    assert "must be an https:// address" in plain.err
+    assert "must be an https:// URL" in plain.err

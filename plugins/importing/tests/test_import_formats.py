@@ -15,6 +15,8 @@ from karenina_benchmark.formats.format_registry import list_formats
 from karenina_core.plugins import Plugins
 from karenina_importing import ImportFormat
 
+pytestmark = pytest.mark.alone
+
 RECORD = ("--recordings", "answers.jsonl")
 
 
@@ -45,7 +47,7 @@ def test_samples_of_lm_eval(tmp_path: Path) -> None:
     done = import_file(source, *RECORD, "--map", "answer=text")
 
     assert done.code == 0, done.err
-    assert "2 questions from 2 rows of samples of lm-evaluation-harness" in done.out
+    assert "2 questions from 2 rows of lm-evaluation-harness samples" in done.out
     assert run_imported(tmp_path) == {"doc-0": True, "doc-1": False}
 
 
@@ -102,7 +104,7 @@ def test_logs_of_inspect(tmp_path: Path, suffix: str) -> None:
     done = import_file(source, *RECORD, "--map", "answer=choice")
 
     assert done.code == 0, done.err
-    assert "2 questions from 3 rows (1 with the question of an earlier row) of a log or dataset of Inspect" in done.out
+    assert "2 questions from 3 rows (1 with the question of an earlier row) of an Inspect log or dataset" in done.out
     assert "2 recorded answers" in done.out
     assert "(id 2, epoch 1): it ended with an error: timed out" in done.err
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
@@ -140,7 +142,7 @@ def test_records_of_openai_evals(tmp_path: Path) -> None:
     done = import_file(source, *RECORD, "--map", "answer=text")
 
     assert done.code == 0, done.err
-    assert "2 questions from 2 rows of a run or samples of OpenAI Evals" in done.out
+    assert "2 questions from 2 rows of an OpenAI Evals run or samples" in done.out
     assert run_imported(tmp_path) == {"c.test.0": True, "c.test.1": False}
     first, second = Benchmark.load("out.yaml")
     assert first.question == "System: Be brief.\n\nUser: The capital of France?"
@@ -193,7 +195,7 @@ def test_results_of_promptfoo(tmp_path: Path, version: int) -> None:
 
     assert done.code == 0, done.err
     assert "result 3: it ended with an error: 429 Too Many Requests" in done.err
-    assert "The recordings are of 2 models: openai:a, openai:b" in done.err
+    assert "The recordings are from 2 models: openai:a, openai:b" in done.err
     chosen = done.err.partition("--answering '")[2].partition("'")[0].replace("openai:a", "openai:b")
     assert run_imported(tmp_path, "--answering", chosen) == {"q1-the-capital-of": False, "q2-of-peru": True}
 
@@ -315,7 +317,7 @@ def test_an_import_writes_no_more_than_can_be_read(tmp_path: Path, monkeypatch: 
     assert import_file("t.json", "--map", "question={question} {context}").code == 0
     done = import_file("t.json", "--map", "question={question} {context} {context}")
     assert done.code == 2
-    assert "the questions up to here have more than 1 MB" in done.err
+    assert "the questions up to here are larger than 1 MB" in done.err
 
 
 def test_the_rows_of_a_source_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,4 +327,4 @@ def test_the_rows_of_a_source_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     done = import_file("log.json", "--from", "inspect")
 
     assert done.code == 2
-    assert "there are more than 20,000 rows; take a part with --limit" in done.err
+    assert "there are more than 20,000 rows; import a part with --limit" in done.err

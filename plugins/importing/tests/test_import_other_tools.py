@@ -95,7 +95,7 @@ def test_a_conversation_that_is_to_be_simulated_is_named(tmp_path: Path) -> None
     done = import_file(write_json(tmp_path / "goldens.json", [row]))
 
     assert done.code == 2
-    assert "a conversation that is still to be simulated" in done.err
+    assert "the conversation of this golden has not been simulated yet" in done.err
 
 
 def test_samples_of_ragas(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_a_task_of_lm_eval_on_a_local_file(tmp_path: Path) -> None:
 
     assert done.code == 0, done.err
     assert "metrics bleu are not carried over" in done.err
-    assert "filters of answers are not carried over" in done.err
+    assert "answer filters are not carried over" in done.err
     (question,) = questions()
     assert (question.question, question.raw_answer) == ("Metals. Which is liquid?\nAnswer:", "mercury")
     assert question.keywords == ("chem",)
@@ -379,7 +379,7 @@ def test_a_task_of_lm_eval_with_options_and_a_base(tmp_path: Path) -> None:
     done = import_file("m.yaml", "--map", "answer=choice")
 
     assert done.code == 0, done.err
-    assert "by a Python function (process_docs), which is not executed" in done.err
+    assert "with a Python function (process_docs), which is not executed" in done.err
     (question,) = questions()
     assert question.question == "Which is liquid?\n\nA. iron\nB. mercury"
     assert question.raw_answer == "B. mercury"
@@ -435,7 +435,7 @@ def test_other_tags_of_a_task_say_what_is_read() -> None:
     assert "1 doc_to_text (a file of !include)" in done.err
 
     write("task.yaml", "task: t\ndataset_path: json\ndataset_kwargs: !include base.yaml\ndoc_to_text: q\n")
-    assert "the tag !include is not read, so base.yaml is not: only the key `include`" in import_file("task.yaml").err
+    assert "the tag !include base.yaml is not supported: only the key `include`" in import_file("task.yaml").err
 
 
 def test_a_task_of_lm_eval_on_a_dataset_names_the_command() -> None:
@@ -504,7 +504,7 @@ def test_a_pointer_of_git_lfs_is_named(tmp_path: Path) -> None:
     done = import_file(path)
 
     assert done.code == 2
-    assert "it is a pointer of Git LFS, not the file itself; git lfs pull" in done.err
+    assert "it is a Git LFS pointer, not the file itself; run `git lfs pull`" in done.err
 
 
 def test_failures_of_a_report_are_questions_without_an_answer(tmp_path: Path) -> None:
@@ -539,7 +539,7 @@ def test_options_of_a_task_are_filled_and_its_target_is_one_of_them(tmp_path: Pa
 
     done = import_file("t.yaml", "--partial")
 
-    assert "line 2: its target is -1, and it has 2 options" in done.err
+    assert "line 2: its target is option -1, but it has 2 options" in done.err
     assert [(one.question, one.raw_answer) for one in questions()] == [("Q?\n\nA. no\nB. yes", "B. yes")]
 
 
@@ -563,7 +563,7 @@ def test_variants_of_an_eval_and_samples_without_an_ideal_are_named(tmp_path: Pa
     done = import_file("x.yaml", "--partial")
 
     assert done.code == 0, done.err
-    assert "x.b asks the samples of x.a too, and is not carried over" in done.err
+    assert "x.b uses the same samples as x.a, and is not carried over" in done.err
     assert "x.a, line 2: the sample has no `ideal`" in done.err
     assert [one.question for one in questions()] == ["Q?"]
 
@@ -673,9 +673,9 @@ def test_verdicts_of_a_table_become_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--labels", "labels.csv"), "labels are about recorded answers: give --recordings"),
+        (("--labels", "labels.csv"), "labels are for recorded answers: add --recordings"),
         ((*RECORD, "--labels", "labels.jsonl"), "labels are a table: give --labels a name such as labels.csv"),
-        ((*RECORD, "--labels", "labels.csv"), "has no verdict of a person on an answer: map label to a path"),
+        ((*RECORD, "--labels", "labels.csv"), "has no verdict by a person on an answer: map label to a path"),
     ],
 )
 def test_labels_that_cannot_be_written_are_refused(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:

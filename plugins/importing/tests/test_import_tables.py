@@ -96,7 +96,7 @@ def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
     questions, _, said = imported("a.json", rows)
     assert questions == ["Capital of Peru?"]
     cure = "question={retrieved_contexts}\\n\\n{user_input}"
-    assert f"--map '{cure}' joins it" in said
+    assert f"to join them, add --map '{cure}'" in said
     questions, _, _ = imported("a.json", rows, "--map", cure)
     assert questions == ["Lima is it.\n\nSo.\n\nCapital of Peru?"]
 
@@ -104,7 +104,7 @@ def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
 def test_rows_in_a_document_are_found_or_asked_for() -> None:
     questions, _, said = imported("a.json", {"examples": [{"input": "2 + 3?", "target": "5"}], "canary": "x"})
     assert questions == ["2 + 3?"]
-    assert "the rows are `examples.*` of a.json" in said
+    assert "the rows are `examples.*` in a.json" in said
     two = {"dev": [{"question": "A?", "answer": "1"}], "test": [{"question": "B?", "answer": "2"}]}
     Path("b.json").write_text(json.dumps(two), "utf-8")
     asked = import_file(Path("b.json"))
@@ -137,7 +137,7 @@ def test_a_file_of_another_tool_is_a_benchmark_of_its_format(tmp_path: Path) -> 
     log = write_json(tmp_path / "log.json", {"version": 2, "eval": {"task": "t"}, "plan": {}, "samples": [sample]})
     benchmark = Benchmark.load(log)
     assert [one.question for one in benchmark] == ["A?"]
-    assert "log.json is read as a log or dataset of Inspect" in benchmark.load_notes
+    assert "log.json is read as an Inspect log or dataset" in benchmark.load_notes
 
 
 def test_a_first_row_of_data_is_not_imported_as_a_header() -> None:
@@ -150,11 +150,11 @@ def test_a_first_row_of_data_is_not_imported_as_a_header() -> None:
 def test_questions_without_right_answers_are_said_to_be_so() -> None:
     rows = [{"question": f"Write a poem of {n} lines"} for n in range(3)]
     _, _, said = imported("a.json", rows)
-    assert "no right answers were found, so name their path with --map raw_answer=PATH" in said
+    assert "no right answers were found, so map their path with --map raw_answer=PATH" in said
     assert "answer=text" not in said
     done = import_file(Path("a.json"), "--map", "answer=text")
     assert done.code == 2
-    assert "their questions were found, and no right answers: map raw_answer with --map" in done.err
+    assert "questions were found, but no right answers: map raw_answer with --map" in done.err
     assert "map question with" not in done.err
 
 
@@ -209,7 +209,7 @@ def test_right_answers_that_nothing_compares_are_named() -> None:
     Path("cases.yaml").write_text(json.dumps({"cases": cases, "evaluators": []}), "utf-8")
     done = import_file(Path("cases.yaml"), "--from", "pydantic-evals")
     assert done.code == 0, done.err
-    assert "the right answers of 1 question are compared by nothing" in done.err
+    assert "the right answers to 1 question are not compared with responses" in done.err
 
 
 def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
@@ -221,5 +221,5 @@ def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
 
     assert refused.code == 2
     assert "line 4" in refused.err
-    assert "question: it is #REF!, the value of a formula that fails" in refused.err
+    assert "question: it is #REF!, the error value of a formula" in refused.err
     assert "2 questions from 3 rows" in partial.out

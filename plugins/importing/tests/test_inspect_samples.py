@@ -66,7 +66,7 @@ def test_a_log_that_ended_early_says_so() -> None:
     done = import_file("log.json")
 
     assert done.code == 0, done.err
-    assert "The log's status is 'cancelled': it holds 2 of the 100 samples of its dataset" in done.err
+    assert "The log's status is 'cancelled': it contains 2 of the 100 samples of its dataset" in done.err
     assert "2 of 4 samples of the log were completed" in done.err
 
 
@@ -217,7 +217,7 @@ def test_datasets_of_tasks(kind: str) -> None:
     done = import_file(f"data.{kind}")
 
     assert done.code == 0, done.err
-    assert "2 questions from 2 rows of a log or dataset of Inspect" in done.out
+    assert "2 questions from 2 rows of an Inspect log or dataset" in done.out
     first, second = Benchmark.load("out.yaml")
     assert (first.id, first.question) == ("peru", "Which city?\n\nA. Cusco\nB. Lima")
     assert (first.raw_answer, first.metadata) == ("B. Lima", {"area": "west"})
@@ -228,7 +228,7 @@ def test_datasets_of_tasks(kind: str) -> None:
 def test_a_table_of_inputs_and_targets_alone_stays_a_table() -> None:
     write_lines(Path("data.jsonl"), [{"input": "Which city?", "target": "Lima"}, {"input": "Why?", "target": "So"}])
 
-    assert "of a table, or a dataset of Hugging Face" in import_file("data.jsonl").out
+    assert "of a table, or a Hugging Face dataset" in import_file("data.jsonl").out
 
 
 def test_letters_and_texts_are_the_targets_that_they_are_in_inspect() -> None:

@@ -59,7 +59,7 @@ def test_tests_with_their_prompts_files_and_defaults() -> None:
     ]
     assert "Not carried over: 6 latency" in done.err
     assert "-a openai:gpt-5-mini -a claude_tool:claude-x" in done.err
-    assert "Providers without an interface here: python:own.py" in done.err
+    assert "Providers without a corresponding interface: python:own.py" in done.err
     first, *_, last = Benchmark.load("out.yaml")
     assert first.metadata == {"area": "west", "level": 1, "description": "a neighbour"}
     assert first.rubric is not None
@@ -166,17 +166,17 @@ def test_assertion_templates_are_looked_up() -> None:
 @pytest.mark.parametrize(
     ("part", "says"),
     [
-        ({"tests": "file://make.js"}, "a program makes the tests"),
-        ({"tests": [{"path": "file://make.py:tests", "config": {}}]}, "a program makes the tests"),
+        ({"tests": "file://make.js"}, "a program generates the tests"),
+        ({"tests": [{"path": "file://make.py:tests", "config": {}}]}, "a program generates the tests"),
         ({"tests": "huggingface://datasets/x/y"}, "import it as hf:"),
         ({"tests": "file://none.csv"}, "there is no file"),
         ({"tests": "file://../outside.yaml"}, "leads out of the folder"),
         ({"tests": "file:///etc/passwd"}, "leads out of the folder"),
         ({"tests": "file://link.csv"}, "leads out of the folder"),
         ({"tests": [{"vars": {"q": "file://../outside.yaml"}}]}, "leads out of the folder"),
-        ({"tests": [{"vars": {"q": "file://q.py"}}]}, "a program makes the variable 'q'"),
-        ({"prompts": ["file://make.py:prompt"]}, "a program makes the prompt"),
-        ({"prompts": ["langfuse://own"]}, "write its text into the configuration"),
+        ({"tests": [{"vars": {"q": "file://q.py"}}]}, "a program generates the variable 'q'"),
+        ({"prompts": ["file://make.py:prompt"]}, "a program generates the prompt"),
+        ({"prompts": ["langfuse://own"]}, "write its text in the configuration"),
         ({"prompts": ["{% if q %}{{q}}{% endif %}"]}, "the template has a statement"),
         ({"prompts": ["{{ q | reverse }}"]}, "the template has the filter 'reverse'"),
         ({"prompts": ["{{ env.HOME }}"]}, "reads the environment"),

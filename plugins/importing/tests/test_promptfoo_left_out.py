@@ -37,7 +37,7 @@ def test_keys_that_are_not_read_are_named() -> None:
     done = import_file("c.json")
 
     assert done.code == 0, done.err
-    assert "Not carried over of the configuration: redteam, extensions" in done.err
+    assert "Not carried over from the configuration: redteam, extensions" in done.err
     assert "2 rubric of a test" in done.err
     assert "2 options.provider of a test" in done.err
     assert "2 timeout of is-json" in done.err
@@ -71,7 +71,7 @@ def test_prompts_that_are_objects_are_read(prompt: dict[str, Any]) -> None:
 
     assert done.code == 0, done.err
     assert texts() == ["Which city?"]
-    assert "Not carried over of prompt 1: config" in done.err
+    assert "Not carried over from prompt 1: config" in done.err
 
 
 def test_a_prompt_without_a_text_is_refused_with_the_keys_that_are_read() -> None:
@@ -80,7 +80,7 @@ def test_a_prompt_without_a_text_is_refused_with_the_keys_that_are_read() -> Non
     done = import_file("c.json")
 
     assert done.code == 2
-    assert "prompt 1: it has the keys text, and its text is read from one of raw, prompt" in done.err
+    assert "prompt 1: it has the keys text, but its text must be in one of raw, prompt" in done.err
 
 
 TURNS = {"turns": ["Hello.", "My name is Ada.", "Book it."]}
@@ -164,7 +164,7 @@ def test_keys_of_scenarios_that_are_not_read_are_named() -> None:
 
     done = import_file("c.json")
 
-    assert "Not carried over of the scenario at scenario 1: own" in done.err
+    assert "Not carried over from the scenario at scenario 1: own" in done.err
 
 
 def test_long_metadata_is_named() -> None:
@@ -221,7 +221,7 @@ def test_a_file_of_no_bytes_is_empty(name: str) -> None:
     done = import_file(name)
 
     assert done.code == 2
-    assert f"{name} is an empty file" in done.err
+    assert f"{name} is empty (0 bytes)" in done.err
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_keys_like_those_of_a_test_say_what_is_meant(key: str, meant: str) -> No
 
     done = import_file("c.json")
 
-    assert f"1 {key} of a test (promptfoo does not read `{key}`: meant `{meant}`?)" in done.err
+    assert f"1 {key} of a test (promptfoo does not read `{key}`: did you mean `{meant}`?)" in done.err
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_addresses_and_settings_that_are_not_known_are_named() -> None:
     done = import_file("c.json")
 
     assert "-a openai:m@ADDRESS -a claude_tool:m@ADDRESS" in done.err
-    assert "ADDRESS: apiBaseUrl of openai:m, apiBaseUrl of anthropic:messages:m, which is no plain URL" in done.err
-    assert "Not carried over of the providers: temperature; set" in done.err
-    assert "Providers without an interface here: google:m." in done.err
+    assert "base URL: apiBaseUrl of openai:m, apiBaseUrl of anthropic:messages:m, which is not a plain URL" in done.err
+    assert "Not carried over from the providers: temperature; to set" in done.err
+    assert "Providers without a corresponding interface: google:m." in done.err
     assert "secret" not in done.err

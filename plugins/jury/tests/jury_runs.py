@@ -40,7 +40,7 @@ class Jury:
         self,
         found: Mapping[str, Mapping[str, Found]],
         truth: tuple[str, int] = ("BCL2", 2016),
-        answer: str = "It is a gene.",
+        answer: str = "It is a gene, known since 2024-02-01 or 01/02/2024.",
     ) -> None:
         self.found = found
         self.answer = answer

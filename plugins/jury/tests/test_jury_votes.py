@@ -6,6 +6,8 @@ import pytest
 
 from karenina_jury.votes import comparable
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.mark.parametrize(
     ("one", "other"),

@@ -12,6 +12,8 @@ from karenina_core.models.model import ModelConfig
 from karenina_mcp import MCPSource
 from karenina_mcp.settings import Server, ServerOptions, read_servers
 
+pytestmark = pytest.mark.alone
+
 GOOD = {"talk": talking("echo")}
 REMOTE = {"genes": "https://genes.example/mcp"}
 BEARER = {"headers": {"Authorization": "Bearer ${GENES_TOKEN}"}}

@@ -21,6 +21,8 @@ from karenina_engine.run.plugin_offers import find_observers
 from karenina_otel import plugin, telemetry
 from karenina_otel.telemetry import make_own_telemetry
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +130,9 @@ def test_an_unreachable_collector_is_one_warning(
     (once,) = warnings(caplog)
     assert str(port) in once
     assert "the run goes on" in once
+    for thread in threading.enumerate():  # else it may warn in the next test
+        if thread.name.startswith("Otel"):
+            thread.join(60)
 
 
 def test_a_collector_that_never_answers_does_not_delay_the_run(

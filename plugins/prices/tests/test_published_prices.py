@@ -15,6 +15,8 @@ from karenina_engine.cost.price_source import FREE, to_dollars
 from karenina_engine.cost.price_table import list_price_sources
 from karenina_prices.published_prices import PublishedPrices
 
+pytestmark = pytest.mark.alone
+
 THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 PRICES = PublishedPrices(at=THEN)
 

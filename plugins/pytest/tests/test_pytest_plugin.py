@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 pytest_plugins = ["pytester"]
 
 QUESTION = """

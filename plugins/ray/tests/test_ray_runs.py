@@ -22,9 +22,11 @@ from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult
 from karenina_core.plugins import Plugins
 from karenina_engine.journal.journal import Journal
+from karenina_engine.results.kept_files import FileStore, KeptFiles
 from karenina_engine.run.execution import collect_results
 from karenina_engine.run.prepare import prepare_session
 from karenina_engine.run.request import RunRequest
+from karenina_ray import serialization
 from karenina_ray.worker_scheduler import ExecutorError
 
 FAKE_PLUGIN = str(Path(__file__).parent / "fake_plugin")
@@ -63,6 +65,32 @@ def test_killed_worker_changes_no_result(ray: Path, tmp_path: Path) -> None:
     read = {text.partition(" reads: It is ")[2] for text in of_killed}
     assert again, "the last call of the killed worker had no reply"
     assert not set(again) & read, "an answer is in the journal before a judge reads it"
+
+
+def test_workers_keep_the_files_of_items(ray: Path, tmp_path: Path) -> None:
+    questions = benchmark(0, *(f"keep {number}" for number in range(40)))
+    with serving() as server:
+        expected = run(server, "asyncio", questions, tmp_path / "asyncio.journal")
+        found = run(server, "ray", questions, tmp_path / "ray.journal")
+        calls = len(server.received)
+        replayed = questions.run_verification(config(server, "asyncio"), journal=tmp_path / "ray.journal", replay=True)
+        assert len(server.received) == calls
+
+    assert comparable(found) == comparable(expected)
+    assert comparable(replayed) == comparable(expected)
+    names = {kept.sha256 for one in found for kept in one.metadata.files}
+    assert {one.name for one in (tmp_path / "ray.files").iterdir()} == names
+    assert len(names) == 41
+    folders = KeptFiles(tmp_path / "ray.journal", tmp_path / "ray.journal")
+    assert {folders.find(kept).problem for one in found for kept in one.metadata.files} == {None}
+
+
+def test_a_worker_elsewhere_says_that_it_keeps_no_file(tmp_path: Path) -> None:
+    sent = serialization.encode_files(FileStore(tmp_path / "x.files", 100, 1000))
+    kept = serialization.decode_files({**sent, "host": "another"}).add("x", b"1", "text/plain", None, "q")
+
+    assert "the files of the run are on another" in str(kept.left_out)
+    assert serialization.decode_files(sent).add("x", b"1", "text/plain", None, "q").sha256
 
 
 def test_ray_files_hold_no_secret(ray: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -209,14 +209,14 @@ def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -
         (("run.results.jsonl", "--format", "cvs"), "there is no export format 'cvs'; did you mean 'csv'"),
         (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known: end its name with .jsonl"),
         (("run.results.jsonl", "--table", "field"), "there is no table 'field'; did you mean 'fields'"),
-        (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|single calls are in the journal"),
+        (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are in the journal"),
         (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect on the format junit"),
         (("missing.jsonl",), "missing.jsonl"),
         (("words.csv",), "holds a table and no whole results"),
-        (("words.json",), "is not a file of results"),
+        (("words.json",), "is not a result file"),
         (("words.xlsx",), "cannot be read as an Excel workbook"),
         (("words.parquet",), "cannot be read as Parquet"),
-        (("words.journal",), "is not a file of results"),
+        (("words.journal",), "is not a result file"),
     ],
 )
 def test_bad_input_ends_with_2_and_a_cure(results: Path, arguments: Sequence[str], message: str) -> None:
@@ -251,6 +251,21 @@ def test_a_third_party_adds_a_format(results: Path) -> None:
     assert export(results, "-o", "out.count.csv", more=Counting()).code == 0
     assert Path("out.count.csv").read_text("utf-8") == "3 results"
     assert export("out.count.csv", "--format", "markdown", more=Counting()).code == 0
+
+
+def test_an_earlier_export_is_known_by_its_whole_first_line(results: Path) -> None:
+    class Headed:
+        @hookimpl
+        def karenina_exporters(self) -> Sequence[Exporter]:
+            def write(_request: ExportRequest, file: BinaryIO) -> None:
+                file.write(b"# headed\nresults")
+
+            return [Exporter("headed", "with a header", (".headed",), write, first_bytes=(b"# headed\n",))]
+
+    Path("other.headed").write_text("# headed differently\n", "utf-8")
+
+    assert [export(results, "-o", "out.headed", more=Headed()).code for _ in range(2)] == [0, 0]
+    assert export(results, "-o", "other.headed", more=Headed()).code == 2
 
 
 def test_two_formats_of_one_name_are_an_error(results: Path) -> None:

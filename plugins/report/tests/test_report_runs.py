@@ -15,6 +15,8 @@ from karenina_core.plugins import Plugins
 from karenina_report import compare
 from karenina_report.commands import commands
 
+pytestmark = pytest.mark.alone
+
 MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from karenina_core import Question
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.models.ports import CallInfo, Message
@@ -13,6 +15,8 @@ from karenina_rubric.evaluation import RubricEvaluation
 from karenina_rubric.llm_traits import LLMTraitEvaluator
 from karenina_rubric.regex_traits import RegexTraitEvaluator
 from karenina_testing.contracts import StageContract, TraitContract
+
+pytestmark = pytest.mark.alone
 
 CLEAR = LLMRubricTrait(name="clear", description="How clear is it?", kind="score", max_score=3)
 

@@ -29,7 +29,7 @@ SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
 CLEAR = LLMRubricTrait(name="clear", description="A layman understands it.")
 FACTS = MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=("blocks apoptosis",))
 RUNS = AgenticRubricTrait(name="runs", description="The code runs.")
-UNKNOWN = trait_from_json({"type": "tasting", "name": "sweet", "scale": 3})
+UNKNOWN = trait_from_json({"type": "smell", "name": "sweet", "scale": 3})
 
 
 class Evaluator:
@@ -95,10 +95,12 @@ def test_an_evaluator_of_lower_precedence_gets_what_is_left() -> None:
 def test_an_unclaimed_trait_is_an_error_of_this_trait() -> None:
     found = score(UNKNOWN, DOI)
     assert found.field("regex_trait_scores") == {"doi": True}
-    assert found.field("trait_errors") == {
-        "sweet": "no installed plugin defines traits of type 'tasting': install the plugin that does; "
+    errors = found.field("trait_errors")
+    assert list(errors) == ["sweet"]
+    assert errors["sweet"].startswith(
+        "no installed plugin defines traits of type 'smell': install the plugin that does; "
         "there are: agentic, callable, llm, metric, regex"
-    }
+    )
 
 
 @pytest.mark.parametrize(

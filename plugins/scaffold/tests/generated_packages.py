@@ -16,7 +16,9 @@ def make_importable(package: Path, site: Path) -> None:
     name, version = project["name"].replace("-", "_"), project["version"]
     info = site / f"{name}-{version}.dist-info"
     info.mkdir(parents=True)
-    info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n")
+    head = [f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}"]
+    needs = [f"Requires-Dist: {need}" for need in project["dependencies"]]
+    info.joinpath("METADATA").write_text("\n".join([*head, *needs, ""]), "utf-8")
     groups = project["entry-points"].items()
     lines = [line for group, points in groups for line in (f"[{group}]", *(f"{key} = {points[key]}" for key in points))]
     info.joinpath("entry_points.txt").write_text("\n".join(lines), "utf-8")

@@ -12,6 +12,8 @@ from typer.testing import CliRunner, Result
 
 from karenina_cli.app import build_app
 
+pytestmark = pytest.mark.alone
+
 
 def karenina(*arguments: str | Path) -> Result:
     """Return the result of the command."""

@@ -21,7 +21,7 @@ def new(folder: Path, kind: str, name: str) -> Result:
     ("kind", "name", "problem"),
     [
         ("stages", "word-count", "there is no kind of plugin 'stages'; did you mean 'stage'?"),
-        ("widget", "word-count", "there are: adapter, check, format, parse-stage"),
+        ("widget", "word-count", "there are: adapter, check, command, executor"),
         ("stage", "2nd", "'2nd' is not a name of a package: use letters, digits and hyphens"),
         ("stage", "../evil", "is not a name of a package"),
         ("stage", "wörter", "is not a name of a package"),
@@ -34,6 +34,10 @@ def new(folder: Path, kind: str, name: str) -> Result:
         ("trait", "rubric", "would need a class RubricTrait, which Karenina has"),
         ("stage", "parse-template", "has the stage 'ParseTemplate' already"),
         ("format", "jsonl", "has the format '.jsonl' already"),
+        ("command", "check", "has the command 'check' already"),
+        ("exporter", "recording", "has the exporter 'recording' already"),
+        ("import-format", "promptfoo", "has the import-format 'promptfoo' already"),
+        ("panel", "panel", "would need a class Panel, which Karenina has"),
     ],
 )
 def test_a_name_that_cannot_work_is_refused(tmp_path: Path, kind: str, name: str, problem: str) -> None:

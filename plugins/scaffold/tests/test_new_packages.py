@@ -1,4 +1,7 @@
-"""Each kind of package that `karenina new` writes passes its own tests and is shown by the command."""
+"""Each kind of package that `karenina new` writes passes its own tests and is shown by the command.
+
+`tests/test_new_packages_installed.py` has the tests of packages that need all of Karenina.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ from typer.testing import CliRunner
 
 from karenina_cli.app import build_app
 from karenina_scaffold.kinds import KINDS
+
+TESTED = [kind for kind in KINDS if not KINDS[kind].tests]
+"""The kinds whose tests need no more than this distribution and its tests."""
 
 
 class Generated(NamedTuple):
@@ -34,7 +40,7 @@ class Generated(NamedTuple):
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
-    """Generate a package of each kind, and run the tests of all of them in one process."""
+    """Generate a package of each kind, and run the tests of those in `TESTED` in one process."""
     folder, site = tmp_path_factory.mktemp("packages"), tmp_path_factory.mktemp("site")
     for kind in KINDS:
         done = CliRunner().invoke(build_app(), ["new", kind, f"my-{kind}", "--into", str(folder)])
@@ -44,12 +50,12 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
         make_importable(package, site)
     report = folder / "report.xml"
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", folder, "--junit-xml", report]
-    done = run_python(["-m", "pytest", *options, *(package / "tests" for package in packages.values())], site)
+    done = run_python(["-m", "pytest", *options, *(packages[kind] / "tests" for kind in TESTED)], site)
     assert report.exists(), done.stdout + done.stderr
-    failed: dict[str, list[str]] = {kind: [] for kind in KINDS}
-    passed = dict.fromkeys(KINDS, 0)
+    failed: dict[str, list[str]] = {kind: [] for kind in TESTED}
+    passed = dict.fromkeys(TESTED, 0)
     for case in ElementTree.parse(report).iter("testcase"):
-        kind = next(kind for kind in KINDS if f"test_my_{kind.replace('-', '_')}" in case.attrib["classname"])
+        kind = next(kind for kind in TESTED if f"test_my_{kind.replace('-', '_')}" in case.attrib["classname"])
         if len(case):
             failed[kind].append(f"{case.attrib['name']}: {case[0].attrib.get('message')}")
         else:
@@ -57,7 +63,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
     return Generated(packages, failed, passed, site)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TESTED)
 def test_a_generated_package_passes_its_contract_tests(generated: Generated, kind: str) -> None:
     assert generated.failed[kind] == []
     assert generated.passed[kind] >= 8
@@ -78,6 +84,7 @@ def test_a_generated_package_is_short_and_complete(generated: Generated, kind: s
         "pyproject.toml",
         f"src/{module}/__init__.py",
         f"src/{module}/py.typed",
+        *(f"src/{module}/{name}.py" for name in KINDS[kind].modules),
         f"tests/test_{module}.py",
     }
     assert all("$" not in text for text in texts.values())
@@ -90,15 +97,16 @@ def test_a_package_requires_what_it_imports(generated: Generated, kind: str) -> 
     package = generated.packages[kind]
     project = tomllib.loads((package / "pyproject.toml").read_text("utf-8"))["project"]
     required = {re.split(r"[>\[]", line)[0].replace("-", "_") for line in project["dependencies"]}
-    (source,) = package.glob("src/*/__init__.py")
+    sources = [source.read_text("utf-8") for source in package.glob("src/*/*.py")]
     found = {
         name.partition(".")[0]
-        for node in ast.walk(ast.parse(source.read_text("utf-8")))
+        for source in sources
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""])
     }
 
-    assert found & {name for name in found if name.startswith(("karenina", "aiohttp", "pydantic"))} == required
+    assert found & {name for name in found if name.startswith(("karenina", "aiohttp", "pydantic", "typer"))} == required
 
 
 def test_a_stage_is_in_the_plan(generated: Generated) -> None:
@@ -123,6 +131,9 @@ def test_installing_the_packages_turns_no_check_on(generated: Generated) -> None
         (["traits", "my_trait.short"], "{type: my_trait.short"),
         (["plugins"], "my_adapter.chat  loaded"),
         (["plugins"], "my-format  loaded"),
+        (["--help"], "my-command"),
+        (["config"], "my_observer.file = "),
+        (["config"], "my_panel.enabled = false"),
     ],
 )
 def test_the_command_lists_what_a_package_offers(generated: Generated, command: list[str], shown: str) -> None:

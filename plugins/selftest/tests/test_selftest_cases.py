@@ -13,6 +13,8 @@ from karenina_selftest.own_cases import in_another_unit, make_own_cases
 from karenina_selftest.scores import needed_cases
 from karenina_template.question_template import template_of
 
+pytestmark = pytest.mark.alone
+
 BENCHMARK = """
 karenina: 1
 name: Mixed

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
+import pytest
+
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.models.ports import CallInfo, Message
@@ -21,6 +23,8 @@ from karenina_template.templates import (
 from karenina_template.validate_template import ValidateTemplate
 from karenina_template.verify_template import VerifyTemplate
 from karenina_testing.contracts import ParseStageContract, PrimitiveContract, StageContract
+
+pytestmark = pytest.mark.alone
 
 GENE = """
 class Answer(BaseAnswer):

@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from karenina_terminal.lazy_commands import WholeSummaries, add_lazy_command
 
+pytestmark = pytest.mark.alone
+
 GREETINGS = """
 import typer
 

@@ -1,7 +1,8 @@
-"""Contracts of stages, primitives, traits and formats find one flaw each."""
+"""Contracts of stages, primitives, traits, formats and price lists find one flaw each."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,17 @@ from karenina_core.errors import KareninaError
 from karenina_core.models.ports import PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_core.models.settings_models import AllowedInFiles
-from karenina_testing.contracts import CheckContract, FormatContract, PrimitiveContract, StageContract, TraitContract
+from karenina_testing.contracts import (
+    CheckContract,
+    FormatContract,
+    ImportFormatContract,
+    PriceSourceContract,
+    PrimitiveContract,
+    StageContract,
+    TraitContract,
+)
+
+pytestmark = pytest.mark.alone
 
 WORDS = ArtifactKey("flaws.words", int)
 TASK = PromptTask("flaws", "You count the words of a response.")
@@ -319,3 +330,60 @@ def test_the_format_contract_finds_a_flaw(tmp_path: Path, test: str) -> None:
 
     with pytest.raises(AssertionError):
         getattr(Contract(), test)(*[tmp_path] * (test != "test_the_format_has_a_name_and_suffixes"))
+
+
+@pytest.mark.parametrize(
+    ("flaw", "test"),
+    [
+        ({"key": "All Lines"}, "test_the_format_has_a_name_and_suffixes"),
+        ({"suffixes": (".jsonl",)}, "test_the_format_has_a_name_and_suffixes"),
+        ({"recognizes": lambda _path: True}, "test_its_files_are_recognized_and_others_are_not"),
+        ({"recognizes": lambda _path: False}, "test_its_files_are_recognized_and_others_are_not"),
+        ({"rows": lambda _path: [SimpleNamespace(place="")]}, "test_each_row_has_its_place"),
+    ],
+)
+def test_the_import_contract_finds_a_flaw(tmp_path: Path, flaw: dict[str, Any], test: str) -> None:
+    good = {"name": "lines", "key": "lines", "suffixes": (), "recognizes": lambda path: b"tool" in path.read_bytes()}
+
+    class Contract(ImportFormatContract):
+        format = SimpleNamespace(**{**good, **flaw})
+        sample = '{"tool": "lines"}'
+
+    with pytest.raises(AssertionError):
+        getattr(Contract(), test)(*[tmp_path] * (test != "test_the_format_has_a_name_and_suffixes"))
+
+
+class Prices:
+    """A price list that asks a server, has a price of every model, in floats, and no edition."""
+
+    name = "prices"
+    edition = ""
+
+    def tariff(self, model_name: str, served_by: str | None) -> tuple[Any, str]:
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", 1), timeout=1)
+        if served_by is not None:
+            int(served_by.rpartition(":")[2])
+        return SimpleNamespace(cost=lambda usage: -0.5 * usage.input_tokens), ""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "test_it_has_a_name_and_an_edition",
+        "test_models_cost_what_the_samples_say",
+        "test_no_usage_has_a_negative_price",
+        "test_it_says_under_which_name_it_lists_a_model",
+        "test_an_unknown_model_has_no_price",
+        "test_an_odd_model_or_server_is_no_error",
+        "test_no_request_is_made",
+    ],
+)
+def test_the_price_contract_finds_a_flaw(monkeypatch: pytest.MonkeyPatch, test: str) -> None:
+    class Contract(PriceSourceContract):
+        source = Prices()
+        prices = {("small", None): ("1", "2")}
+
+    arguments = {"test_no_request_is_made": [monkeypatch], "test_an_odd_model_or_server_is_no_error": ["a-provider"]}
+    with pytest.raises((AssertionError, ValueError)):
+        getattr(Contract(), test)(*arguments.get(test, []))

@@ -46,5 +46,5 @@ def test_only_own_results_may_exceed_the_bound(tmp_path: Path) -> None:
 
     with limit_file_size(1000), open_file(file, any_size=True) as opened:
         assert len(list(iter_lines(opened, file, any_size=True))) == 2
-    with limit_file_size(1000), pytest.raises(FileError, match="at most 1,000 bytes are read"):
+    with limit_file_size(1000), pytest.raises(FileError, match="the limit is 1,000 bytes"):
         open_file(file)

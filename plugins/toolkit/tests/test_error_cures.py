@@ -19,6 +19,8 @@ from karenina_toolkit.http.error_cures import (
 )
 from karenina_toolkit.http.http_errors import HTTPStatusError, not_json_error, status_error
 
+pytestmark = pytest.mark.alone
+
 PAGE = """<!DOCTYPE html>
 <html><head><title>Open WebUI</title><style>p {color: red}</style><script>if (1 < 2) start()</script></head>
 <body><!-- made by hand --><h1 class="x">Welcome &amp; hello</h1></body></html>"""
@@ -118,7 +120,7 @@ def test_a_page_without_end_is_looked_at_in_part() -> None:
         ("http://localhost:8000", "endpoint_base_url has no path; did you mean http://localhost:8000/v1?"),
         (
             "http://localhost:8000/api",
-            "check the path in the server's address (after '@', or in endpoint_base_url); most servers expect /v1",
+            "check the path in the server's URL (after '@', or in endpoint_base_url); most servers expect /v1",
         ),
     ],
 )

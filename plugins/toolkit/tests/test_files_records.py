@@ -272,7 +272,7 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
     "no columns": ("t.csv", b"\n,,\n", {}, "all rows are empty; write the names of the columns"),
     "two characters between cells": (
         *("t.csv", b"q\n", {"delimiter": ",,"}),
-        "the delimiter must be one character, and no quote or end of a line: ',,'; write one such as",
+        "the delimiter must be one character, and not a quote or line break: ',,'; write one such as",
     ),
     "a quote between cells": ("t.csv", b"q\n", {"delimiter": '"'}, "the delimiter must be one character"),
     "a path of many digits": ("t.json", b"[{}]", {"rows": "9" * 5000}, "9…; correct it there, or the path to the rows"),
@@ -353,7 +353,7 @@ WRONG: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         "line 3200001: the row is longer than 16,000,000 characters; close its quotes, or use JSONL",
     ),
     "a long line": ("t.csv", b"q\n" + b"x" * 16_000_001, {}, "line 2: the line is longer than 16 MB"),
-    "a large file": ("t.csv", b"q\n" * 100, {"max_bytes": 50}, "it has 200 bytes, and at most 50 bytes are read"),
+    "a large file": ("t.csv", b"q\n" * 100, {"max_bytes": 50}, "it has 200 bytes, and the limit is 50 bytes"),
 }
 
 
@@ -431,7 +431,7 @@ def test_the_bound_of_one_file_is_not_that_of_others(tmp_path: Path) -> None:
     lines = write(str(tmp_path), "t.jsonl", b"{}\n" * 100)
     with read_records(lines, max_bytes=1000) as records, limit_file_size(10):
         assert len(list(records)) == 100
-        with pytest.raises(FileError, match="at most 10 bytes are read"):
+        with pytest.raises(FileError, match="the limit is 10 bytes"):
             read(lines)
         assert len(read(lines, any_size=True)) == 100
 

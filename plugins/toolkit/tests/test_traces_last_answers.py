@@ -39,7 +39,7 @@ def test_roles_of_autogen_from_the_side_of_the_user_are_refused() -> None:
         {"role": "user", "name": "guide", "content": "It is Lima."},
         {"role": "assistant", "name": "user_proxy", "content": "exitcode: 0"},
     ]
-    with pytest.raises(TraceFormatError, match=r"entry 1 .* 'user_proxy': .* exchange the roles"):
+    with pytest.raises(TraceFormatError, match=r"entry 1 .* 'user_proxy': .* swap the roles"):
         convert_recording(history)
 
 

@@ -11,12 +11,13 @@ Section = Literal["root", "template", "rubric", "deep_judgment", "deep_judgment_
 class ArtifactKey(Generic[T]):
     """The name and type of one artifact.
 
-    Two keys are equal if their names are; the plan reports stages that declare one name with two types. `type` is
-    checked when a value is set; None is always accepted and means "nothing". A key with a `section` is also a field of
+    Keys are equal if their names are equal; planning fails if stages declare one name with different types. `type` is
+    checked when a value is set; None is always accepted and means "no value". A key with a `section` is also a field of
     the result: setting the artifact fills `result.<section>.<field>`.
 
-    Third parties name keys after their package: `ArtifactKey("my_package.words", int)`. `cure` is added to the error
-    about a value of another type, and explains how to make a correct one. Raises `ValueError` for an empty name.
+    Third-party keys start with their package name: `ArtifactKey("my_package.words", int)`. `cure` is appended to the
+    error for a value of the wrong type, and explains how to make a valid one. Raises `ValueError` if the name is empty
+    or has surrounding spaces.
     """
 
     __slots__ = ("cure", "field", "name", "section", "type")

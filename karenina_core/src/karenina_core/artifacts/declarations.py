@@ -1,6 +1,6 @@
-"""The check of a stage's declarations, made when a plugin offers the stage, so that no mistake in one stays unnoticed.
+"""Validation of stage declarations when a plugin offers a stage, so that no mistake goes unnoticed.
 
-It knows classes of stages by their structure only, because it belongs to a lower layer than they do.
+Stage classes are checked by their attributes, because this module belongs to a lower layer than `Stage`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from karenina_core.text import is_one_edit_away
 
 _BASES: Final = "karenina_core.stages.stage"
 _LONG: Final = 8
-"""The length from which the name of a method is not one edit away from another one's by accident."""
+"""The minimum length at which two method names that are one edit apart are taken for a typo, not a coincidence."""
 
 _Rule = tuple[Callable[[Any], bool], str, str | None]
 
@@ -35,7 +35,7 @@ def _is_model(value: Any) -> bool:
 _KEYS: Final[_Rule] = (_set_of(ArtifactKey), "a set of artifact keys", None)
 _PLACES: Final[_Rule] = (
     lambda value: _set_of(str, Slot)(value) and not any(isinstance(one, str) and find_slot(one) for one in value),
-    "a set of slots, or of names of stages",
+    "a set of slots or stage names",
     None,
 )
 _SETTINGS: Final[_Rule] = (lambda value: value is None or _is_model(value), "a pydantic model class", "MySettings")
@@ -50,22 +50,22 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "scope": (lambda value: value in ("item", "answer"), '"item" or "answer"', '"item"'),
     "reads": (lambda value: isinstance(value, Mapping), "a dictionary", '{"setting": value_if_missing}'),
     "prompts": (lambda value: isinstance(value, tuple | list), "a tuple of prompt tasks", "(TASK,)"),
-    "judge_ports": (_set_of(str), "a set of names of ports", '{"parser"}'),
+    "judge_ports": (_set_of(str), "a set of port names", '{"parser"}'),
     "precedence": (lambda value: type(value) is int, "a whole number", "1"),
     "error_outcome": (
         lambda value: getattr(value, "judged", True) is False,
-        "an outcome of items that are not judged",
+        "an outcome for items that are not judged",
         "Outcome.STAGE_ERROR",
     ),
 }
-"""For each declaration: whether a value is valid, valid values in words, and an example (None: the value as a set)."""
+"""For each declaration: a check of the value, valid values in words, and an example (None: the value as a set)."""
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     """Return the name of a stage that `plugin` offers through `hook`.
 
-    Raises `PluginError` if it is not a stage class with a name, or it declares another slot, and `ValueError` if its
-    settings models are outside of the plugin's namespace.
+    Raises `PluginError` if `stage` is not a stage class with a name or declares a slot other than the hook's, and
+    `ValueError` if one of its settings models is outside of the plugin's namespace.
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
@@ -82,20 +82,20 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
 
 
 def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
-    """Return the interface of an adapter that `plugin` offers. Raises `ValueError` if it is outside its namespace."""
+    """Return the interface name of an adapter. Raises `ValueError` if it is outside of the plugin's namespace."""
     interface = str(spec.interface)
     check_name("interface", interface, plugin)
     return interface
 
 
 def why_refused(stage: Any) -> str | None:
-    """Return what is wrong in the declarations of a stage class, with the lines that correct it; None if nothing is.
+    """Return what is wrong with a stage class's declarations, with the lines that fix it; None if they are valid.
 
-    Wrong are values of another type, methods that are missing or cannot be called as they are, and sets, keys, slots
-    and settings models without effect because their name is one edit away from that of a declaration.
+    Reports values of the wrong type, methods that are missing or cannot be called, and sets, keys, slots and settings
+    models that have no effect because their name is a misspelled declaration (one edit away).
     """
     problems = [*_wrong_values(stage), *_mistyped_names(stage), *_wrong_methods(stage)]
-    where = f"the stage {stage.name} ({stage.__module__}.{stage.__qualname__}) is declared wrongly"
+    where = f"the stage {stage.name} ({stage.__module__}.{stage.__qualname__}) has invalid declarations"
     return f"{where}: {'; '.join(problems)}" if problems else None
 
 
@@ -141,11 +141,11 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
             yield f"there is no method {name}() of stages, so it is never called: write def {near}(...)"
     given = [one for one in signature(stage).parameters.values() if one.default is Parameter.empty]
     if any(one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for one in given):
-        yield f"it is made without arguments, but needs {', '.join(one.name for one in given)}: give them defaults"
+        yield f"it is created without arguments, but needs {', '.join(one.name for one in given)}: give them defaults"
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
-    """Return whether a base class asks for the method: one that is abstract, and used by `execute` as it is."""
+    """Return whether the stage must define the method: it is abstract, and the inherited `execute` calls it."""
     if not getattr(getattr_static(stage, name, None), "__isabstractmethod__", False):
         return False
     owner, runs = (next(base for base in stage.__mro__ if one in vars(base)) for one in (name, "execute"))
@@ -153,7 +153,7 @@ def _is_missing(stage: type[Any], name: str) -> bool:
 
 
 def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the public attributes of the class and its bases, and apart from them those of the core's base classes."""
+    """Return the stage's public attributes and, in a second dictionary, those of the core's base classes."""
     own, inherited = dict[str, Any](), dict[str, Any]()
     for base in stage.__mro__[-2::-1]:
         attributes = inherited if base.__module__ == _BASES else own
@@ -170,9 +170,9 @@ def _items(value: object) -> Iterable[object]:
 
 
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
-    """Return a value as its author wrote it, with the constants of the stage's module by name.
+    """Return a value as source text, with constants of the stage's module by name; other values are cut off.
 
-    With `slots`, the names of slots are written as slots.
+    With `slots`, names of slots are written as members of `Slot`.
     """
     if isinstance(value, Set | list):
         inner = ", ".join(_source(stage, one, slots=slots) for one in value)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class ParsedAnswer(Protocol):
-    """A template filled by a judge, as `BoundTemplate.bind` returns it."""
+    """A template that a judge has filled, as returned by `BoundTemplate.bind`."""
 
     def verify(self) -> object:
-        """Return whether the answer is correct; neither True nor False if that cannot be decided."""
+        """Return True if the answer is correct and False if it is wrong; any other value means undecided."""
 
     def field_results(self) -> dict[str, bool | None]:
         """Return whether each verified field is correct, by name; None if that cannot be decided."""
@@ -32,7 +32,7 @@ class ParsedAnswer(Protocol):
 
 @runtime_checkable
 class BoundTemplate(Protocol):
-    """A template bound to its question, as karenina-template makes it."""
+    """A template bound to its question, as created by karenina-template."""
 
     @property
     def template_id(self) -> str:
@@ -43,23 +43,23 @@ class BoundTemplate(Protocol):
         """The fields that a judge fills."""
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the options of fields that plugins own (`Stage.field_settings`), by field and full name."""
+        """Return the plugin-owned options of fields (`Stage.field_settings`), by field and full name."""
 
     def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
-        """Return the template filled with a judge's `values`. Raises pydantic's `ValidationError`."""
+        """Return the template filled with a judge's `values`. Raises pydantic's `ValidationError` for bad values."""
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return the JSON Schema for the judge."""
+        """Return the JSON Schema of the values that a judge fills in."""
 
     def expected(self) -> dict[str, Any]:
-        """Return the true values by field, as JSON values."""
+        """Return the ground truth of each field, as JSON values."""
 
     def extracted(self, answer: Any) -> dict[str, Any]:
-        """Return the values that a judge extracted by field, as JSON values."""
+        """Return the value of each field that a judge extracted, as JSON values."""
 
 
 class ArtifactKeys:
-    """The standard keys. Each may have the value None, which means that there is nothing for a known reason."""
+    """The standard keys. An artifact that is set to None has no value, for a known reason."""
 
     # Template (slot 1)
     RAW_ANSWER_CLASS: Final = ArtifactKey["type[ParsedAnswer] | None"]("raw_answer_class", type)
@@ -96,7 +96,7 @@ class ArtifactKeys:
     PARSED_ANSWER: Final = ArtifactKey["ParsedAnswer"](
         "parsed_answer",
         ParsedAnswer,  # type: ignore[type-abstract]
-        cure="set what bind(values, response) of the artifact ANSWER_CLASS returns",
+        cure="set it to the return value of bind(values, response) of the artifact ANSWER_CLASS",
     )
     INVESTIGATION_TRACE: Final = ArtifactKey[str | None]("investigation_trace", str, "template")
     AGENTIC_PARSING_PERFORMED: Final = ArtifactKey[bool]("agentic_parsing_performed", bool, "template")
@@ -119,7 +119,7 @@ class ArtifactKeys:
 
     # Verification (slot 8)
     FIELD_VERIFICATION_RESULT: Final = ArtifactKey[bool | None]("field_verification_result", bool)
-    """Whether the fields pass. None if that cannot be decided; FIELD_VERIFICATION_ERROR has the reason then."""
+    """Whether the fields pass. None if that cannot be decided; FIELD_VERIFICATION_ERROR then has the reason."""
     FIELD_RESULTS: Final = ArtifactKey["FieldResults | None"]("field_results", dict, "template")
     FIELD_SCORES: Final = ArtifactKey["FieldScores | None"]("field_scores", dict, "template")
     FIELD_VERIFICATION_ERROR: Final = ArtifactKey[str | None]("field_verification_error", str, "template")

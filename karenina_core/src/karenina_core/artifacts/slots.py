@@ -1,4 +1,4 @@
-"""The thirteen slots. `planning.selection` has their rules, so that plugins are listed without importing artifacts."""
+"""The thirteen slots. Their rules are in `planning.selection`, so that listing plugins imports no artifacts."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slo
 
 
 def find_slot(name: str) -> Slot | None:
-    """Return the slot with this name in configurations; None if there is no such slot."""
+    """Return the slot with this configuration name; None if there is none."""
     return Slot.__members__.get(name.upper())

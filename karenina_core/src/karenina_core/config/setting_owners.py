@@ -1,6 +1,6 @@
-"""The settings that exist: their names, owners and declarations, and values that are given as text.
+"""All settings with their names, owners and declarations, and the parsing of values that are given as text.
 
-Text is in environment variables and on the command line.
+Environment variables and the command line give values as text.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ class Setting:
 
     @property
     def environment(self) -> tuple[str, ...]:
-        """The environment variables that set it; the first one that is set counts."""
+        """The environment variables for the setting; the first one that is set is used."""
         own = declared(self.info, "env")
         usual = f"{PREFIX}{self.name.upper().replace('.', '__')}"
         return (usual, str(own)) if own else (usual,)
 
     @property
     def changes_results(self) -> bool:
-        """Whether results depend on it.
+        """Whether results depend on the setting; true unless its settings model says otherwise.
 
-        The settings model declares that limits, timeouts and the like have no influence on results:
+        Limits, timeouts and the like are declared with
         `Field(..., json_schema_extra={"changes_results": False})`.
         """
         return declared(self.info, "changes_results") is not False
 
     @property
     def allowed_in_files(self) -> AllowedInFiles:
-        """The values that a benchmark may set without the user's trust; `never` if the settings model declares none."""
+        """The values that a benchmark may set without the user's trust; `never` if the settings model has no mark."""
         return mark_of(self.model, self.field) or "never"
 
     @property
     def follows(self) -> str | None:
-        """The field of a benchmark that overrides the setting, such as `workspace_root`.
+        """The benchmark field that overrides the setting, such as `workspace_root`; None if there is none.
 
         Declared by the settings model: `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """
@@ -74,20 +74,20 @@ class Setting:
 
     @property
     def default(self) -> Any:
-        """The value if none is set."""
+        """The value that is used if none is set."""
         return self.info.get_default(call_default_factory=True)
 
     @property
     def meaning(self) -> str:
-        """One sentence on its meaning."""
+        """The description in one sentence; empty if there is none."""
         return self.info.description or ""
 
 
 def all_settings() -> dict[str, Setting]:
     """Return all settings of the core and of the active plugins, by name.
 
-    Settings of third parties begin with their package, `my_package.words`. Raises `ConfigError` if two settings models
-    own one name, or a program's own model takes the name of a member's setting.
+    Third-party settings start with their package name, as in `my_package.words`. Raises `ConfigError` if two settings
+    models own the same name, or a program's own model uses the name of a member's setting.
     """
     found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
@@ -113,7 +113,7 @@ def all_settings() -> dict[str, Setting]:
 
 
 def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by their full names, of which those of a third party may be given as a table of its package.
+    """Return settings by full name; those of a third party may be given as a table with the name of its package.
 
     Raises `ConfigError` for a name that is given in both forms.
     """
@@ -124,7 +124,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with other names for them replaced, by the `translate` of the settings models that have one."""
+    """Return settings with alternative names replaced, by the `translate` method of settings models that have one."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)
@@ -132,17 +132,17 @@ def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
-    """Return the settings models of plugins, of stages and of owners of hooks, each with its distribution."""
+    """Return the settings models of plugins, stages and hook owners, each with its distribution."""
     found = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
     found += [(one.value.settings, one.distribution) for one in plugins.of_kind("stage") if one.value.settings]
     return [*found, *plugins.settings.items()]
 
 
 def prompt_tasks() -> frozenset[str]:
-    """Return the keys that `prompt_config` takes: names of prompt tasks and of their families.
+    """Return the valid keys of `prompt_config`: the names of prompt tasks and of their families.
 
-    Tasks of members of this project count even if they are not installed, because instructions for a missing stage are
-    as harmless as those for a stage that is switched off.
+    They include the tasks of members of this project that are not installed, because instructions for a missing stage
+    are as harmless as those for a stage that is switched off.
     """
     tasks = [task for one in active_plugins().of_kind("stage") for task in one.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
@@ -150,17 +150,18 @@ def prompt_tasks() -> frozenset[str]:
 
 
 def not_loaded(plugins: Plugins | None = None) -> str:
-    """Return, as the end of an error about an unknown name, which plugins could not be loaded, with the reasons."""
+    """Return a suffix for errors about unknown names: the plugins that failed to load and why; empty if none did."""
     chosen = active_plugins() if plugins is None else plugins
     failed = [f"{one.distribution} {one.version} ({one.failure})" for one in chosen.describe() if one.state == "failed"]
     return f". Plugins that could not be loaded: {'; '.join(dict.fromkeys(failed))}" if failed else ""
 
 
 def read_environment() -> Iterator[tuple[str, Any]]:
-    """Yield the names that environment variables set, with their values.
+    """Yield the names and values of settings from environment variables.
 
     Text that is not JSON is the value itself: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
-    An unknown variable `KARENINA_...` is yielded under its own name, so that the configuration reports it.
+    `KARENINA_PLUGINS` is left to `Selection.of`. Any other unknown variable `KARENINA_...` is yielded under its own
+    name, so that the configuration reports it.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
     for name, setting in all_settings().items():
@@ -173,9 +174,10 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
-    """Return the value of `name=text`: the text itself if the setting takes texts, or if `read` rejects it.
+    """Return the value of `name=text`: the text itself if the setting takes text, else the result of `read`.
 
-    `read` converts the text of other settings, also of unknown ones, and raises `ValueError` if it cannot.
+    `read` parses JSON by default, and is also used for unknown names. If it raises `ValueError`, the text itself is
+    returned.
     """
     setting = all_settings().get(name)
     return _read_value(text, setting.info.annotation if setting is not None else None, read)

@@ -1,4 +1,4 @@
-"""`VerificationConfig`: the configuration of a run; its plugins, and their adapters and additions to prompts."""
+"""`VerificationConfig`, the configuration of a run, and the plugins, adapters and prompt additions of the run."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class VerificationConfig(BaseModel):
     """The configuration of a run.
 
     Takes every name that `karenina config` prints as a keyword argument:
-    `VerificationConfig(answering_models=[...], abstention_enabled=True)`. Raises `ConfigError` with all problems:
-    unknown names (with the nearest one, or the plugin that provides it), and invalid values.
+    `VerificationConfig(answering_models=[...], abstention_enabled=True)`. Names that are not given are taken from the
+    environment. Raises `ConfigError` with all problems: unknown names (with the closest match, or the plugin that
+    provides the name), and invalid values.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, protected_namespaces=())
@@ -87,7 +88,7 @@ class VerificationConfig(BaseModel):
         return filled
 
     def section(self, model: type[S]) -> S:
-        """Return an owner's settings model with its values."""
+        """Return a settings model filled with the values of this configuration."""
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
             owned = [name for name in owned_fields([model]) if name in self._values]
@@ -100,7 +101,7 @@ class VerificationConfig(BaseModel):
         return self.section(CoreSettings)
 
     def has(self, name: str) -> bool:
-        """Return whether the owner of the setting is installed."""
+        """Return whether the setting exists, which means that its owner is installed."""
         return name in self._values
 
     def setting(self, name: str) -> Any:
@@ -110,7 +111,7 @@ class VerificationConfig(BaseModel):
         raise ConfigError([_describe_unknown(name, all_settings())])
 
     def given(self) -> dict[str, Any]:
-        """Return the values that were set, by arguments or the environment, and not left to their defaults."""
+        """Return the values that were set by arguments or the environment, without defaults."""
         return {name: self._values[name] for name in sorted(self._given) if name in self._values}
 
     def with_values(self, **changes: Any) -> Self:
@@ -121,11 +122,11 @@ class VerificationConfig(BaseModel):
 
     @property
     def benchmark_names(self) -> frozenset[str]:
-        """The names whose values come from a benchmark's file, which may be somebody else's, and not from the user."""
+        """The names whose values come from a benchmark file, possibly someone else's, and not from the user."""
         return self._from_benchmark
 
     def with_benchmark_names(self, names: Iterable[str]) -> Self:
-        """Mark the values of these names as those of a benchmark's file, and return this configuration."""
+        """Mark these names as set by a benchmark file, and return this same configuration, not a copy."""
         self._from_benchmark = frozenset(names)
         return self
 
@@ -136,7 +137,7 @@ class VerificationConfig(BaseModel):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return the value of a setting; `section` returns the same values typed."""
+            """Return the value of a setting. Use `section` for typed access to the same values."""
 
 
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
@@ -173,7 +174,7 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return the invalid value if it cannot contain a secret: numbers, and texts of settings with fixed words."""
+    """Return `, not VALUE` if the value cannot contain a secret (a number, or text for a setting of fixed words)."""
     given = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
     if own_words or any(part in SECRECY for part in problem["loc"]):
@@ -186,7 +187,7 @@ def _show_value(problem: Any, owner: Setting | None) -> str:
 
 
 def _is_plain(annotation: Any) -> bool:
-    """Return whether an annotation consists of numbers, booleans and fixed words only."""
+    """Return whether an annotation consists only of numbers, booleans and literals."""
     kind = get_origin(annotation)
     if kind in (Union, UnionType, Annotated):
         return all(_is_plain(part) for part in get_args(annotation)[: 1 if kind is Annotated else None])
@@ -234,6 +235,6 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
 
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
-    """Return what plugins add to the prompt of `task` for judges of `interface`, sorted."""
+    """Return the texts that plugins add to the prompt of `task` for judges with this `interface`, sorted."""
     found = [one.value(task=task, interface=interface) for one in plugins.implementations(karenina_prompt_instructions)]
     return tuple(sorted(text for text in found if text))

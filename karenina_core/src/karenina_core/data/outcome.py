@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal, Self
 
 OutcomeGroup = Literal["right", "partial", "wrong", "failed", "scored", "not_judged", "undecided"]
-"""The groups in which outcomes are counted and shown. `failed` items have a verdict without a comparison of fields."""
+"""The groups in which outcomes are counted and shown. `failed`: not correct, for another reason than its fields."""
 
 
 class Outcome(StrEnum):
@@ -14,10 +14,10 @@ class Outcome(StrEnum):
 
     _value_: str
     group: OutcomeGroup
-    """By it, everything that counts, colors or sorts items decides what to do with an outcome."""
+    """The group by which reports and statistics count, color and sort items with this outcome."""
 
     def __new__(cls, value: str, group: OutcomeGroup = "not_judged") -> Self:
-        """Return the outcome with this value and group. `Outcome(value)` finds it again, by its value alone."""
+        """Return a member with this value and group. `Outcome(value)` looks members up by value alone."""
         outcome = str.__new__(cls, value)
         outcome._value_, outcome.group = value, group
         return outcome
@@ -51,7 +51,7 @@ class Outcome(StrEnum):
     RUBRIC_ERROR = "rubric_error", "not_judged"
     """Not judged: a rubric trait could not be scored, and there is no verdict. Other traits keep their scores."""
     UNDECIDED = "undecided", "undecided"
-    """Not judged: what the answer says cannot be compared with the truth, such as a date that can be two dates."""
+    """Not judged: what the answer says cannot be compared with the truth, such as an ambiguous date."""
 
     @property
     def judged(self) -> bool:

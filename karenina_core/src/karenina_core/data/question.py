@@ -36,13 +36,13 @@ class FewShotExample(BaseModel):
 
 
 class Question(BaseModel):
-    """One question of a benchmark. Immutable: `changed` returns a changed copy, which `Benchmark.replace` puts in.
+    """One question of a benchmark. Immutable: use `changed` to get a changed copy and `Benchmark.replace` to store it.
 
-    `answer_template` is source text or a class. A class is the caller's own code: it is trusted, is available as
-    `answer_class`, and is stored in files by its source. A source is loaded when the template is needed
-    (`template_of`). A blank template or an empty rubric is None. `id` defaults to a URN derived from the text, so that
-    equal texts have equal ids. Raises pydantic's `ValidationError` (a `ValueError`) for an empty text and for fields of
-    a wrong type.
+    `answer_template` is source text or a class. A class is the caller's own code: it is trusted, available as
+    `answer_class`, and written to files as its source. Source text is loaded when the template is needed
+    (`template_of`). A blank template and an empty rubric become None. `id` defaults to a URN derived from the text, so
+    that equal texts have equal ids. Raises pydantic's `ValidationError` (a `ValueError`) for an empty text and for
+    fields of the wrong type.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -55,7 +55,7 @@ class Question(BaseModel):
     few_shot_examples: tuple[FewShotExample, ...] = Field(default=(), description="Examples shown before the question.")
     rubric: Rubric | None = Field(default=None, description="Traits for this question only.")
     dynamic_rubric: DynamicRubric | None = Field(
-        default=None, description="Traits that are scored only for answers with their concept."
+        default=None, description="Traits that are scored only for answers that contain their concept."
     )
     workspace_path: str | None = Field(default=None, description="Its folder, relative to the workspace root.")
     author: JsonValue = Field(default=None, description="Who wrote it.")
@@ -106,7 +106,7 @@ class Question(BaseModel):
 
     @property
     def answer_class(self) -> type[Any] | None:
-        """The template, if it was given as a class and not as source."""
+        """The template, if it was given as a class; None if it is source text or missing."""
         return (self.__pydantic_private__ or {}).get("_answer_class")  # much faster than an attribute of pydantic's
 
     @property

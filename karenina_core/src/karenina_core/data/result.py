@@ -1,4 +1,4 @@
-"""`VerificationResult`: the result of one item, which is an answer and its judge; `ItemId`, its key in a run."""
+"""`VerificationResult`, the result of one item (an answer and its judge), and `ItemId`, the key of an item in a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA_VERSION: Final = 1
 
 
 class ItemId(NamedTuple):
-    """The ids of an item's question, answering model and judge, and its replicate. `of` writes it."""
+    """The key of an item in its run: the ids of question, answering model and judge, and the replicate. See `of`."""
 
     question: str
     answering: str
@@ -33,14 +33,14 @@ class ItemId(NamedTuple):
 
     @classmethod
     def of(cls, question: str, answering: str, judge: str | None, replicate: int | None) -> Self:
-        """Return the key of an item: without a judge the answering model takes its place, and replicates begin at 1."""
+        """Return the key of an item. A missing judge is replaced by the answering model, a missing replicate by 1."""
         return cls(question, answering, judge or answering, replicate or 1)
 
 
 class VerificationResult(Section):
     """The result of one item. JSON round trips are exact: `model_validate_json(result.model_dump_json()) == result`.
 
-    The template section always exists, because it contains the raw response; the others are None if nothing of theirs
+    The template section always exists, because it contains the raw response. Any other section is None if nothing in it
     was configured or ran.
     """
 
@@ -83,7 +83,7 @@ class VerificationResult(Section):
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """Return one sentence on the reason for the outcome, with the notes that stages set as result field `why`."""
+        """Return the reason for the outcome in one sentence, with the notes of stages in the result field `why`."""
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:
@@ -120,7 +120,7 @@ class VerificationResult(Section):
         return [name for name, passed in (self.template.field_results or {}).items() if passed is None]
 
     def _unscored(self) -> list[str]:
-        """Return why traits have no score: errors with their traits, and rubric stages that were skipped."""
+        """Return why traits have no score: each error with its traits, and rubric stages that were skipped."""
         names: dict[str, list[str]] = {}
         for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
             names.setdefault(error, []).append(name)

@@ -1,4 +1,4 @@
-"""The sections of a `VerificationResult`. A null means that something did not run, or is not known."""
+"""The sections of a `VerificationResult`. None means that something did not run or is not known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Section(BaseModel):
 
 
 class ModelIdentity(Section):
-    """A model in a result: its interface, the provider's name for it, and the names of its MCP servers."""
+    """A model in a result: its interface, the provider's name for it, and (as `tools`) the names of its MCP servers."""
 
     interface: str
     model_name: str
@@ -30,6 +30,20 @@ class ModelIdentity(Section):
     def display_string(self) -> str:
         """`interface:model_name`."""
         return f"{self.interface}:{self.model_name}"
+
+
+class KeptFile(Section):
+    """A file that a stage or an adapter gave for an item (`karenina_toolkit.kept_files`), and where its bytes are.
+
+    They are in the folder of the run's files under their digest. Without one the file was left out, for the reason
+    `left_out`.
+    """
+
+    name: str
+    media_type: str
+    size: int | None = None
+    sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    left_out: str | None = None
 
 
 class VerificationResultMetadata(Section):
@@ -53,6 +67,7 @@ class VerificationResultMetadata(Section):
     error: str | None = None
     execution_time: float = Field(default=0.0, description="Seconds of work, the answer's included.")
     timestamp: str = Field(default="", description="ISO 8601 in UTC with microseconds: when the item ended.")
+    files: list[KeptFile] = Field(default=[], description="Files that stages and adapters gave for the item.")
 
     @property
     def answering_model(self) -> str:
@@ -138,7 +153,7 @@ class VerificationResultRubric(Section):
     agentic_trait_reasoning: dict[str, str] | None = None
     agentic_trait_traces: dict[str, str] | None = None
     other_trait_scores: dict[str, dict[str, Any]] | None = Field(
-        default=None, description="Scores of kinds added by plugins, by the name that the plugin gives to the field."
+        default=None, description="Scores of trait kinds added by plugins, by the plugin's name for the field."
     )
     trait_errors: dict[str, str] | None = None
 
@@ -147,7 +162,7 @@ class VerificationResultRubric(Section):
         return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
-        """Return the score of a trait and its kind (`llm`, `regex`, ..., or a plugin's own); None if it has none."""
+        """Return a trait's score and kind (`llm`, `regex`, ..., or a plugin's own); None if there is no score."""
         for kind, scores in self._by_kind().items():
             if name in scores:
                 return scores[name], kind.removesuffix("_trait_scores")
@@ -219,7 +234,7 @@ class VetoRecord(Section):
 
 
 class RevisionRecord(Section):
-    """A change of an artifact by a stage that did not produce it."""
+    """A change to an artifact by a stage that did not produce it."""
 
     artifact: str
     stage: str
@@ -236,19 +251,17 @@ class StageRecord(Section):
     status: Literal["ran", "skipped", "failed"]
     reason: str | None = Field(default=None, description="Why it was skipped.")
     error: str | None = Field(default=None, description="The error that it failed with.")
-    seconds: float = Field(default=0.0, description="Seconds of its program and of its calls.")
+    seconds: float = Field(default=0.0, description="Seconds of its own work and of its calls.")
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    retries: dict[str, int] = Field(
-        default_factory=dict, description="Numbers of repeated requests, by category of error."
-    )
+    retries: dict[str, int] = Field(default_factory=dict, description="Number of retries by error category.")
     waited: float = Field(
-        default=0.0, description="Seconds waited: for a limit of calls, for the budget, before retries."
+        default=0.0, description="Seconds spent waiting: for a call limit, for the budget, and before retries."
     )
-    failed_calls: int = Field(default=0, description="Calls that failed in all their tries.")
+    failed_calls: int = Field(default=0, description="Calls that failed on every attempt.")
     call_keys: list[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]] = Field(
-        default_factory=list, description="The keys of its calls in the journal."
+        default_factory=list, description="The journal keys of its calls."
     )
     distribution: str
     version: str

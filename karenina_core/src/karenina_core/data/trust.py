@@ -26,9 +26,9 @@ def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The user's trust in the sources and restricted values whose digest is in `digests`, or in `everything`.
+    """The user's trust in source code and restricted values: those with a digest in `digests`, or `everything`.
 
-    Trusted sources may be executed; trusted values of a benchmark take effect. The default trusts nothing.
+    Trusted sources may be executed, and trusted values of a benchmark take effect. The default trusts nothing.
     """
 
     digests: frozenset[str] = frozenset()

@@ -24,41 +24,41 @@ class AgentTier(StrEnum):
 
 
 class AdapterConfigError(ValueError):
-    """A model's configuration does not work with its adapter. The message says what is wrong and what to do."""
+    """Raised when a model's configuration does not work with its adapter; says what is wrong and how to fix it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterSpec:
     """One adapter: its interface name, its capabilities, and the factories of its ports.
 
-    A factory (`llm`, `parser`, `agent`) makes the port of a model; the run calls it once for each model, uses the port
-    for all calls, and closes it. Import SDKs inside the factories, so that listing adapters stays fast. A factory that
-    is None means that the adapter does not have the port.
+    A factory (`llm`, `parser`, `agent`) creates the port of a model; the run calls it once for each model, uses the
+    port for all calls, and closes it. Import SDKs inside the factories, so that listing adapters stays fast. A factory
+    that is None means that the adapter does not have the port.
 
     - `check(model)` raises `AdapterConfigError` for problems that would fail every item, such as a missing key or file.
       It is called before a run and makes no request.
-    - `mismatches(model, asked, others)` yields, before a run, messages on questions of `asked` without a recording, and
-      on recordings that match neither those nor `others`, which are the questions that the run leaves out.
+    - `mismatches(model, asked, others)` yields, before a run, messages about questions in `asked` that have no
+      recording, and about recordings of no question in `asked` or in `others`, the questions that the run leaves out.
     - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
       imports nothing heavy.
     - `needs_agent(model, info)` returns whether this answer must come through the agent port although the model has no
-      tools, as for the recording of a conversation.
+      tools, as with a recorded conversation.
     - `recorded`: whether the answers are recordings. No tools are started for them, and their traces are trusted.
-    - `free`: whether calls cost nothing, because the model runs on this machine. Recordings are always free.
+    - `free`: whether calls cost nothing because the model runs locally. Recordings are always free.
     - `served_by(model)` returns the paid provider for look-ups in price lists: the base URL of the server, or the
       provider's name. By default it is taken from the model's configuration.
-    - `starts_tools`: whether the adapter starts the MCP servers of the model itself, so that the run does not.
+    - `starts_tools`: whether the adapter itself starts the model's MCP servers, so that the run does not.
     - `by_item`: whether replies depend on the `CallInfo` and not only on the messages, so that items never share
-      replies. Always so for recordings.
-    - `extra`: the pydantic model that validates `ModelConfig.extra`; None means that it has no settings.
-    - `allowed_in_files`: whether a benchmark, which may be somebody else's, may choose this adapter without the user's
+      replies. Always true for recordings.
+    - `extra`: the pydantic model that validates `ModelConfig.extra`; None means that the adapter has no settings.
+    - `allowed_in_files`: whether a benchmark, possibly someone else's, may choose this adapter without the user's
       trust. True only if it starts no program and sends requests only where the user's environment points to.
       `restricts(model)` returns further fields of a model that need trust, such as a `model_name` that is a path. The
       fields of `extra` have marks of their own (`karenina_core.models.settings_models`).
     - `uses`: which of `model_provider`, `endpoint_base_url`, `endpoint_api_key`, `temperature`, `max_tokens` and
       `manual_traces` the adapter reads. A run warns about others that are set; None disables the warning.
-    - `concurrency(model)` returns how many calls may run at once, if that is known (the slots of a local server, the
-      processes of an agent). By default, and if it is None, the run finds the number by trial.
+    - `concurrency(model)` returns the maximum number of concurrent calls, if it is known (the slots of a local server,
+      the processes of an agent). Without it, or if it returns None, the run adapts the number to the server.
     """
 
     interface: str
@@ -98,7 +98,7 @@ class RegisteredAdapter:
 
 
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
-    """Return the `extra` of `model` as settings of its adapter. Raises `AdapterConfigError`, which shows no values."""
+    """Return `model.extra` as the adapter's settings, a `kind`. Raises `AdapterConfigError`, which shows no values."""
     from pydantic import ValidationError
 
     from karenina_core.text import join_problems

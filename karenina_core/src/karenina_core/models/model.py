@@ -14,8 +14,12 @@ ManualTraces = Path | dict[str, Any]
 MAX_REPLY_BYTES: Final = 64_000_000
 STREAM_TIMEOUT: Final = 1800.0
 Secrecy = Literal["key", "whole", "by_name"]
-"""The part of a field that is never written to files: all of it, because it is a key (`key`, which the environment may
-provide) or may contain secrets anywhere (`whole`); or the entries that have the name of a secret (`by_name`)."""
+"""The part of a field that is never written to files.
+
+- `key`: all of it, because it is an API key, which the environment may provide.
+- `whole`: all of it, because it may contain secrets anywhere.
+- `by_name`: the entries whose names are those of secrets.
+"""
 
 _MASK: Final = "*" * 10
 """The text that pydantic writes in place of a secret in dumps of a configuration."""
@@ -42,15 +46,15 @@ def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
 class ModelConfig(StrictSettings):
     """The configuration of a model that answers or judges.
 
-    `id` is the user's own short name for it, unique among the answering models and among the judges; `interface` is the
-    name of an adapter (see `karenina plugins`); `model_name` is the provider's name for the model. `extra` holds the
-    settings of one adapter, which validates them. Secrets are never printed, logged or written to files.
+    `id` is the user's own short name for the model, unique among the answering models and among the judges; `interface`
+    is the name of an adapter (see `karenina plugins`); `model_name` is the provider's name for the model. `extra` holds
+    settings of the adapter, which validates them. Secrets are never printed, logged or written to files.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(protected_namespaces=())
 
-    id: str = Field(min_length=1, description="Your short name for the model, which results contain.")
+    id: str = Field(min_length=1, description="Your short name for the model, as shown in results.")
     interface: str = Field(
         min_length=1,
         description="The name of the adapter.",
@@ -86,7 +90,7 @@ class ModelConfig(StrictSettings):
     )
     mcp_tool_filter: list[str] | None = Field(default=None, description="Offer only these tools.")
     mcp_tool_description_overrides: dict[str, str] | None = Field(
-        default=None, description="Replacements for the descriptions of tools, by tool."
+        default=None, description="Replacement descriptions of tools, by tool name."
     )
     mcp_server_options: Annotated[dict[str, dict[str, Any]], BeforeValidator(_refuse_mask)] = Field(
         default_factory=dict,
@@ -143,4 +147,4 @@ class ModelConfig(StrictSettings):
 SECRECY: Final[dict[str, Secrecy]] = {
     name: secrecy for name, info in ModelConfig.model_fields.items() if (secrecy := declared(info, "secrecy"))
 }
-"""The fields of a model that are or may contain secrets, from their own declarations."""
+"""The fields of a model that are or may contain secrets, with the `secrecy` that each declares."""

@@ -37,8 +37,8 @@ class Message:
     """One message of a conversation.
 
     `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thoughts outside its
-    answer) and `notes` (on parts that are not in `content`, because their type is not known); only tool messages have
-    `tool_call_id`, `tool_name` and `is_error`.
+    answer) and `notes` (about parts that are left out of `content` because their type is unknown); only tool messages
+    have `tool_call_id`, `tool_name` and `is_error`.
     """
 
     role: Role
@@ -57,12 +57,12 @@ class Message:
 
     @classmethod
     def user(cls, content: str) -> Self:
-        """Return a message of the user."""
+        """Return a message from the user."""
         return cls("user", content)
 
     @classmethod
     def assistant(cls, content: str = "", tool_calls: Sequence[ToolCall] = (), reasoning: str | None = None) -> Self:
-        """Return a message of the model, with the tool calls that it requests."""
+        """Return a message from the model, with the tool calls that it requests."""
         return cls("assistant", content, tuple(tool_calls), reasoning=reasoning)
 
     @classmethod
@@ -106,10 +106,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The number of tokens as the provider counted them (0 if it did not), summed over `calls`.
+    """Token counts as reported by the provider (0 if it reports none), summed over `calls`.
 
-    `cached_tokens`, which the provider read from its cache, and `cache_write_tokens`, which it stored there at a price
-    of their own, are included in `input_tokens`; `reasoning_tokens` are included in `output_tokens`.
+    `cached_tokens` (read from the provider's cache) and `cache_write_tokens` (stored in the cache, which has its own
+    price) are included in `input_tokens`; `reasoning_tokens` are included in `output_tokens`.
     """
 
     input_tokens: int = 0
@@ -142,13 +142,13 @@ NO_USAGE = Usage()
 
 @dataclass(slots=True)
 class CallNotes:
-    """Retries and times of one call, or of all calls of a stage, failed calls included.
+    """Retries and times of one call, or of all calls of a stage, including failed calls.
 
-    `retries` are the numbers of repeated requests by `ErrorCategory`, `waited` the seconds between them, `seconds` the
-    duration of all requests, and `queued` the seconds for which calls waited until they could be sent: for the server's
-    limit or the budget. A reply that was stored brings the numbers of the call that was made. `keys` are those by which
-    a journal has the calls. `open_seconds` is the time in which at least one call was open (`open_calls` are now): as
-    calls may overlap, and be answered from the journal, it is not the sum of the others.
+    `retries` counts retries by `ErrorCategory`, and `waited` is the seconds between them; `seconds` is the duration of
+    all requests, and `queued` the seconds that calls waited before they were sent, for the server's limit or the
+    budget. A reply from the journal has the numbers of the original call. `keys` are the journal keys of the calls.
+    `open_seconds` is the time during which at least one call was in flight (`open_calls` are now); it is not the sum of
+    the other times, because calls may overlap or be answered from the journal.
     """
 
     retries: dict[str, int] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class CallNotes:
         self.keys += other.keys
 
     def work_seconds(self, elapsed: float) -> float:
-        """Return the seconds of work in a period of `elapsed` seconds with these calls, without those of waiting."""
+        """Return the seconds of work, without waiting, in a period of `elapsed` seconds with these calls."""
         return max(0.0, elapsed - self.open_seconds) + self.seconds
 
 
@@ -179,13 +179,13 @@ class CallInfo:
 
     - `question_id`, `question`, `replicate` (from 1): the item's question and repetition.
     - `task`, `stage`: the `usage_key` and the name of the calling stage.
-    - `order`: the item's place in the run; of waiting calls, those of earlier items go first.
+    - `order`: the item's place in the run; waiting calls of earlier items are sent first.
     - `notes`: the stage's notes, to which every call adds its own.
-    - `shared`: whether the stage runs for all judges of an answer.
-    - `sample`: the number, from 0, of a call that a stage repeats on purpose to get several replies; the journal would
-      return the first reply for all of them otherwise.
+    - `shared`: whether the stage runs once for all judges of an answer.
+    - `sample`: the number, from 0, of a call that a stage repeats on purpose to get several replies; without it, the
+      journal would return the first reply to all of them.
     - `judge`: the id of the item's judge; empty if the call is made for all judges.
-    - `sources`: the folders on which agents in a workspace depend, as the item's stages name them.
+    - `sources`: the folders on which agents in a workspace depend, from the stages' `source_folders`.
     - `shows_truth`: whether the prompt contains ground truth by design (`PromptTask.shows_truth`).
     """
 
@@ -210,8 +210,8 @@ NO_INFO = CallInfo()
 class LLMReply:
     """The reply of a model. `model` is the name that the provider reports, if it reports one.
 
-    `server_reason` is the server's own reason for the end, if it is not a known one (`finish_reason` "other") or says
-    why the reply "failed". `notes` are those of `Message`.
+    `server_reason` is the server's own finish reason if `finish_reason` is "other" (it is not a known one) or "failed".
+    `notes` are as in `Message`.
     """
 
     text: str
@@ -228,8 +228,9 @@ class ParserReply:
     """The reply of a judge to a request for JSON: the raw `text`, and the `mode` in which the adapter requested it.
 
     Adapters return the text unchanged even if it is not valid JSON or does not match the schema. Validation, repair and
-    further tries are the same for every adapter (`karenina_toolkit.structured`). For a schema with one field, an enum
-    of texts, `option_logprobs` may be the log-probability of each option's first token, unconstrained by the schema.
+    the second request are the same for every adapter (`karenina_toolkit.structured`). For a schema whose only field is
+    an enum of strings, `option_logprobs` may hold the log-probability of each option's first token, not constrained by
+    the schema.
     `reasoning` and `server_reason` are as in `LLMReply`.
     """
 
@@ -248,7 +249,7 @@ class Turn:
     """One reply of a model that works with tools.
 
     `unfinished` means that the provider paused the turn and expects another request without a tool result. `wire` is
-    the reply in the provider's own format, as JSON values, if it must be sent back unchanged (signed thoughts).
+    the reply in the provider's own format, as JSON values, if it must be sent back unchanged (signed reasoning).
     `server_reason` is as in `LLMReply`.
     """
 
@@ -262,18 +263,18 @@ class Turn:
 
 
 class TurnGuard(Protocol):
-    """The wrapper around each request of an agent: the journal, the limits and the retries of the run."""
+    """A wrapper around each request of an agent that applies the run's journal, limits and retries."""
 
     async def __call__(self, ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message], /) -> Turn:
         """Return the turn that `ask` requests.
 
-        `ask` may be called several times, or not at all if the journal has the turn. `trace` is the conversation after
-        the messages that the agent started with.
+        `ask` may be called several times, or not at all if the journal has the turn. `trace` is the conversation so
+        far, without the messages that the agent started with.
         """
 
 
 class Tool(Protocol):
-    """A tool for models. Several calls may run at once."""
+    """A tool for models. Several calls may run concurrently."""
 
     @property
     def name(self) -> str:
@@ -285,7 +286,7 @@ class Tool(Protocol):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON Schema of the arguments, an object."""
+        """The JSON Schema of the arguments, of type object."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Return the result for the model. `arguments` match the schema; optional ones may be null.
@@ -298,12 +299,13 @@ class Tool(Protocol):
 class AgentOptions:
     """The limits of one agent run, and its tools.
 
-    - `max_turns`: the maximum number of assistant turns; `timeout`: of seconds.
+    - `max_turns`: the maximum number of assistant turns.
+    - `timeout`: the maximum number of seconds; None for no limit.
     - `workspace`: the folder in which the agent's tools work.
     - `tools`: tools in addition to the workspace's own, such as those of MCP servers, which the run has started.
       Adapters get all tools from `collect_tools`.
-    - `guard`: for ports that set `guards_calls`; they pass each request through it, so that only failed requests are
-      repeated. Runs of other agents are limited and repeated as a whole.
+    - `guard`: for ports that set `guards_calls`; they pass each request through it, so that only the failed request is
+      retried. Other agents' runs are limited and retried as a whole.
     - `timeout_setting`: the setting that sets `timeout`, for error messages.
     """
 
@@ -317,7 +319,7 @@ class AgentOptions:
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """The result of an agent run: the `trace` after the messages it started with, even if it reached its turn limit."""
+    """The result of an agent run, even of one that reached its turn limit. `trace` excludes the initial messages."""
 
     trace: tuple[Message, ...]
     usage: Usage = Usage(calls=1)
@@ -328,10 +330,10 @@ class AgentReply:
 
 
 class Port(Protocol):
-    """The base of all ports. A port serves many calls at once, on one event loop, until it is closed."""
+    """The base of all ports. A port serves many concurrent calls, on one event loop, until it is closed."""
 
     async def aclose(self) -> None:
-        """Release connections and processes. Called once, at the end of a run, also after errors."""
+        """Release connections and processes. Called once, at the end of a run, including after errors."""
 
 
 class LLMPort(Port, Protocol):
@@ -368,7 +370,7 @@ class AgentPort(Port, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request to a model: for text; for JSON, if it has a `schema`; to an agent, if it has `options`."""
+    """A request to a model: to an agent if it has `options`, for JSON if it has a `schema`, else for text."""
 
     model: ModelConfig
     messages: Sequence[Message]
@@ -378,13 +380,13 @@ class ModelRequest:
 
     @property
     def port(self) -> PortName:
-        """The name of the port for it."""
+        """The name of the port to which the request is sent."""
         if self.options is not None:
             return "agent"
         return "llm" if self.schema is None else "parser"
 
     def send(self, port: Any) -> Coroutine[Any, Any, Any]:
-        """Return the reply of an adapter's port. Awaiting it raises `PortError`."""
+        """Return an awaitable for the reply of an adapter's `port`. Awaiting it may raise `PortError`."""
         reply: Coroutine[Any, Any, Any]
         if self.options is not None:
             reply = port.run(self.messages, self.options, info=self.info)
@@ -396,10 +398,10 @@ class ModelRequest:
 
 
 class ErrorCategory(StrEnum):
-    """The reason why a call failed, which decides whether it is retried.
+    """The kind of failure of a call, which decides whether the call is retried.
 
-    `empty` is a reply without content, `incomplete` one of a server that does not say whether it is complete. A request
-    that the provider's filter refused is `filtered`: a run takes it for a reply with that `finish_reason`.
+    `empty`: a reply without content. `incomplete`: a reply that the server did not mark as complete. `filtered`: the
+    provider's content filter refused the request; a run treats this as a reply with `finish_reason` "content_filter".
     """
 
     CONNECTION = "connection"
@@ -413,14 +415,14 @@ class ErrorCategory(StrEnum):
 
 
 class PortError(Exception):
-    """A call failed.
+    """Raised when a call fails.
 
     - `category`: decides whether the call is retried; `permanent` errors never are.
     - `status`: the HTTP status, if there was one.
     - `retry_after`: the seconds that the server asked to wait, if any.
     - `partial`: the trace and usage of an agent up to the error, if there are any.
-    - `usage`: the tokens of replies that were paid for and are not used.
-    - `attempts`: the end of the message, by the run: how often it tried, and how it may succeed.
+    - `usage`: the tokens of replies that were paid for but are not used.
+    - `attempts`: the end of the message, set by the run: how often it tried, and what may help.
 
     The message says what was called, where, and what to do about it, and contains no secret.
     """
@@ -455,7 +457,7 @@ class PortError(Exception):
 
 
 class NoRecordedReply(PortError):
-    """A run that makes no calls needs a reply that was not recorded. The item ends in an error, even if caught."""
+    """Raised when a run that makes no calls needs a reply that was not recorded. Fails the item even if caught."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)

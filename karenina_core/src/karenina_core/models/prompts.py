@@ -1,11 +1,11 @@
 """Prompt tasks, the assembly of prompts, and the fences around untrusted text.
 
-Stages declare their prompts as `PromptTask`s. A prompt begins with its constant part (the instructions of the task, of
+Stages declare their prompts as `PromptTask`s. A prompt starts with its constant part (the instructions of the task, of
 plugins and of the user), so that servers can cache it, and ends with the item's part.
 
-Special tokens in texts of others are broken before a model reads them, and put back in what it writes. A server's
-tokenizer reads `<|im_end|>` in an answer as the end of a turn, after which the answer could begin another.
-`special_tokens.json` lists such tokens of public models.
+Special tokens in untrusted text are broken before a model reads the text, and restored in the model's reply. Otherwise
+a server's tokenizer would read `<|im_end|>` in an answer as the end of a turn, and the answer could start another one.
+`special_tokens.json` lists the special tokens of public models.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def fence_mark(text: str) -> str:
 def fence(text: str, label: str) -> str:
     """Return `text` between two tags named `label`, with a mark that the text cannot imitate.
 
-    Special tokens in it are broken, so that it cannot end its turn of a chat either.
+    Special tokens in the text are broken, so that it cannot end its chat turn either.
     """
     text = break_special_tokens(text)
     mark = fence_mark(text)
@@ -69,7 +69,10 @@ def assemble(
     added: Sequence[str] = (),
     user_instructions: Mapping[str, str] | None = None,
 ) -> list[Message]:
-    """Return a prompt: the model's system prompt, all instructions, the examples, and the item's part."""
+    """Return a prompt: the model's system prompt, all instructions, the examples, and the item's part `user`.
+
+    `added` are the instructions of plugins, and `user_instructions` the user's `prompt_config`.
+    """
     own = user_instructions or {}
     keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
     system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
@@ -86,9 +89,9 @@ def _system(*parts: str) -> Message | None:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the pattern of special tokens, whole or broken, and that of broken ones.
+    """Return a pattern for special tokens, whole or broken, and one for broken tokens only.
 
-    Both begin with sets of the first two characters, so that `re` skips all others quickly.
+    Both start with the sets of possible first and second characters, so that `re` quickly skips other text.
     """
     data = json.loads(files(__package__).joinpath("special_tokens.json").read_text("utf-8"))
     names = sorted({name for family in data["families"] for name in family["tokens"]}, key=len, reverse=True)
@@ -114,7 +117,7 @@ def _any_of(names: Iterable[str]) -> str:
 def break_special_tokens(text: str) -> str:
     """Return `text` with broken bars in its special tokens: `<\u00a6im_end\u00a6>`, `[\u00a6INST]`.
 
-    A token that is broken already gets one more bar, so that `restore_special_tokens` returns exactly `text`.
+    A token that is already broken gets one more bar, so that `restore_special_tokens` returns exactly `text`.
     """
     return _patterns()[0].sub(lambda found: f"{found[0][0]}{_BAR}{_tail(found[0][1:])}", text)
 

@@ -1,4 +1,4 @@
-"""Settings models: strict ones, and marks for the values that files may set without the user's trust.
+"""Settings models: `StrictSettings`, and marks for the values that files may set without the user's trust.
 
 A value is *restricted* if it can start a program, choose where requests or keys are sent, name a path, read the
 environment, choose plugins or the executor, search the web, or change prices. All settings, fields of a model, settings
@@ -28,10 +28,10 @@ AllowedInFiles = Literal["any", "below", "name", "models", "never"]
 """The values of a field that a file may set without the user's trust.
 
 - `any`: all.
-- `below`: paths that stay in the file's folder, links resolved.
+- `below`: paths that stay inside the file's folder after links are resolved.
 - `name`: words that cannot be a path, such as the name of an embedding model.
 - `models`: models, whose fields are checked one by one.
-- `never`: none. Fields without a mark are treated in this way.
+- `never`: none. This is the default for fields without a mark.
 """
 
 
@@ -62,7 +62,7 @@ def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
 
 
 class StrictSettings(BaseModel):
-    """The base of settings in tables. An unknown name is an error that suggests the nearest known name."""
+    """The base class of settings given as tables. An unknown name is an error that suggests the closest known name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

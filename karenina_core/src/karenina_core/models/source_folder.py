@@ -11,8 +11,8 @@ from pathlib import Path
 class SourceFolder:
     """A folder of the user on whose files the result of a question depends.
 
-    `ignores(name)` returns whether nothing depends on a file or folder in it, such as a copy left by a run. Links are
-    followed to targets in `within`, by default in `path`.
+    `ignores(name)` returns whether an entry with this name has no effect on results, such as a copy left by a run.
+    Links are followed only to targets inside `within` (default: `path`).
     """
 
     path: Path

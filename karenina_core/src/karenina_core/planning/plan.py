@@ -1,4 +1,4 @@
-"""The plan: the stages of a question in their order, with the reasons. Planning has no side effects.
+"""The plan: a question's stages in order, with the reasons. Planning has no side effects.
 
 Relations order the stages; ranks and names break ties, so that the same input always gives the same order.
 """
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Node:
     """A stage as a node of the graph.
 
-    `rank` is that of its slot, or None for a stage that only its relations place. Such a stage takes at least the rank
-    `lowest`: that of the slots that it comes after, whether they are empty or not.
+    `rank` is the rank of its slot, or None for a stage without a slot, which is placed by its relations alone. Such a
+    stage gets at least the rank `lowest`: the highest rank of the slots in its `after`, even of empty ones.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The relation that `first` comes before `second`, with its reason, and the artifact that it is about, if any."""
+    """A relation between two stages: `first` comes before `second`, for the reason `why`, about `artifact` if any."""
 
     first: str
     second: str
@@ -57,10 +57,11 @@ class Edge:
 
 
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
-    """Return the names in order, and the problems: a cycle, or an answer-scope stage that waits for an item's.
+    """Return the names in order, and the problems: a cycle, or an answer-scope stage that waits for an item-scope one.
 
-    Of the nodes with all predecessors placed, those of answer scope come first, then the lowest rank, then the first
-    name. A node without a rank takes the highest rank among those that it waits for, and comes after them.
+    Among nodes whose predecessors are all placed, those of answer scope come first, then the lowest rank, then the
+    first name. A node without a rank gets the highest rank of the nodes that it waits for, and comes after other nodes
+    of that rank.
     """
     by_name = {node.name: node for node in nodes}
     problems = [
@@ -104,7 +105,7 @@ def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
 
 
 class PlanError(KareninaError):
-    """All problems of a plan; each message says what is wrong and which configuration line fixes it."""
+    """Raised with all `problems` of a plan; each says what is wrong and which configuration line fixes it."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("no plan can be made:\n" + "\n".join(f"- {problem}" for problem in problems))
@@ -211,7 +212,7 @@ def make_plan(
 
     `failures` are the names of plugins that are not used, with the reasons; they are a problem only if a stage of that
     name is needed. `conflicts` are problems with names that several distributions offer. The order of `offered` has no
-    effect. `known` is a cache of plans by the names and distributions of their stages, which questions share. Raises
+    effect. `known` is a cache shared by questions: plans by the names and distributions of their stages. Raises
     `PlanError` with all problems.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
@@ -231,7 +232,7 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Return the plan of the selected stages: their order and its reasons. Raises `PlanError` for a cycle.
+    """Return the plan of the selected stages: their order and the reasons for it. Raises `PlanError` for a cycle.
 
     `ranks` replaces the ranks of slots, by stage name. Ranks only break ties; tests permute them to prove it.
     """
@@ -307,7 +308,7 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges` with more that chain the revisers of each artifact, in the order that the others give them."""
+    """Return `edges` plus edges that chain the revisers of each artifact, in the order given by the existing edges."""
     revised = sorted({key.name for one in selected for key in one.stage.revises})
     for name in revised:
         revisers = [one for one in selected if any(key.name == name for key in one.stage.revises)]

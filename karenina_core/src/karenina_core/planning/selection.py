@@ -1,4 +1,4 @@
-"""Selection of the stages of a question's plan by the rules of the slots, with the reasons why others are left out."""
+"""Selection of the stages of a question's plan by slot rules, and the reasons why others are left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RUBRIC: Final[frozenset[EvaluationMode]] = frozenset({"template_and_rubric", "r
 
 @dataclass(frozen=True, slots=True)
 class SlotRule:
-    """The requirements of the plan on one slot.
+    """The rules of one slot.
 
     - `modes`: the evaluation modes in which the slot exists.
     - `single`: whether it takes exactly one stage; other slots take any number.
@@ -74,7 +74,7 @@ class SelectedStage:
 class StageSelection:
     """The selected stages, those left out with the reasons, the problems, and the slots that stay empty.
 
-    `candidates` are all stages that plugins offer, and `failures` the plugins that are not used, as `select` gets them.
+    `candidates` are all stages that plugins offer, and `failures` the plugins that are not used, as passed to `select`.
     """
 
     config: VerificationConfig
@@ -87,7 +87,7 @@ class StageSelection:
     empty: set[Slot] = field(default_factory=set)
 
     def take_named(self, slot: Slot, names: tuple[str, ...], here: list[SelectedStage]) -> None:
-        """Take the stages that the configuration names for a slot; `here` are those that are offered for it."""
+        """Select the stages that the configuration names for a slot; `here` are those that are offered for it."""
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
             self.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one: name only one")
@@ -104,7 +104,7 @@ class StageSelection:
         self.left_out += [(one.stage.name, f"{line} names others") for one in here if one.stage.name not in names]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Take the stage of a slot that takes one: the included one of the highest precedence, else a fallback."""
+        """Select the stage of a single-stage slot: the included one with the highest precedence, else a fallback."""
         answers = {one.stage.name: self._is_included(one) for one in here}
         wanted = [one for one in here if answers[one.stage.name]] or [one for one in here if one.stage.fallback]
         top = max((one.stage.precedence for one in wanted), default=0)
@@ -122,7 +122,7 @@ class StageSelection:
         if best:
             names = " and ".join(one.stage.name for one in best)
             self.problems.append(
-                f"slot {slot.config_name} takes one stage, and {names} have the same precedence: choose one by {line}"
+                f"slot {slot.config_name} takes one stage, and {names} have the same precedence: choose one with {line}"
             )
             return
         broken = [f"{name} ({why})" for name, why in sorted(self.failures.items()) if _fills(name, slot)]
@@ -130,13 +130,13 @@ class StageSelection:
         if broken:
             cure = f"a plugin for it cannot be used: {'; '.join(broken)}"
         elif have:
-            cure = f"installed for it: {have}; choose one by {line}"
+            cure = f"installed for it: {have}; choose one with {line}"
         else:
             cure = _install_commands(slot)
         self.problems.append(f"slot {slot.config_name} needs a stage, but none is selected: {cure}")
 
     def take_included(self, here: Iterable[SelectedStage]) -> None:
-        """Take the stages of `here` that belong to the plan."""
+        """Select the stages in `here` that are included in the plan."""
         for one in here:
             answer = self._is_included(one)
             if answer:
@@ -145,7 +145,7 @@ class StageSelection:
                 self.left_out.append((one.stage.name, _why_not(answer)))
 
     def check_traits_have_stages(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Add a problem if a rubric trait of the question would be scored by no stage."""
+        """Add a problem if no selected stage scores one of the question's rubric traits."""
         selected = [one for one in here if one in self.stages]
         traits = [
             trait.name
@@ -164,10 +164,10 @@ class StageSelection:
         )
 
     def _is_included(self, one: SelectedStage) -> bool | Skip:
-        """Return whether the stage belongs to the plan. An exception that it raises becomes a problem of the plan.
+        """Return whether the stage belongs to the plan. An exception from `included` becomes a problem of the plan.
 
-        A stage that does not decide is included, except in slots that take one stage, where installing a plugin must
-        not change anything by itself.
+        A stage that does not define `included` is included, except in a single-stage slot, where installing a plugin
+        must not change anything by itself.
         """
         if one.slot is not None and SLOT_RULES[one.slot].single and type(one.stage).included is Stage.included:
             return Skip("not selected by the configuration")
@@ -218,8 +218,8 @@ class StageSelection:
     def drop_unmet_stages(self, named: set[str]) -> None:
         """Leave out stages that require artifacts which no selected stage produces, or report them as problems.
 
-        A stage is left out if the producer of its artifact is installed but left out. It is a problem if no stage
-        produces the artifact at all, and if the configuration names the stage or its slot must have one.
+        A stage is left out if the producer of its artifact is installed but left out. It is a problem if no installed
+        stage produces the artifact, if the configuration names the stage, or if its slot must have one.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}
@@ -255,8 +255,8 @@ def select(
 ) -> StageSelection:
     """Choose the stages by evaluation mode, `[slots]`, the stages' own conditions, and the artifacts that they need.
 
-    `failures` tell by name why a plugin is not used; they are problems only if its stage is needed. `conflicts` are
-    problems with names that several distributions offer: it is unknown which of them the user meant.
+    `failures` says by name why a plugin is not used, which is a problem only if its stage is needed. `conflicts` are
+    problems with names that several distributions offer: it is unknown which one the user meant.
     """
     candidates, problems = _make_candidates(offered)
     found = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
@@ -284,7 +284,7 @@ def select(
 
 
 def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedStage], list[str]]:
-    """Return one object of each class, sorted by name, and the problems: two classes of one name."""
+    """Return one instance of each stage class, sorted by name, and the problems: names that are offered twice."""
     by_name: dict[str, list[RegisteredStage]] = {}
     for one in offered:
         by_name.setdefault(one.stage.name, []).append(one)
@@ -304,7 +304,7 @@ def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedS
 
 
 def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: Iterable[str]) -> str:
-    """Return why there is no stage `name`, with the cure."""
+    """Return why there is no stage `name`, and how to fix it."""
     if name in failures:
         return f"its plugin cannot be used: {failures[name]}"
     owner = read_catalog()["stages"].get(name)
@@ -314,7 +314,7 @@ def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: I
 
 
 def _fills(name: str, slot: Slot) -> bool:
-    """Return whether a stage of this project, installed or not, is for `slot`."""
+    """Return whether `name` is a stage of this project, installed or not, for `slot`."""
     return read_catalog()["stage_slots"].get(name) == slot.config_name
 
 
@@ -329,7 +329,7 @@ def _why_not(answer: object) -> str:
 
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
-    """Return why no selected stage produces an artifact, with the cure."""
+    """Return why no selected stage produces an artifact, and how to fix it."""
     if left_out:
         return f"but {left_out[0]}, which produces it, is not in the plan: choose it under [slots]"
     owner = read_catalog()["artifacts"].get(key.name)
@@ -338,4 +338,4 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
         return f"which {owner} produces: {install_command(owner)}"
     if broken:
         return f"which no installed stage produces; {'; '.join(broken)}"
-    return "which no installed stage produces: install the plugin that does, or block this stage's"
+    return "which no installed stage produces: install a plugin that does, or block the plugin of the stage"

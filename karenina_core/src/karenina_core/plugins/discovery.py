@@ -44,7 +44,7 @@ class PluginInfo:
         return any(name == self.name or canonical(name) == self.distribution for name in names)
 
     def with_failure(self, state: State, failure: str) -> PluginInfo:
-        """Return a copy for a plugin that is not used, with the reason."""
+        """Return a copy with this state and `failure`, the reason why the plugin is not used."""
         return replace(self, state=state, failure=failure)
 
 
@@ -78,7 +78,7 @@ class Selection:
     def allows(self, info: PluginInfo) -> bool:
         """Return whether the entry point may be loaded.
 
-        `only` never excludes the core, which every plan needs, nor specifications of hooks, which have no effect alone.
+        `only` never excludes the core, which every plan needs, nor hook specifications, which have no effect alone.
         """
         always = info.distribution == CORE or info.kind == "hooks"
         return not info.is_named_in(self.block) and (not self.only or always or info.is_named_in(self.only))
@@ -89,8 +89,8 @@ def filter_entry_points(
 ) -> Iterator[tuple[PluginInfo, EntryPoint]]:
     """Yield the entry points of one group with their states; those with the state `found` may be loaded.
 
-    If several distributions offer one name, none of them is used unless `pick` names one that offers it: the choice
-    must not depend on which is found first. The order of `points` has no effect.
+    If several distributions offer the same name, none is used unless `pick` names one of them: the choice must not
+    depend on which is found first. The order of `points` has no effect.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
@@ -99,7 +99,7 @@ def filter_entry_points(
         elif selection.allows(info):
             allowed.setdefault(info.name, {}).setdefault(info.distribution, (info, point))
         else:
-            yield info.with_failure("blocked", "left out by the plugin selection"), point
+            yield info.with_failure("blocked", "excluded by [plugins] or KARENINA_PLUGINS"), point
     picked = dict(selection.pick)
     for name, owners in allowed.items():
         rivals = [info for info, _ in owners.values()]
@@ -125,8 +125,8 @@ def load_entry_points(
 def load_entry_point(point: EntryPoint) -> object:
     """Import and return the object that an entry point names. Raises what importing it raises.
 
-    stevedore does the loading, as in other Python projects. It would find entry points in a cache on disk and take any
-    one of several with the same name; therefore its list is replaced by the one entry point that was chosen here.
+    Loading is left to stevedore, as in other Python projects. By itself, it would look entry points up in a cache on
+    disk and use any of several with the same name, so its list is replaced with the entry point that was chosen here.
     """
     from stevedore import ExtensionManager, NamedExtensionManager
 
@@ -141,7 +141,7 @@ def load_entry_point(point: EntryPoint) -> object:
 
 
 def canonical(distribution: str) -> str:
-    """Return the normalized name of a distribution, as package indexes compare names."""
+    """Return the normalized name of a distribution, by which package indexes compare names."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 

@@ -1,14 +1,14 @@
 """The hooks of the core for adapters, prompts and settings.
 
-A plugin is any object (a class, a module, an instance) whose functions carry `@hookimpl` and are named like a hook. An
-entry point in one of the groups `karenina.stages`, `karenina.adapters` or `karenina.plugins` names it. An
+A plugin is any object (a class, a module, an instance) whose functions carry `@hookimpl` and are named like a hook. It
+is named by an entry point in one of the groups `karenina.stages`, `karenina.adapters` or `karenina.plugins`. An
 implementation may take fewer arguments than its specification.
 
-The hooks for stages are in `karenina_core.stages.hookspecs`. Others belong to the distribution that opens the extension
-point. It specifies them with `@hookspec` in a module that imports `karenina_core.hooks` at run time and
-nothing else, and names the module in the entry-point group `karenina.hookspecs`. It may define
-`offered(plugins)`, which is called after plugins that implement one of its hooks were loaded or registered, and may set
-`karenina_api`. `karenina plugins --hooks` lists all hooks.
+The hooks for stages are in `karenina_core.stages.hookspecs`. Others belong to the distribution that provides the
+extension point. It specifies them with `@hookspec` in a module that imports nothing but `karenina_core.hooks` at run
+time, and names the module in the entry-point group `karenina.hookspecs`. The module may define `offered(plugins)`,
+which is called after plugins that implement one of its hooks were loaded or registered, and may set `karenina_api`.
+`karenina plugins --hooks` lists all hooks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`Plugins`: the registry of loaded and registered plugins, and of the objects that they offer through hooks.
 
 A failure is data: it is listed, and affects only runs that need the plugin. The active plugins of a program are those
-set for a `with` block, else the installed ones.
+of the enclosing `use_plugins` block, else the installed ones.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class Offer(Generic[T_co]):
 
 
 class Plugins:
-    """The plugins of one process: those found through entry points, and those registered by hand.
+    """The plugins of one process: those found through entry points, and those that a program registers.
 
-    `Plugins.discover()` loads the installed plugins; `Plugins()` is empty, for those who register their own.
+    `Plugins.discover()` loads the installed plugins; `Plugins()` starts empty, for programs that register their own.
     """
 
     def __init__(self, specifications: Specifications | None = None) -> None:
         self.specifications = specifications if specifications is not None else installed_specifications(Selection())
         self.settings: dict[type[BaseModel], str] = {}
-        """Settings models that owners of hooks found among the offered objects, each with its distribution."""
+        """Settings models that hook owners found in offered objects, each with its distribution."""
         self._manager = self.specifications.manager()
         self._infos: dict[tuple[Kind, str, str], PluginInfo] = {}
         self._plugins: dict[int, tuple[object, str, str]] = {}
@@ -83,7 +83,7 @@ class Plugins:
         """Return the installed plugins that the selection allows.
 
         `found` replaces the installed entry points, for tests; its order has no effect. With `kinds`, only plugins of
-        these kinds are loaded, and owners of hooks do not index what they offer.
+        these kinds are loaded, hook owners are not called (`offered`), and unknown names in the selection are ignored.
         """
         chosen = selection if selection is not None else Selection.of()
         specified = [point for point in found or () if point.group == GROUP]
@@ -100,7 +100,7 @@ class Plugins:
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
         """Add a plugin that has no entry point.
 
-        Raises `PluginError` if it does not match the hook specifications, or offers a stage that is declared wrongly.
+        Raises `PluginError` if it does not match the hook specifications, or offers a stage with invalid declarations.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
@@ -114,7 +114,7 @@ class Plugins:
         return sorted(self._infos.values(), key=lambda info: (info.kind, info.name, info.distribution))
 
     def why_absent(self, distribution: str) -> str:
-        """Return why the plugins of `distribution` are missing, with the cure."""
+        """Return why the plugins of `distribution` are missing, and how to fix it."""
         for info in self.describe():
             if info.distribution == distribution and info.failure is not None:
                 return f"{distribution} {info.version} cannot be used: {info.failure}"
@@ -123,7 +123,7 @@ class Plugins:
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
         """Return the implementations of `hook`, given as its specification, without calling them.
 
-        They take keyword arguments only. Raises `PluginError`, with the cure, if `hook` is not specified.
+        They take keyword arguments only. Raises `PluginError` if no installed distribution specifies `hook`.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():
@@ -137,7 +137,7 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` of each plugin and yield what it returns. A plugin that raises is listed as failed."""
+        """Call `hook` on each plugin and yield the results. If a plugin raises, `reject` lists it as failed."""
         for found in self.implementations(hook):
             try:
                 result = found.value(*args, **kwargs)
@@ -161,7 +161,7 @@ class Plugins:
         return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
-        """List the plugin of an offered object as failed, because the object cannot be used."""
+        """List all loaded plugins of the offer's distribution as failed, because the offered object cannot be used."""
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
                 self._record(info.with_failure("failed", type_and_message(error)))
@@ -190,7 +190,7 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object of one or several entry points, and check what it offers. Return why it is not used."""
+        """Register the object of one or more entry points, and check what it offers. Return the failure, if any."""
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
@@ -226,7 +226,7 @@ class Plugins:
                 logger.warning("the plugin selection names %r, but no installed plugin has that name%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
-        """Register a plugin with pluggy. Return the reason if it is rejected."""
+        """Register a plugin with pluggy, unless it already is. Return the reason if it is rejected."""
         hashing: object = plugin.__hash__
         failure = "it is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
         if failure is not None or id(plugin) in self._plugins:
@@ -247,14 +247,14 @@ class Plugins:
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
-        """Return a copy for a plugin that is used, with its hooks that no installed distribution specifies."""
+        """Return a copy for a plugin that is used, with its hooks that are ignored because their owner is missing."""
         names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
         known = [name for name in names if name in read_catalog()["hooks"]]
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in known)
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` of the owners of hooks: of all of them, or of those with hooks that `plugin` implements."""
+        """Call `offered` of hook owners: of all, or only of those with hooks that `plugin` implements."""
         hooks = None if plugin is None else {one.name for one in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
             offered = getattr(owner.module, "offered", None)
@@ -272,7 +272,7 @@ class Plugins:
 def command_plugins() -> Plugins:
     """Return the plugins that may add commands: those of the enclosing `use_plugins`, else the installed ones.
 
-    Of the installed ones, stages and adapters are not imported, so that the command line starts at once.
+    Installed stages and adapters are not imported, so that the command line starts quickly.
     """
     return _active.get() or Plugins.discover(kinds=["other"])
 

@@ -53,14 +53,14 @@ class HookOwner:
 
 @dataclass(frozen=True, slots=True)
 class Specifications:
-    """The hooks that plugins may implement. `problems` are entry points with specifications that cannot be used."""
+    """The hooks that plugins may implement. `problems` are entry points whose specifications cannot be used."""
 
     owners: tuple[HookOwner, ...]
     problems: tuple[PluginInfo, ...]
 
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
-        """Import the modules of `points`. If two of them specify one hook, neither is used, except the core's own."""
+        """Import the modules of `points`. If two specify the same hook, neither is used; the core's always are."""
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
         found = [owner for _, owner in loaded if owner is not None]
@@ -90,7 +90,7 @@ class Specifications:
         return manager
 
     def why_missing(self, hook: str) -> str:
-        """Return why a hook is not specified, with the cure."""
+        """Return why a hook is not specified, and how to fix it."""
         owner = read_catalog()["hooks"].get(hook)
         for info in self.problems:
             if info.distribution == owner:
@@ -98,7 +98,7 @@ class Specifications:
         if owner is None:
             return "no installed distribution specifies it"
         if any(True for _ in Distribution.discover(name=owner)):
-            return f"{owner} is installed without its entry points; install it again"
+            return f"{owner} is installed without its entry points; reinstall it"
         return f"{owner} is not installed: {install_command(owner)}"
 
 
@@ -116,7 +116,7 @@ class _Manager(pluggy.PluginManager):
         hook = name if options is None else options["specname"] or name
         known = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
         if options is not None and (options["wrapper"] or options["hookwrapper"]):
-            why = "a wrapper, but hooks are called for each plugin alone: write @hookimpl, and return what it offers"
+            why = "a wrapper, but each plugin is called separately: write @hookimpl, and return what it offers"
             raise pluggy.PluginValidationError(plugin, f"{name} is {why}")
         if options is not None and not known:
             if hook not in read_catalog()["hooks"]:
@@ -129,7 +129,7 @@ class _Manager(pluggy.PluginManager):
 
 
 def _owner(module: object, info: PluginInfo) -> HookOwner:
-    """Return the owner for a module. Raises `TypeError` or `ImportError` if it does not specify hooks for this core."""
+    """Return the hook owner for a module. Raises `TypeError` or `ImportError` if it has no hooks for this core."""
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")
     if failure := version_mismatch(module):

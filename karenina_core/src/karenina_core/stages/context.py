@@ -1,7 +1,7 @@
 """`VerificationContext`: the access of one stage to one item.
 
-The data of an item are in a `State`. Each stage gets a context of its own, which allows only what the stage declares.
-Answer-scope stages write to the state of the answer, which items can read as their parent.
+An item's data is in a `State`. Each stage gets a context of its own, which allows only what the stage declares.
+Answer-scope stages write to the state of the answer, which is the parent of its items' states.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class VerificationContext:
 
     @property
     def replicate(self) -> int:
-        """The number of the repetition of the question, from 1."""
+        """The number of this repetition of the question, from 1."""
         return self._state.item.replicate
 
     @property
@@ -108,7 +108,7 @@ class VerificationContext:
 
     @property
     def trust(self) -> Trust:
-        """The code of benchmarks that the user trusts."""
+        """The benchmark code and restricted values that the user trusts."""
         return self._state.item.trust
 
     @property
@@ -118,7 +118,7 @@ class VerificationContext:
 
     @property
     def config(self) -> VerificationConfig:
-        """The whole configuration. Read settings of other owners with `setting`, which works without the owner."""
+        """The whole configuration. Read other owners' settings with `setting`, which works if the owner is missing."""
         return self._state.item.config
 
     @property
@@ -133,7 +133,7 @@ class VerificationContext:
 
     @property
     def question_settings(self) -> BaseModel:
-        """The question's values of the stage's `question_settings`. Raises `UndeclaredSetting` if it has none."""
+        """The question's values for the stage's `question_settings`. Raises `UndeclaredSetting` if it declares none."""
         model = self._planned.question_settings
         if model is None:
             raise UndeclaredSetting(f"stage {self._planned.name} declares no question_settings")
@@ -175,7 +175,10 @@ class VerificationContext:
         return cast("T | None", self._state.read(key.name))
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
-        """Create an artifact. A standard key also sets its result field."""
+        """Create an artifact. A standard key with a section also sets its result field.
+
+        Raises `UndeclaredArtifact` if the stage does not produce it, and `ArtifactTypeError`.
+        """
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
         if type(value) is not key.type:
@@ -191,7 +194,7 @@ class VerificationContext:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
         if not self._state.has(key.name):
             raise NothingToRevise(
-                f"stage {self._planned.name} revises the artifact {key.name!r}, which no stage has produced for it"
+                f"stage {self._planned.name} revises the artifact {key.name!r}, which is not set for this item"
             )
         self._check_type(key, value)
         before = self._state.read(key.name)
@@ -204,19 +207,19 @@ class VerificationContext:
     def set_result_field(self, name: str, value: object) -> None:
         """Set a field of the result.
 
-        Names of fields in standard sections without an artifact (such as rubric scores) set these fields; any other
-        name sets `result.extensions[<distribution of the stage>][name]`.
+        If `name` is a standard field that has no artifact (such as rubric scores), that field is set; any other name
+        sets `result.extensions[<distribution of the stage>][name]`.
         """
         self._fields_for(name)[name] = value
 
     def offer_result_field(self, name: str, value: object) -> None:
-        """Do as `set_result_field` does, unless an earlier stage has set the field."""
+        """Set a field of the result as `set_result_field` does, unless it is already set."""
         self._fields_for(name).setdefault(name, value)
 
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
-        """Add to a result field that is a mapping or a list, to which several stages contribute (`trait_errors`).
+        """Add entries to a mapping or list in the result to which several stages contribute, such as `trait_errors`.
 
-        Other entries stay unchanged. Raises `ValueError` if the field holds a value of another kind.
+        Other entries stay unchanged. Raises `ValueError` if the field already has a value of another kind.
         """
         fields = self._fields_for(name)
         before = fields.get(name)
@@ -249,7 +252,7 @@ class VerificationContext:
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
         """End the item without a judgment: later stages are skipped. Only the first error of an item is recorded.
 
-        Raises `ValueError` if `outcome` is not one of errors.
+        Raises `ValueError` if `outcome` is an outcome of judged items.
         """
         if self._state.error is None:
             if Outcome(outcome).judged:
@@ -267,7 +270,10 @@ class VerificationContext:
     # ---- models
 
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
-        """Return the messages for one call: the model's system prompt, instructions of task, plugins, user; `user`."""
+        """Return the messages for one call to `model` (default: the judge), which end with `user`.
+
+        The system message has the model's system prompt and the instructions of the task, of plugins and of the user.
+        """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
         own = self.config.core.prompt_config
@@ -277,24 +283,24 @@ class VerificationContext:
         return messages
 
     def llm(self, model: ModelConfig | None = None) -> LLMPort:
-        """Return the port for plain text of `model` (default: the judge)."""
+        """Return the plain-text port of `model` (default: the judge)."""
         return StagePort(self.calls, model or self.parsing_model)
 
     def parser(self, model: ModelConfig | None = None) -> ParserPort:
-        """Return the port for JSON of `model` (default: the judge)."""
+        """Return the JSON port of `model` (default: the judge)."""
         return StagePort(self.calls, model or self.parsing_model)
 
     def agent(self, model: ModelConfig | None = None) -> AgentPort:
-        """Return the port for conversations with tools of `model` (default: the judge)."""
+        """Return the port of `model` (default: the judge) for conversations with tools."""
         return StagePort(self.calls, model or self.parsing_model)
 
     @property
     def call_info(self) -> CallInfo:
-        """The item for which calls are made."""
+        """The information on this item that calls carry by default."""
         return self.calls.info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in all its tries, so that the item runs again when its run resumes."""
+        """Count a call that failed on every attempt, so that the item runs again when its run resumes."""
         self.calls.count_failure(error)
 
     def answers_through_agent(self) -> bool:
@@ -306,16 +312,16 @@ class VerificationContext:
         return self._state.item.ports.recorded(self.answering_model)
 
     async def consult(self, service: str, query: str, ask: Ask) -> str:
-        """Return the reply of a service that is not a model, such as a search or a database, as requested by `ask`.
+        """Return the reply of a service that is not a model, such as a search or a database, requested with `ask`.
 
         The reply is stored in the journal before it is used, and taken from there when a run resumes or is replayed.
-        Temporary failures are retried, equal queries at the same time share one request, and failures are not stored,
-        so that the item runs again when its run resumes.
+        Temporary failures are retried, identical concurrent queries share one request, and failures are not stored, so
+        that the item runs again when its run resumes.
 
         `service` and `query` are the key of the reply: they must contain everything that it depends on (as JSON if that
         is several values), and no secret. `ask` makes one request and may take `request_timeout` seconds; it may return
         an awaitable, and a plain function runs in a thread. Raises `PortError`. If `ask` raises one, its category
-        decides about a retry; any other exception of it is permanent.
+        decides whether to retry; any other exception from `ask` counts as permanent.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)
@@ -326,11 +332,11 @@ class VerificationContext:
     # ---- work
 
     def at_end(self, callback: AtEnd) -> None:
-        """Call `callback` when the item has ended, or in answer-scope stages, the last item of the answer."""
+        """Call `callback` when the item has ended, or, in answer-scope stages, when the last item of the answer has."""
         self._state.at_end.append(callback)
 
     def enter_workspace(self, folder: Path) -> None:
-        """Note that agents work in the folder. Ports call this themselves before an agent runs there."""
+        """Register that agents work in the folder. Ports call this themselves before an agent runs there."""
         self._state.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:
@@ -342,7 +348,7 @@ class VerificationContext:
         await self._state.leave_workspace(folder)
 
     async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts, abandon: bool = False) -> T:
-        """Run `function` in a thread. Use it for computations of more than some milliseconds, which delay other items.
+        """Run `function` in a thread. Use it for work that takes more than a few milliseconds and would delay others.
 
         A thread cannot be stopped: an item that is cancelled (`item_timeout`, Ctrl-C) waits for it, unless `abandon` is
         true, which is safe only for functions without side effects.

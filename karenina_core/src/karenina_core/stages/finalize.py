@@ -1,4 +1,4 @@
-"""`FinalizeResult`, the stage of slot 13: makes the `VerificationResult` of an item, whatever happened before."""
+"""`FinalizeResult`, the stage of slot 13, which makes the `VerificationResult` of an item, whatever happened before."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RESULT_FIELDS = {key.name: (key.section, key.field) for key in standard_keys().
 """The section and field of the result for each artifact, by the artifact's name."""
 NO_TEMPLATE = "no_template"
 _RESERVED_LEVELS: Final = 20
-"""The levels of nesting that are reserved for documents that contain results."""
+"""Nesting levels that are left for documents that contain results."""
 
 
 class FinalizeResult(Stage):
@@ -62,7 +62,7 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """Return the result of an item in any state. If it cannot be made, it is that of an item with an error."""
+    """Return the result of an item in any state. If that fails, the result only states the error."""
     try:
         return _make_result(state)
     except Exception as failure:
@@ -117,9 +117,8 @@ def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> 
 def verify_result(state: State) -> bool | None:
     """Return the verdict: False after any veto, else the result of fields and patterns; None if none were compared.
 
-    It is also None if the fields are undecided, unless a pattern fails.
-
-    An error after a veto changes the outcome (the item is not judged and is part of no rate), not the verdict.
+    It is also None if the fields are undecided, unless a pattern fails. An error after a veto changes the outcome (the
+    item is not judged and counts in no rate), but not the verdict.
     """
     if state.all_vetoes():
         return False
@@ -152,7 +151,7 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 
 def _validate_result(values: dict[str, Any]) -> VerificationResult:
-    """Return a result with these values. Those that JSON lacks become text; those of a wrong type, extensions."""
+    """Return a result with these values. Non-JSON values become text; fields of a wrong type move to extensions."""
     try:
         return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))
     except Exception:
@@ -164,7 +163,7 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Return `value` as JSON values. In its first `levels`, each part that cannot be converted is replaced alone."""
+    """Return `value` as JSON values. Down to `levels` levels, only the parts that cannot be converted are replaced."""
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}
     if levels and isinstance(value, list):
@@ -178,7 +177,7 @@ def _to_json_values(value: Any, levels: int) -> Any:
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
-    """Return the result fields by section: those of artifacts, then those set by name, the answer's first."""
+    """Return the result fields by section: from artifacts, then those set by name; an item's override its answer's."""
     found: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
         if level is None:
@@ -205,7 +204,7 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the values that the judge extracted, and the true values."""
+    """Return the values that the judge extracted, and the ground truth."""
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
     if bound is None:

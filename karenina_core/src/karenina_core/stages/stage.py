@@ -33,7 +33,7 @@ Scope = Literal["item", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class ModelNeed:
-    """A model that a stage will call, its `role` for messages, and the ports that it must have."""
+    """A model that a stage will call: its `role`, for messages, and the `ports` that it must have."""
 
     role: str
     model: ModelConfig
@@ -42,9 +42,9 @@ class ModelNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeed:
-    """A service that a stage will consult and that is not available: `problem` says which, why and what to do.
+    """A service that a stage needs but that is not available: `problem` says which, why and what to do.
 
-    It prevents every run that makes calls.
+    Runs that make calls are refused.
     """
 
     problem: str
@@ -64,9 +64,9 @@ class Skip:
 
 
 class Stage:
-    """One step from a question to its result. Subclasses make declarations, from which the plan orders the stages.
+    """One step from a question to its result. The plan orders stages by the declarations of their classes.
 
-    One object serves all items of a run at once, so it must not store anything about an item; use the context.
+    One object serves all items of a run concurrently, so it must not store anything about an item; use the context.
 
     - `for_slot`: the slot of all stages of a base class. The slot of a stage is that of the hook through which a plugin
       offers it, and a `for_slot` (or `slot`) that disagrees with the hook is refused.
@@ -88,7 +88,7 @@ class Stage:
     - `usage_key`: the name under which its model calls are counted.
     - `precedence`, `fallback`: a slot that takes one stage gets the included stage of the highest precedence, else the
       one marked as fallback.
-    - `error_outcome`: the outcome of an item for which the stage raises.
+    - `error_outcome`: the outcome of an item if the stage raises.
     - `runs_after_error`: whether it runs even if an earlier stage failed.
     """
 
@@ -124,25 +124,25 @@ class Stage:
         return True
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return whether a stage of the rubric slot scores this trait. A trait without a stage is a plan's problem."""
+        """Return whether the stage scores this trait. In the rubric slot, each trait must have a stage."""
         return True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether `before_run` must check `question`. Called for every question of a plan with the stage.
 
-        It must be fast: it exists so that a run does not load the templates of questions that need no check.
+        Must be fast: with it, a run does not load the templates of questions that need no check.
         """
         return True
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return whether the stage will call the judge for `question`; such questions need `parsing_models`.
 
-        By default, stages with prompts do. `trust` tells which code of the question may be executed.
+        By default, stages with prompts do. `trust` says which code of the question may be executed.
         """
         return bool(self.prompts)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the folders outside of the benchmark on which the result of `question` depends. Called often.
+        """Return the folders outside of the benchmark on which the result of `question` depends. Must be fast.
 
         If a file in them has changed, stored results of the item and stored replies of agents in a workspace are not
         used. Do not return folders that runs themselves change.
@@ -150,20 +150,20 @@ class Stage:
         return ()
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Check the configuration of a run, even if the stage is in no plan of it.
+        """Check the configuration of a run, even if none of its plans has the stage. Does nothing by default.
 
         Called for every installed stage when a run is prepared, before any call. May log warnings about settings
-        without effect. Raises `ValueError` or `ConfigError` if the configuration cannot work, which prevents the run.
+        without effect. Raise `ValueError` or `ConfigError` if the configuration cannot work, which prevents the run.
         Context variables that are set here apply to the whole run.
         """
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
         """Check, before any call of a run, for problems that would fail the items of `questions`.
 
-        `questions` are those for which `checks_question` is true; `trust` tells which of their code may be executed.
-        Return the models that the stage calls and the ports that they must have, if they are more than a judge's ports
-        for text and JSON, and services that are not available. The run checks both. Raises `ValueError` for any other
-        problem; may also log warnings.
+        `questions` are those for which `checks_question` is true; `trust` says which of their code may be executed.
+        Return the models that the stage calls with the ports that they must have, which the run then checks (not needed
+        for the judge's `judge_ports`), and services that are not available. Raise `ValueError` for any other problem.
+        May also log warnings. By default, checks nothing.
         """
         return ()
 
@@ -173,7 +173,7 @@ class Stage:
 
     @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Do the stage's work. Use `async def` if it waits, and `def` only if it takes less than some milliseconds."""
+        """Do the stage's work. Use `async def` if it waits; a plain `def` must take at most a few milliseconds."""
         raise NotImplementedError(f"{type(self).__name__} has no execute(): define it")
 
 
@@ -205,11 +205,11 @@ class Detection:
 
 
 class CheckStage(Stage):
-    """A check of the answer before it is parsed, which may veto.
+    """A check of the answer, before it is parsed, that may veto the item.
 
     `prefix` names its four artifacts, which are declared automatically: `<prefix>_check_performed`, `_detected`,
-    `_override_applied` and `_reasoning`. They are stored in the result, those of third parties in its extensions. A
-    check that fails does not fail the item: it is recorded as not performed.
+    `_override_applied` and `_reasoning`. They are stored in the result (in its extensions for third parties). If the
+    check itself fails, the item does not: the check is recorded as not performed.
     """
 
     prefix: ClassVar[str]
@@ -222,7 +222,7 @@ class CheckStage(Stage):
 
     @classmethod
     def check_keys(cls) -> tuple[AnyKey, AnyKey, AnyKey, AnyKey]:
-        """Return the four keys made from the prefix: performed, detected, override applied, reasoning."""
+        """Return the four artifact keys: performed, detected, override applied, reasoning."""
         from karenina_core.artifacts.keys import standard_keys
 
         known = standard_keys()
@@ -235,11 +235,11 @@ class CheckStage(Stage):
 
     @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:
-        """Check the answer. May raise `PortError` or `StructuredError`, which count as not performed."""
+        """Check the answer. After `PortError` or `StructuredError`, the check is recorded as not performed."""
         raise NotImplementedError(f"{type(self).__name__} has no detect(): define it")
 
     def triggers(self, detected: bool) -> bool:
-        """Return whether a detection fails the item."""
+        """Return whether the item fails. By default, it does if the check detected something."""
         return detected
 
     def veto_reason(self, detection: Detection) -> str:
@@ -278,7 +278,7 @@ class AutoFailStage(Stage):
         return None
 
     def on_fail(self, context: VerificationContext) -> None:
-        """Record more about the failure of an item."""
+        """Called after the veto, to record more about the failure; does nothing by default."""
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skip the item if `skip_because` returns a reason."""

@@ -1,4 +1,4 @@
-"""The model calls of one stage for one item: the item is added to each, and its usage is counted."""
+"""The model calls of one stage for one item: each carries the item's information, and its usage is counted."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class StageCalls:
-    """The calls of one stage for one item: `usage` is their sum, `failed` the number that failed in all their tries.
+    """The calls of one stage for one item: `usage` is their sum, `failed` the number that failed on every attempt.
 
-    `no_recorded_reply` is the error of the first call without a recorded reply, in a run that makes no calls.
+    In a run that makes no calls, `no_recorded_reply` is the error of the first call without a recorded reply.
     """
 
     __slots__ = ("_info", "_planned", "_state", "failed", "no_recorded_reply", "usage", "with_truth")
@@ -47,7 +47,7 @@ class StageCalls:
 
     @property
     def info(self) -> CallInfo:
-        """The item for which calls are made."""
+        """The information on the item that calls carry by default."""
         if self._info is None:
             item, planned = self._state.item, self._planned
             self._info = CallInfo(
@@ -86,7 +86,7 @@ class StageCalls:
         return reply
 
     def _complete(self, request: ModelRequest) -> CallInfo:
-        """Return the stage's own info for a call, by default that of the item; always with the stage's notes."""
+        """Return the info for a call: the request's own or the item's, completed with the stage's notes."""
         info = self.info if request.info is NO_INFO else request.info
         if info.notes is None:
             info = replace(info, notes=self.info.notes)
@@ -94,20 +94,20 @@ class StageCalls:
         return replace(info, shows_truth=True) if shows_truth else info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Count a call that failed in all its tries."""
+        """Count a call that failed on every attempt."""
         self.failed += 1
         if isinstance(error, NoRecordedReply) and self.no_recorded_reply is None:
             self.no_recorded_reply = error
 
     def _count(self, usage: Usage) -> None:
-        """Add the usage of a call, also to that of the state under the stage's `usage_key`."""
+        """Add a call's usage to that of the stage, and to that of the state under the stage's `usage_key`."""
         self.usage = self.usage + usage
         totals, key = self._state.usage, self._planned.usage_key
         totals[key] = totals.get(key, NO_USAGE) + usage
 
 
 class StagePort:
-    """A model as a stage calls it: all three ports, as those of an adapter."""
+    """All three ports of a model, through which a stage calls it."""
 
     __slots__ = ("_calls", "_model")
 

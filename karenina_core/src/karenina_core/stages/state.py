@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 AtEnd = Callable[[], Awaitable[None] | None]
 
 Ask = Callable[[], str | Awaitable[str]]
-"""A function that queries a service once, and blocks or returns an awaitable."""
+"""A function that queries a service once. It may block, or return an awaitable."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageAccess:
-    """A planned stage as its context knows it: its names and settings, and the artifacts that it may read and write.
+    """What a planned stage may access through its context: settings, and artifacts to read, write and revise.
 
-    `other_settings` are the settings of other owners that it reads, with their defaults.
+    `other_settings` are the settings of other owners that it reads, with the values to use without the owner.
     """
 
     name: str
@@ -51,7 +51,7 @@ class StageAccess:
     reads_everything: bool
 
     def reads_setting(self, name: str) -> bool:
-        """Return whether it may read the setting: one of the core, its own, or one of `other_settings`."""
+        """Return whether the stage may read a setting: the core's, its own, or one of `other_settings`."""
         return name in self._readable
 
     @cached_property
@@ -62,14 +62,14 @@ class StageAccess:
 
 
 class PortProvider(Protocol):
-    """The provider of models for stages: the run, which limits, retries and records every call."""
+    """The services of a run for its stages. The run limits, retries and records every call."""
 
     @property
     def plugins(self) -> Plugins:
         """The plugins of the run."""
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return the reply of a model to a request. Awaiting it raises `PortError`."""
+        """Return the reply of a model to a request. Awaiting it may raise `PortError`."""
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether this answer must come through the agent port, as the model's adapter declares."""
@@ -84,10 +84,10 @@ class PortProvider(Protocol):
         """Return the reply of a service to `query`, stored earlier or requested by `ask`. Raises `PortError`."""
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Note that an item has agents working in the workspace."""
+        """Register that an item has agents working in the workspace."""
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Note that it has none any more. After the last item, processes started in the workspace are ended."""
+        """Register that an item has no more agents there. After the last item, processes started there are ended."""
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class ItemError:
 class State:
     """The state of one answer, or of one item, whose `parent` is the state of its answer.
 
-    `started` is the time from which its seconds of work are counted: waiting moves it forward.
+    `started` is the time from which seconds of work are counted; waiting moves it forward.
     """
 
     item: Item
@@ -147,7 +147,7 @@ class State:
     deadline: float | None = None
 
     def enter_workspace(self, folder: Path) -> None:
-        """Note that agents work in the folder, until `leave_workspace`."""
+        """Register that agents work in the folder, until `leave_workspace`."""
         if folder not in self.workspaces:
             self.workspaces.add(folder)
             self.item.ports.enter_workspace(folder)

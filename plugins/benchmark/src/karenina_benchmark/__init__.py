@@ -1,4 +1,4 @@
-"""Benchmarks: questions with their templates and rubrics, the files that hold them, and sources of configuration.
+"""Benchmarks (questions with their templates and rubrics), their files, and sources of configuration.
 
 Importing this package loads nothing else; the public names are loaded when they are first used.
 """

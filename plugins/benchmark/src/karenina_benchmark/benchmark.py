@@ -31,9 +31,9 @@ logger: Final = logging.getLogger("karenina")
 class Benchmark(BenchmarkContent):
     """A set of questions for the evaluation of models, stored in one file.
 
-    Make one with `create` or `load`. `len` and iteration work as for a list of its questions, `in` by id. Two
-    benchmarks are equal if their files would be equal: a template class equals its source. The `path` of the file, and
-    a name that is derived from it, are not compared.
+    Create one with `create` or `load`. `len()` and iteration work as for a list of questions; `in` takes an id. Two
+    benchmarks are equal if their files would be equal: a template class equals its source. The file's `path`, and a
+    name and an id derived from it, are not compared.
     """
 
     @classmethod
@@ -46,21 +46,24 @@ class Benchmark(BenchmarkContent):
         skip_broken: bool = False,
         columns: Mapping[str, str] | None = None,
     ) -> Self:
-        """Read a benchmark: YAML (`.yaml`, `.yml`), a JSON-LD checkpoint (`.jsonld`, `.json`), JSON lines, a table, or
-        a format of a plugin.
+        """Read a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a format that a plugin adds.
 
-        JSON lines (`.jsonl`, `.ndjson`) hold one question each and are streamed: see `streamed`. A table (`.csv`,
-        `.tsv`, `.xlsx`, `.parquet`, or rows of JSON with other keys) has a column with questions and one with answers,
-        which are found by their names, or mapped by `columns`: `question`, `answer`, `id`, `keywords`, `context` and
-        `choices`. It also has the path to `rows` of a JSON document, the `encoding` and `choice_by`, if they are not
-        found. The format of a file with another suffix is guessed: a checkpoint if it begins with a brace, else YAML.
-        Nothing in the file is executed. `trust` says whether it may read files outside of its own folder: if the user
-        has trusted it (the default), or always (`"all"`, for a file of one's own).
+        The suffix selects the format: YAML (`.yaml`, `.yml`), a checkpoint (`.jsonld`, `.json`), JSON lines (`.jsonl`,
+        `.ndjson`; one question per line, streamed: see `streamed`), or a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`, or
+        JSON rows with other keys). A file with an unknown suffix is read as a checkpoint if it begins with a brace,
+        else as YAML.
 
-        At most 100 MB of the file, and of each file that it names, are read; `max_bytes` or the environment variable
-        `KARENINA_MAX_FILE_BYTES` sets another limit. With `skip_broken`, questions that cannot be read are left out
-        with a warning, and their errors are in `broken`. Raises `BenchmarkFileError`, and `RestrictedValues` for a path
-        that needs trust.
+        The columns of a table are found by their names, or mapped by `columns`: `question`, `answer`, `id`, `keywords`,
+        `context` and `choices`. `columns` can also give the path to the `rows` of a JSON document, the `encoding`, and
+        `choice_by`, if they are not detected.
+
+        Nothing in the file is executed. `trust` says whether the file may name files outside of its own folder: only if
+        the user has trusted it (the default), or always (`"all"`, for your own files).
+
+        The limit is 100 MB for the file, and for each file that it names; `max_bytes` or the environment variable
+        `KARENINA_MAX_FILE_BYTES` sets another. With `skip_broken`, questions that cannot be read are left out with a
+        warning, and their errors are in `broken`. Raises `BenchmarkFileError`, and `RestrictedValues` for a path that
+        needs trust.
         """
         from karenina_benchmark import storage
         from karenina_core.data.trust import Trust
@@ -87,26 +90,26 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check the file of a benchmark, which may be one that cannot be loaded: report all problems, with their lines.
+        """Check a benchmark file and report all problems with their lines, even if the file cannot be loaded.
 
-        The arguments are those of `load`. Code of the file runs only with trust, and no model is called.
+        The arguments are those of `load`. Code in the file runs only with trust, and no model is called.
         """
         from karenina_benchmark.checking import check_file
 
         return check_file(Path(path), trust, columns)[1]
 
     def check(self, trust: Trust | Literal["all"] | None = None) -> CheckReport:
-        """Check the questions, templates, truths and traits: report all problems. See `check_file`."""
+        """Check the questions, templates, truths and traits, and report all problems. See `check_file`."""
         from karenina_benchmark.checking import CheckReport, check_content
 
         return CheckReport(tuple(check_content(self, trust, quality=True)), len(self))
 
     def save(self, path: str | Path) -> None:
-        """Write the benchmark as JSON-LD, YAML or JSON lines, by the suffix of `path`.
+        """Write the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
 
-        The file is replaced completely or not at all; comments and the layout of an existing YAML file are lost. Raises
-        `BenchmarkFileError` for another suffix, a template class without available source, and a file that cannot be
-        written.
+        The file is replaced atomically; comments and the layout of an existing YAML file are lost. Raises
+        `BenchmarkFileError` for any other suffix, a template class whose source is not available, and a file that
+        cannot be written.
         """
         from karenina_benchmark import storage
 
@@ -123,8 +126,8 @@ class Benchmark(BenchmarkContent):
         """Add the rows of a CSV, Excel or JSONL file as questions, all or none, and return the new questions.
 
         `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`; `sheet`
-        selects a sheet of an Excel file. The options are those of `question_import.make_questions`. Raises
-        `BenchmarkFileError` with the file, the line and the cure.
+        selects a sheet of an Excel file. `options` are those of `question_import.make_questions`. Raises
+        `BenchmarkFileError`, which names the file and the line and says how to fix them.
         """
         from karenina_benchmark.errors import BenchmarkFileError
         from karenina_benchmark.question_import import make_questions
@@ -142,9 +145,10 @@ class Benchmark(BenchmarkContent):
         return content_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan of a question, by default of the first: its stages in order, and what is left out and why.
+        """Return the plan for a question (by default the first): the stages in order, and what is left out and why.
 
-        Nothing runs. Raises `ConfigError` for a benchmark without this question, and `PlanError` if there is no plan.
+        Nothing runs. Raises `ConfigError` if the benchmark does not contain the question, and `PlanError` if no plan
+        can be made.
         """
         from karenina_core.config import plugins_of
         from karenina_engine.check.planner import Planner
@@ -172,17 +176,17 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark: return one result per question, answering model, judge and replicate.
+        """Run the benchmark and return one result per question, answering model, judge and replicate.
 
-        `config` is a `VerificationConfig` or a mapping of settings; the `run_config` of the benchmark is not used.
-        `question_ids` selects questions. `trust` says which code of the benchmark may run: what the user has trusted
-        (the default), or all (`"all"`, for a file of one's own). Each result is written to `output` (JSONL) and passed
-        to `on_result` when it is complete. With a `journal` (a file, created if it is missing), every reply and result
-        is stored before it is used, and the same call continues an interrupted run; with `replay`, replies come from
-        the journal only and no model is called. A progress bar is shown on a terminal and in a notebook; `progress`
-        shows it elsewhere too (True) or never (False). This also works in a running event loop, as in notebooks. Raises
-        `ConfigError`, `PlanError` and `JournalError` before the first call of a model; the error of an item is in its
-        result.
+        `config` is a `VerificationConfig` or a mapping of settings; the benchmark's own `run_config` is not used.
+        `question_ids` selects questions. `trust` says which code of the benchmark may run: only what the user has
+        trusted (the default), or all of it (`"all"`, for your own files). Each result is written to `output` (JSONL)
+        and passed to `on_result` when it is complete. With a `journal` (a file, created if it is missing), every reply
+        and result is stored before it is used, and the same call continues an interrupted run; with `replay`, replies
+        come from the journal only and no model is called. A progress bar is shown on a terminal and in a notebook;
+        `progress=True` always shows it, `progress=False` never does. `run_verification` also works in a running event
+        loop, as in notebooks. Raises `ConfigError`, `PlanError` and `JournalError` before the first model call; later
+        errors are in the results of the items concerned.
         """
         from karenina_engine.run.blocking import run_blocking
 
@@ -213,7 +217,7 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark in a running event loop; the arguments are those of `run_verification`."""
+        """Run the benchmark from async code; the arguments are those of `run_verification`."""
         from karenina_engine.progress.progress_display import choose_display
         from karenina_engine.run.execution import collect_results
         from karenina_engine.run.prepare import open_run
@@ -247,11 +251,11 @@ class Benchmark(BenchmarkContent):
         ask: bool = False,
         progress: bool | None = None,
     ) -> RescoreReport:
-        """Score the last run in `journal` again with this benchmark and `config`, without calling a model.
+        """Score the last run in `journal` again with this benchmark and `config`; by default without calling a model.
 
-        Use it after changes of truths, tolerances, weights, patterns, primitives, compositions or `verify()`; see
-        `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run, and `progress` is that of
-        `run_verification`.
+        Use it after you change truths, tolerances, weights, patterns, primitives, compositions or `verify()`; see
+        `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run. With `ask`, models are called
+        where a prompt would show a changed truth. `progress` works as in `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
         from karenina_engine.progress.progress_display import choose_display
@@ -271,11 +275,11 @@ class Benchmark(BenchmarkContent):
 
 @cache
 def _note_missing_journal() -> None:
-    """Log once in this process that a run cannot be resumed, and how it could."""
+    """Warn, once per process, that a run cannot be resumed without a journal."""
     logger.warning(
         "this run keeps no journal: if it is interrupted, its finished calls are repeated and paid for again. "
-        'With a file, such as journal="run.journal", run_verification stores every reply, and the same call resumes '
-        "the run (this warning is logged once)"
+        'With a journal file, such as journal="run.journal", run_verification stores every reply, and the same call '
+        "resumes the run (this warning is logged once)"
     )
 
 

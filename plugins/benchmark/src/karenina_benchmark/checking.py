@@ -1,4 +1,4 @@
-"""Check a benchmark before its first call: all problems of the file at once, each with its place."""
+"""Check a benchmark before the first model call: all problems in the file at once, each with its location."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Level = Literal["error", "warning", "unchecked"]
 _SHOWN: Final = 20
-"""The number of errors that the message of `CheckReport.raise_errors` contains."""
+"""The number of errors shown in the message of `BenchmarkErrors`."""
 _LINE: Final = re.compile(r"line (\d+)")
 _NO_MODEL: Final = "template_only"
 
@@ -40,9 +40,9 @@ _NO_MODEL: Final = "template_only"
 class Finding:
     """One result of a check.
 
-    An `error` would end a run or spoil its result, a `warning` is probably a mistake, and `unchecked` names what cannot
-    be checked. `where` is the place in `file` (a line, or the number and id of a question; empty for the whole file),
-    `what` the problem, and `cure` the way to solve it. `question` is the id of the question, if it has been read.
+    An `error` would stop a run or invalidate its result, a `warning` is probably a mistake, and `unchecked` names what
+    cannot be checked. `where` is the location in `file` (a line, or the number and id of a question; empty for the
+    whole file), `what` the problem, and `cure` how to fix it. `question` is the id of the question concerned, if known.
     """
 
     level: Level
@@ -58,7 +58,7 @@ class Finding:
         return f"{place}: {text}" if place else text
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as JSON values, with `line` as a number if the place is a line."""
+        """Return the finding as JSON values; `line` is a number if `where` is a line, else None."""
         found = _LINE.match(self.where)
         file = None if self.file is None else str(self.file)
         return {**asdict(self), "file": file, "line": int(found[1]) if found else None}
@@ -66,14 +66,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The findings about a benchmark, in the order of the file, and the number of its questions."""
+    """The findings about a benchmark in file order, and the number of questions in the benchmark."""
 
     findings: tuple[Finding, ...]
     questions: int
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that must be corrected before a run."""
+        """The findings that must be fixed before a run."""
         return self._of("error")
 
     @property
@@ -106,7 +106,7 @@ class CheckReport:
 
 
 class BenchmarkErrors(KareninaError, ValueError):
-    """The errors of a benchmark, all in one message; `findings` are the errors themselves."""
+    """Raised when a benchmark has errors; the message lists the first 20, and `findings` holds all of them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         lines = [str(one) for one in findings[:_SHOWN]]
@@ -122,10 +122,10 @@ def check_file(
     columns: Mapping[str, str] | None = None,
     configure: Callable[[BenchmarkContent], VerificationConfig] | None = None,
 ) -> tuple[BenchmarkContent | None, CheckReport]:
-    """Read a benchmark and check it; the benchmark is None if nothing of the file can be read.
+    """Read a benchmark and check it; the returned benchmark is None if nothing in the file can be read.
 
-    `configure` returns the configuration of the run; by default, it is the benchmark's own section. Nothing of the file
-    is executed without trust, no other file that needs trust is opened, and no model is called.
+    `configure` returns the run's configuration; by default, the benchmark's own `config` section is used. Code in the
+    file does not run without trust, no other file that needs trust is opened, and no model is called.
     """
     benchmark, findings = read_findings(path, trust, columns)
     if benchmark is None:
@@ -141,7 +141,7 @@ def check_file(
 def read_findings(
     path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
-    """Return the benchmark without what cannot be read, and the errors of reading."""
+    """Return the benchmark without the questions that cannot be read, and the errors; None if nothing can be read."""
     from karenina_benchmark.storage import read_benchmark
     from karenina_engine.check import restricted_values
 
@@ -160,9 +160,9 @@ def read_findings(
     try:
         benchmark = read_benchmark(path, may_read, columns)
     except BenchmarkFileError as error:
-        return None, [*findings, *_of_errors([error])]
+        return None, [*findings, *_error_findings([error])]
     benchmark.leave_out_broken()
-    return benchmark, [*findings, *_of_errors([*benchmark.problems, *benchmark.broken])]
+    return benchmark, [*findings, *_error_findings([*benchmark.problems, *benchmark.broken])]
 
 
 def check_content(
@@ -173,9 +173,10 @@ def check_content(
     *,
     quality: bool = False,
 ) -> list[Finding]:
-    """Return the findings about a benchmark that has been read; `ids` selects questions.
+    """Return the findings about a loaded benchmark; `ids` selects questions, and unknown ids are ignored.
 
-    `config` is that of the run; by default, the benchmark's own section. With `quality`, warnings are included.
+    `config` is the run's configuration; by default, the benchmark's own `config` section is used. With `quality`,
+    warnings are included.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
@@ -194,7 +195,7 @@ def check_content(
 def find_untrusted_values(
     benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
 ) -> tuple[Finding, ...]:
-    """Return a warning for each restricted value of a benchmark that a run asks trust for."""
+    """Return a warning for each restricted value in a benchmark that needs trust before a run."""
     from karenina_engine.check.restricted_values import resolve_trust
 
     check = _Check(benchmark, resolve_trust(trust), quality=False)
@@ -203,7 +204,10 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as the file has it: a field of a plugin may be in a table."""
+    """Return the path of a value as written in the file, where a plugin's field may be nested in a table.
+
+    The path is empty if the enclosing value is not in the file.
+    """
     if place is None or not path:
         return path
     *above, name = path
@@ -229,7 +233,7 @@ class _Check:
         self._fields = OwnedFields(active_plugins())
 
     def read_config(self) -> VerificationConfig:
-        """Return the configuration of the benchmark's own section; without the values that are wrong."""
+        """Return the configuration in the benchmark's `config` section; if it has errors, only `evaluation_mode`."""
         values = dict(self._benchmark.run_config)
         try:
             return VerificationConfig(**values)
@@ -245,7 +249,7 @@ class _Check:
             return VerificationConfig()
 
     def check_head(self, config: VerificationConfig) -> None:
-        """Check the parts of the file that are not in a question."""
+        """Check the parts of the file outside of the questions, and find questions with the same text."""
         self.check_restricted()
         for text in self._benchmark.load_warnings:
             self._add("warning", None, text, "")
@@ -253,7 +257,7 @@ class _Check:
         for question in self._benchmark:
             other = first.setdefault(question.question, question.id)
             if other != question.id:
-                what = f"it asks the same as the question {other!r}, so what it asks counts twice"
+                what = f"it has the same text as the question {other!r}, so this question counts twice"
                 self._add("warning", self._benchmark.place_of(question.id), what, "delete one of them", "question")
         place = self._benchmark.head
         self._check_traits(place, "rubric", self._benchmark.global_rubric, config)
@@ -265,7 +269,7 @@ class _Check:
             self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
-        """Check a question: its traits, and its template."""
+        """Check the traits, the template and the plugin fields of a question."""
         if self._quality:
             place = self._benchmark.place_of(question.id)
             self._check_traits(place, "rubric", question.rubric, config, question.id)
@@ -291,7 +295,7 @@ class _Check:
 
                 what = check_samples(bound)
                 if what is not None and self._quality:
-                    self._add_in_template("warning", question, what, "its items end without a verdict of it", None)
+                    self._add_in_template("warning", question, what, "its items end without its verdict", None)
         except UntrustedTemplate as error:
             what = f"{error.code}: this is code that is not trusted, so it was not run"
             cure = TRUST_CURE
@@ -306,7 +310,7 @@ class _Check:
         self._check_truths(question, bound)
 
     def check_equal_truths(self) -> None:
-        """Warn about different truths of one field that its rule takes for equal."""
+        """Warn about different truths of a field that its rule treats as equal."""
         for id, field, what, cure in self._truths.found:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
@@ -323,7 +327,7 @@ class _Check:
         self._add("error", place, "the question has no answer template", cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
-        """Check the truths against their own template, and with `quality` what a judge sees of it."""
+        """Check the truths against their template, and with `quality` also what a judge sees of the template."""
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
         for flaw in find_flaws(bound, question.question) if self._quality else find_truth_errors(bound):
@@ -345,7 +349,7 @@ class _Check:
         config: VerificationConfig,
         question: str | None = None,
     ) -> None:
-        """Warn about traits that no run of the configuration scores."""
+        """Warn about traits that are not scored with this configuration."""
         wanted = config.core.rubric_trait_names
         for trait in rubric.traits if rubric is not None else ():
             path = (key, *_trait_path(place, key, trait))
@@ -379,7 +383,7 @@ class _Check:
             )
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
-        """Add a finding about a line of a template's source."""
+        """Add a finding about a line of a template's source, located in the benchmark file if possible."""
         place = self._benchmark.place_of(question.id)
         if place is not None and place.value.get("template") is not None:
             where = place.where_in_text(line, "template")
@@ -410,13 +414,13 @@ class _Check:
 
 
 def find_field_line(source: str, field: str) -> int | None:
-    """Return the line of a template's source that declares a field; None if there is none."""
+    """Return the line that declares a field in a template's source; None if there is none."""
     declared = re.compile(rf"\s+{re.escape(field)}\s*:")
     return next((number for number, line in enumerate(source.splitlines(), 1) if declared.match(line)), None)
 
 
 def _find_path(value: object, name: str) -> tuple[str | int, ...]:
-    """Return the path that the words of `name` describe, such as "config.parsing_models, model 'j', temperature"."""
+    """Return the path described by the words of `name`, such as "config.parsing_models, model 'j', temperature"."""
     path: list[str | int] = []
     for word in re.findall(r"[\w-]+", name):
         if isinstance(value, list):
@@ -441,14 +445,14 @@ def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[st
     return ()
 
 
-def _of_errors(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
+def _error_findings(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
     for error in errors:
         for one in error.each():
             yield Finding("error", one.file, one.where, one.what, one.cure)
 
 
 def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
-    """Return each finding once, in the order of lines: those of the benchmark's own file first."""
+    """Return the findings without duplicates, sorted by line; those in the benchmark's own file come first."""
 
     def key(finding: Finding) -> tuple[bool, str, int]:
         found = _LINE.match(finding.where)

@@ -1,4 +1,4 @@
-"""The content that this version does not know: whether a checkpoint can hold it, and the mark of drafts in it."""
+"""Checkpoint content unknown to this version: whether it can be saved again, and the mark for unfinished questions."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final
 Keys = Set[str]
 
 FINISHED: Final = "finished"
-"""The property with which the reference marks questions that are ready; a run leaves out those where it is false."""
+"""The property that marks finished questions in the reference's checkpoints; where it is false, a run skips them."""
 
 
 def check_unread(unread: Mapping[str, Any], taken: Keys, objects: Mapping[str, Keys], *, others: bool = True) -> None:
-    """Raise `ValueError` if `unread` would replace other values of a checkpoint, or be lost in it.
+    """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost when it is saved.
 
-    `taken` are the keys that `unread` must not have. `objects` maps the keys whose values are objects to the keys that
-    these must not have. Unless `others` is true, `unread` may only have the keys of `objects` and `properties`.
+    `taken` are the keys that `unread` must not have. `objects` maps each key whose value is an object to the keys that
+    this object must not have. If `others` is false, `unread` may only have the keys of `objects`, and `properties`.
     """
     for key, value in unread.items():
         if key in taken or not (others or key in objects or key == "properties"):
@@ -32,7 +32,7 @@ def check_unread(unread: Mapping[str, Any], taken: Keys, objects: Mapping[str, K
 
 
 def is_unfinished(unread: Mapping[str, Any]) -> bool:
-    """Return whether the unknown content of a question marks it with `finished: false`."""
+    """Return whether a question's unknown content marks the question with `finished: false`."""
     properties = unread.get("properties")
     return isinstance(properties, list) and any(
         isinstance(one, dict) and one.get("name") == FINISHED and one.get("value") is False for one in properties

@@ -1,4 +1,4 @@
-"""`BenchmarkContent`: the questions of a benchmark with the rubrics and settings that they share."""
+"""`BenchmarkContent`: a benchmark's questions, with the rubrics and settings that they share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class _TextSearch(Protocol):
-    """A collection of questions that can be searched without building each of them."""
+    """A collection of questions that can be searched without building all of them."""
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
         """Yield the ids of the questions in which one of `words` may occur."""
@@ -31,17 +31,17 @@ class _TextSearch(Protocol):
 
 @runtime_checkable
 class _Places(Protocol):
-    """A collection of questions that knows the place of each in its file."""
+    """A collection that knows where in the file each question is."""
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the place of a question."""
+        """Return where a question is in the file; None if that is not known."""
 
 
 class BenchmarkContent:
-    """The content of a benchmark, which file formats read and write; `Benchmark` adds loading, saving and runs.
+    """The content of a benchmark, as file formats read and write it; `Benchmark` adds loading, saving and runs.
 
-    Two are equal if their files would be equal: a template class equals its source. `path`, and a name and an id that
-    are derived from it, are not compared.
+    Two contents are equal if their files would be equal: a template class equals its source. `path`, and a name and an
+    id derived from it, are not compared.
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
@@ -55,45 +55,45 @@ class BenchmarkContent:
         self.date_created: str | None = None
         self.date_modified: str | None = None
         self.global_rubric: Rubric | None = None
-        """Traits of every question."""
+        """Traits that are scored for every question."""
         self.dynamic_rubric: DynamicRubric | None = None
-        """Traits of every answer that contains their concept."""
+        """Traits that are scored for every answer in which their concept occurs."""
         self.workspace_root: Path | None = None
-        """Folder of the questions' workspaces; a relative path is kept as written."""
+        """The folder with the questions' workspaces; a relative path is kept as written."""
         self.workspace_root_in_file: Path | None = None
-        """The workspace root of the file; without trust, it must not lead out of the file's folder."""
+        """The workspace root given in the file; without trust, it must be inside the file's folder."""
         self.named_files: tuple[str, ...] = ()
-        """The files that the file named, from which more questions were read."""
+        """The files named in the benchmark file, from which more questions were read."""
         self.run_config: dict[str, JsonValue] = {}
-        """Defaults for a run, checked when a run begins."""
+        """Default settings for a run, checked when a run starts."""
         self.metadata: dict[str, JsonValue] = {}
         self.unread: dict[str, JsonValue] = {}
-        """Content of the file that this version does not know; it is written back."""
+        """Content that this version does not know; it is written back when the benchmark is saved."""
         self.broken: list[BenchmarkFileError] = []
-        """The errors of the questions of the file that cannot be read."""
+        """The errors in questions that cannot be read."""
         self.problems: list[BenchmarkFileError] = []
-        """The other errors of the file; it cannot be used if there are any."""
+        """The other errors in the file; if there are any, the benchmark cannot be used."""
         self.load_warnings: list[str] = []
-        """Warnings about the content of the file, which are logged when it is loaded."""
+        """Warnings about the file's content, logged when it is loaded."""
         self.unscorable: list[str] = []
-        """A warning that names the traits that cannot be scored, if there are any."""
+        """A warning that names the traits that cannot be scored; empty if there are none."""
         self.head: Section | None = None
-        """The place of the keys other than the questions in the file, if the format has lines."""
+        """The location of the keys other than the questions, if the format has lines."""
         self.origins: dict[str, Section] = {}
-        """The places of the questions in the file by id, if the format has lines; see `place_of`."""
+        """The location of each question by id, if the format has lines; see `place_of`."""
         self.path: Path | None = None
         self.named_by_path = False
-        """Whether the file has no name for the benchmark, so that it is named after the file."""
+        """Whether the benchmark is named after the file, because the file contains no name."""
         self.columns: dict[str, str] = {}
-        """The columns that were mapped when the benchmark was read from a table."""
+        """The column mapping with which the benchmark was read from a table."""
         self.load_notes: list[str] = []
-        """What the file does not state and was found, such as which column holds the right answers."""
+        """What was detected because the file does not state it, such as which column holds the right answers."""
         self.made_templates: set[str] = set()
-        """The ids of the questions of a table whose templates were made from their right answers."""
+        """The ids of table questions whose templates were generated from their right answers."""
         self.load_notice = ""
         """A notice for the user about how the file was read; it is not part of the content."""
         self.missing_answers = ""
-        """Why no question of a table has a template, with the cure; empty if the table has answers or templates."""
+        """Why no question has a template, and how to fix it; empty if a table has answers or templates."""
         self._questions: MutableMapping[str, Question] = {}
         self._written_ids: dict[str, str] | None = None
         self._places: _Places | None = None
@@ -110,9 +110,9 @@ class BenchmarkContent:
 
     @classmethod
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
-        """Return the benchmark of a file that contains questions only: it is named after the file, and has no dates.
+        """Return a benchmark for a file that contains only questions: it is named after the file, and has no dates.
 
-        For file formats. Raises `ValueError` for two questions with one id.
+        For file formats. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -137,11 +137,12 @@ class BenchmarkContent:
         metadata: Mapping[str, JsonValue] | None = None,
         **extra: JsonValue,
     ) -> Question:
-        """Add a question at the end and return it.
+        """Append a question and return it.
 
-        `question` is its text, with the other arguments as its fields, or a complete `Question` without other
-        arguments. `extra` are fields that plugins own, as a table of the plugin: `my_package={"level": 3}`. Raises
-        `ValueError` for a duplicate id, a trait name that the global rubric has too, and wrong fields.
+        `question` is either the text, with the other arguments as the question's fields, or a complete `Question`
+        without other arguments. `extra` holds fields owned by plugins, one table per plugin: `my_package={"level": 3}`.
+        Raises `ValueError` for a duplicate id, a trait name that is also in the global rubric, and invalid fields, and
+        `TypeError` for a keyword argument that no installed plugin owns.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
@@ -179,7 +180,7 @@ class BenchmarkContent:
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Add several questions at the end: all of them, or none if one raises (see `add_question`)."""
+        """Append several questions: all of them, or none if one raises (see `add_question`)."""
         added: dict[str, Question] = {}
         for question in questions:
             id = compose(question.id)
@@ -200,7 +201,7 @@ class BenchmarkContent:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """All questions in order, in memory at once; iterating over the benchmark holds one at a time."""
+        """All questions in order, in memory at once; to hold one at a time, iterate over the benchmark."""
         return tuple(self._questions.values())
 
     @property
@@ -212,18 +213,18 @@ class BenchmarkContent:
     def streamed(self) -> bool:
         """Whether the questions stay in the file and are built each time they are accessed.
 
-        If so, accessing a question that cannot be read raises `BenchmarkFileError` with its line.
+        If so, accessing a question that cannot be read raises `BenchmarkFileError` with the line number.
         """
         return not isinstance(self._questions, dict)
 
     def use_questions(self, questions: MutableMapping[str, Question]) -> None:
-        """Replace the collection of questions by `questions`, a mapping by id."""
+        """Replace all questions with `questions`, a mapping by id."""
         self._questions = questions
         self._written_ids = None
         self._places = questions if isinstance(questions, _Places) else None
 
     def get(self, question_id: str) -> Question:
-        """Return the question with this id. Raises `KeyError` with a suggestion."""
+        """Return the question with this id. Raises `KeyError`, which suggests a similar id if there is one."""
         try:
             return self._questions[self._written_id(question_id)]
         except KeyError:
@@ -231,7 +232,7 @@ class BenchmarkContent:
             raise KeyError(f"no question has the id {question_id!r}{hint and f'; {hint}'}") from None
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the place of a question in the file; None if the question or the format has none."""
+        """Return where a question is in the file; None if that is not known."""
         if self._places is not None:
             return self._places.place_of(self._written_id(question_id))
         return self.origins.get(self._written_id(question_id))
@@ -265,7 +266,7 @@ class BenchmarkContent:
     def rubric_for(self, question: Question) -> Rubric | None:
         """Return the static traits of the benchmark and the question in one rubric; None if there are none.
 
-        Raises `ValueError` for a trait name that both have.
+        Raises `ValueError` if both have a trait of the same name.
         """
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
@@ -274,9 +275,9 @@ class BenchmarkContent:
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
-        """Return the question with the benchmark's traits and its own; only those of `trait_names` unless it is None.
+        """Return the question with its own traits and the benchmark's, or only those that `trait_names` lists.
 
-        Raises `ValueError` for a trait name that both have, or that is both static and dynamic.
+        Raises `ValueError` if both have a trait of the same name, or if a name is both static and dynamic.
         """
         shared = self.global_rubric or self.dynamic_rubric
         if trait_names is None and not shared and question.dynamic_rubric is None:
@@ -293,7 +294,7 @@ class BenchmarkContent:
         return question.changed(rubric=rubric, dynamic_rubric=dynamic)
 
     def trait_names(self) -> tuple[str, ...]:
-        """Return the names of all traits, the benchmark's own and those of its questions, each once."""
+        """Return the names of all traits of the benchmark and its questions, without duplicates."""
         own = [name for rubric in (self.global_rubric, self.dynamic_rubric) if rubric for name in rubric.names]
         return tuple(dict.fromkeys([*own, *(name for question in self for name in question.trait_names())]))
 
@@ -309,14 +310,14 @@ class BenchmarkContent:
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
         """Iterate over the questions in which one of `words` may occur; over all questions if they are in memory.
 
-        The lines of a streamed file are searched as text, so that most questions need not be built.
+        Lines of a streamed file are searched as text, so most questions need not be built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
         return iter(self)
 
     def unfinished_ids(self) -> list[str]:
-        """Return the ids of the questions that a checkpoint marks with `finished: false`, as drafts."""
+        """Return the ids of the questions that a checkpoint marks as drafts, with `finished: false`."""
         from karenina_benchmark.checkpoint_unread import FINISHED, is_unfinished
 
         return [one.id for one in self.questions_mentioning((FINISHED,)) if is_unfinished(one.unread)]
@@ -325,7 +326,7 @@ class BenchmarkContent:
         return isinstance(question_id, str) and self._written_id(question_id) in self._questions
 
     def _written_id(self, question_id: str) -> str:
-        """Return the id as the benchmark writes it, which may be composed of other code points."""
+        """Return the id as it is spelled in the benchmark: Unicode allows several spellings of the same characters."""
         if question_id.isascii() or question_id in self._questions:
             return question_id
         if self._written_ids is None:
@@ -345,7 +346,7 @@ class BenchmarkContent:
 
     @property
     def _nameless(self) -> bool:
-        """Whether its file has neither a name nor an id for it, so that both are derived from the path."""
+        """Whether both the name and the id are derived from the path, because the file has neither."""
         named_after = self.named_by_path and self.path is not None and self.name == (self.path.stem or "benchmark")
         return named_after and self.id == _make_id(self.name)
 
@@ -371,7 +372,7 @@ def _make_id(name: str) -> str:
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question with the source of its template class, as a file would hold it."""
+    """Return the question with the source of its template class, as it would be in a file."""
     if question.answer_class is None:
         return question
     from karenina_template.question_template import template_source_of
@@ -389,5 +390,5 @@ def _now() -> str:
 
 def _as_list(name: str, texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
-        raise ValueError(f"{name} must be a list of texts, not one text; write [{texts!r}]")  # noqa: TRY004
+        raise ValueError(f"{name} must be a list of strings, not one string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)

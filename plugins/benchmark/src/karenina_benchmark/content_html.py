@@ -1,4 +1,4 @@
-"""A benchmark as HTML for notebooks: what it is, and a table of its first questions."""
+"""HTML for benchmarks in notebooks: facts about the benchmark, and a table of its first questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEAD = ("Id", "Question", "Answer", "Template", "Keywords", "Traits")
 
 
 def content_html(benchmark: BenchmarkContent) -> str:
-    """Return the facts of a benchmark and at most `MAX_ROWS` of its questions. No template is loaded."""
+    """Return facts about a benchmark and at most `MAX_ROWS` of its questions as HTML. No template is loaded."""
     count = len(benchmark)
     rows = [_row(benchmark, id) for id in islice(benchmark.ids, MAX_ROWS)]
     return render_html(

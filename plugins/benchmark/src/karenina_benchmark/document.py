@@ -1,4 +1,4 @@
-"""Values of a file with the lines that they were read from, so that errors name the line."""
+"""Values with the line that each was read from, so that errors can name the line."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Document:
-    """The value of a file or of one of its lines, with the line of each place and the written text of each scalar."""
+    """The value of a file (or of one line of it), with the line number and the source text of each value in it.
+
+    A `Place` is the path of keys and list positions that leads to a value; `written` has the source text of scalars.
+    """
 
     file: Path
     value: Any
     lines: Mapping[Place, int]
     written: Mapping[Place, str]
     text_lines: Mapping[Place, int] = field(default_factory=dict)
-    """The line of the file in which a text begins, for texts that are written line by line (`key: |`)."""
+    """The line on which the text of a YAML block scalar (`key: |`) starts."""
     place: str = ""
-    """The place of the value in a file without lines, such as a row of a sheet."""
+    """The location of the value in a file without lines, such as a row of a sheet."""
 
     def line(self, path: Place) -> int | None:
-        """Return the line of a place, or of the nearest place that encloses it."""
+        """Return the line of a place, or of the nearest enclosing place; None if neither is known."""
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
                 return self.lines[path[:end]]
@@ -38,28 +41,28 @@ class Document:
 
 @dataclass(frozen=True)
 class Section:
-    """A mapping in a document, with its place for error messages."""
+    """A mapping in a document, with its location for error messages."""
 
     document: Document
     path: Place
     value: Mapping[str, Any]
 
     def where(self, *path: str | int) -> str:
-        """Return the line of this place, or of `path` below it, else the row; empty if it is not known."""
+        """Return the line of this mapping, or of `path` inside it; without a line, the row, or an empty string."""
         line = self.document.line((*self.path, *path))
         return f"line {line}" if line else self.document.place
 
     def where_in_text(self, line: int | None, *path: str | int) -> str:
-        """Return the line of the file for a line of the text at `path`; that of the text itself if it is unknown."""
+        """Return the file's line for line `line` of the text at `path`; if it is not known, the line of the text."""
         first = self.document.text_lines.get((*self.path, *path))
         return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
 
     def error(self, what: str, cure: str, *path: str | int) -> BenchmarkFileError:
-        """Return an error at this place, or at `path` below it."""
+        """Return an error located at this mapping, or at `path` inside it."""
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` for all keys that are not in `known`, each with a suggestion."""
+        """Raise `BenchmarkFileError` if there are keys that are not in `known`, with a suggestion for each."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return
@@ -72,17 +75,17 @@ class Section:
         problems.raise_all()
 
     def text(self, key: str) -> str | None:
-        """Return the value of a key as it is written, numbers and dates included; None if it is missing or null."""
+        """Return the source text of a key's value (also of numbers and dates); None if it is missing or null."""
         value = self.value.get(key)
         if value is None:
             return None
         if not isinstance(value, str) and isinstance(value, Mapping | list):
             kind = "list" if isinstance(value, list) else "mapping"
-            raise self.error(f"{key!r} must be a text, not a {kind}", "", key)
+            raise self.error(f"{key!r} must be text, not a {kind}", "", key)
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the texts of a list; a single text counts as a list of one."""
+        """Return the texts in a list; a single text is returned as a list of one."""
         value = self.value.get(key)
         if value is None:
             return []
@@ -90,7 +93,7 @@ class Section:
             return [self.text(key) or ""]
         for position, entry in enumerate(value):
             if entry is None or isinstance(entry, Mapping | list):
-                what = f"{key!r} must be a list of texts, and entry {position + 1} is not a text"
+                what = f"{key!r} must be a list of texts, and entry {position + 1} is not text"
                 raise self.error(what, "", key, position)
         return [self.document.written[(*self.path, key, position)] for position in range(len(value))]
 
@@ -104,9 +107,9 @@ class Section:
         return Section(self.document, (*self.path, key), value)
 
     def sections(self, key: str, problems: Problems) -> list[Section]:
-        """Return the mappings of the list under a key; a single mapping counts as a list of one.
+        """Return the mappings in the list under a key; a single mapping is returned as a list of one.
 
-        Other entries are left out, and added to `problems`.
+        Entries that are not mappings are left out and reported in `problems`.
         """
         value = self.value.get(key)
         if value is None:

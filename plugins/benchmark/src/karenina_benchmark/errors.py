@@ -1,4 +1,4 @@
-"""`BenchmarkFileError`: the problem of a file of questions, its place and its cure."""
+"""`BenchmarkFileError`: a problem in a question file, where it is and how to fix it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class BenchmarkFileError(KareninaError, ValueError):
-    """An error of a file that cannot be read or written as a benchmark or as a table of questions.
+    """Raised when a file cannot be read or written as a benchmark or as a table of questions.
 
     `file` is the file, `where` the place in it (a line, a row, or the number and id of a question; empty for the file
     as a whole), `what` the problem and `cure` the way to solve it. `others` are further errors that were found with it,
@@ -49,20 +49,20 @@ class BenchmarkFileError(KareninaError, ValueError):
         self.__cause__ = cause
 
     def each(self) -> Iterator[BenchmarkFileError]:
-        """Yield this error and all others that were found with it."""
+        """Yield this error and all others found at the same time."""
         yield self
         for other in self.others:
             yield from other.each()
 
 
 class Problems:
-    """The errors of a file that are collected, so that reading continues after each of them."""
+    """A collection of the errors in a file, so that reading can continue after an error."""
 
     def __init__(self) -> None:
         self.found: list[BenchmarkFileError] = []
 
     def attempt(self, read: Callable[P, T | None], *arguments: P.args, **options: P.kwargs) -> T | None:
-        """Return what `read` returns; if it raises `BenchmarkFileError`, keep the error and return None."""
+        """Return the result of `read`; if it raises `BenchmarkFileError`, collect the error and return None."""
         try:
             return read(*arguments, **options)
         except BenchmarkFileError as error:
@@ -70,7 +70,7 @@ class Problems:
             return None
 
     def raise_all(self) -> None:
-        """Raise the first error, with the others; do nothing if there is none."""
+        """Raise the first error, with the rest as its `others`; do nothing if there are none."""
         if not self.found:
             return
         first, *others = [error for found in self.found for error in found.each()]
@@ -81,7 +81,7 @@ class Problems:
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:
-    """Return what is wrong with the format version of a file, and the cure. `newest` is the newest one that is read."""
+    """Return what is wrong with a file's format version, and how to fix it; `newest` is the newest supported one."""
     readable = f"version {newest}" if newest == 1 else f"versions up to {newest}"
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
@@ -90,9 +90,9 @@ def describe_version(version: object, newest: int) -> tuple[str, str]:
 
 
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
-    """Return the message of a validation error in one line: each field with its problem, without pydantic's details.
+    """Return a validation error as one line that names each field and its problem, without pydantic's details.
 
-    `known` are the fields that exist, of which the nearest is suggested for an unknown one.
+    `known` are the valid field names; the most similar one is suggested for an unknown field.
     """
     from pydantic import ValidationError
 
@@ -114,7 +114,7 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
 
 
 def _suggest_word(given: object, expected: str) -> str:
-    """Return a suggestion if a text is similar to one of the words that pydantic expected, else nothing."""
+    """Return a suggestion if `given` is similar to a word that pydantic expected, else an empty string."""
     near = get_close_matches(given, re.findall(r"'([^']*)'", expected), n=1) if isinstance(given, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -125,7 +125,7 @@ def nearest_key(key: str, known: Collection[str]) -> str | None:
 
 
 def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
-    """Return the question whether the most similar of the `known` keys was meant; `otherwise` if none is similar."""
+    """Return "did you mean ...?" with the most similar of the `known` keys; `otherwise` if none is similar."""
     nearest = nearest_key(key, known)
     return f"did you mean {nearest!r}?" if nearest is not None else otherwise
 
@@ -139,5 +139,5 @@ def read_text(path: Path) -> str:
 
 
 def to_checkpoint_error(error: bounded_files.FileError) -> BenchmarkFileError:
-    """Convert an error of reading a file to the error of a benchmark's file."""
+    """Convert an error from reading a file to a `BenchmarkFileError`."""
     return BenchmarkFileError(error.path, error.where, error.what, error.cure)

@@ -1,4 +1,4 @@
-"""The plugin that offers the built-in file formats; the entry point names `plugin`."""
+"""The plugin with the built-in file formats; the entry point is `plugin`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """A plugin with the formats YAML, JSON-LD, JSON lines, CSV and Excel."""
+    """The plugin with the formats YAML, JSON-LD, JSON lines, CSV, Excel and Parquet."""
 
     @staticmethod
     @hookimpl

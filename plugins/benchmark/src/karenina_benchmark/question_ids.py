@@ -1,6 +1,6 @@
-"""Ids for questions without one, short and easy to type, and those of a file for completion in a shell.
+"""Short ids for questions that have none, and reading the question ids of a file for shell completion.
 
-Completion reads fast, from the first two megabytes of a file.
+Completion has to be fast, so it reads only the first 2 MB of a file.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ _MAX_CHARACTERS: Final = 24
 
 
 def make_question_id(position: int, text: str) -> str:
-    """Return an id from the position of a question in its file (from 1) and its first words: `q1-which-gene-is`.
+    """Return an id made of a question's position in its file (from 1) and its first words, as in `q1-which-gene-is`.
 
-    The position distinguishes questions that begin with the same words.
+    The position distinguishes questions that begin with the same words. There are at most three words; fewer if they
+    are longer than 24 characters together.
     """
     words = [match[0].lower() for match in _WORD.finditer(text[:500])][:_MAX_WORDS]
     while len(words) > 1 and len("-".join(words)) > _MAX_CHARACTERS:
@@ -36,14 +37,15 @@ _NAMES: Final = (ID, QUESTION)
 _ITEM: Final = re.compile(r"\n(?=- |  - )")
 _ITEM_ID: Final = re.compile(r'"@type":\s*"DataFeedItem",\s*"@id":\s*"([^"\\]+)"')
 _SLOW_YAML: Final = 100_000
-"""The characters that are read if PyYAML has no C library."""
+"""The number of characters that are read if PyYAML was built without its C library."""
 
 
 def read_question_ids(path: Path) -> list[str]:
-    """Return the ids of the questions in a file, in their order, without templates, imports and checks.
+    """Return the ids of the questions in a file, in order, without loading the benchmark.
 
-    Nothing in the file is executed and no other file is opened. Ids of files larger than two megabytes may be missing.
-    Raises `OSError` and `ValueError` if the file cannot be read.
+    Nothing in the file is executed and no other file is opened. Some ids in files larger than 2 MB may be missing; for
+    formats other than YAML, JSON-LD, JSON lines, CSV and TSV, the list is empty. Raises `OSError` and `ValueError` if
+    the file cannot be read.
     """
     if not path.is_file():
         raise FileNotFoundError(path)

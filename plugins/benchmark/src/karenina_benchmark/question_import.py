@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
-    """Yield the keywords of `values`, in which a text may hold several: "math,easy", "math; easy".
+    """Yield the keywords in `values`, where one string may hold several: "math,easy", "math; easy".
 
-    Without `separator`, a text with semicolons is split at semicolons and any other text at commas. Values that are not
-    texts are yielded unchanged.
+    Without `separator`, a string with semicolons is split at semicolons and any other string at commas. Values that are
+    not strings are yielded unchanged.
     """
     for value in values:
         if not isinstance(value, str):
@@ -49,15 +49,15 @@ def make_questions(
     rubric: Rubric | None = None,
     first: int = 1,
 ) -> list[Question]:
-    """Make questions of the rows of a table: all of them, or none if one raises.
+    """Return a question for each row of a table: for all of them, or none if one raises.
 
-    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; by default, columns with the names
-    of fields are used, also of those that plugins own. `keywords` is a list, or a text that is split at `separator` (by
-    default at semicolons or commas). The template of each row is `answer` (declarations in which `{"column": name}` is
-    replaced by the row's value, combined by `strategy`), or `answer_template`: source or a class for all rows, or a
-    function that returns the source for the values of a row. A row without an id gets one from its position, counted
-    from `first`, and its first words. Raises `BenchmarkFileError` with the line, for a missing column, an empty
-    question or a duplicate id.
+    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; by default, columns named like a
+    field are used, including fields owned by plugins. `keywords` is a list, or a string that is split at `separator`
+    (by default at semicolons or commas). The template of each row is either `answer` (declarations in which
+    `{"column": name}` is replaced by the row's value, combined by `strategy`) or `answer_template`: the source or class
+    for all rows, or a function that returns the source for a row's values. `rubric` is that of every question. A row
+    without an id gets one made of its position, counted from `first`, and its first words. Raises `BenchmarkFileError`
+    with the line for a missing column, an empty question or a duplicate id.
     """
     found = read_questions(
         table,
@@ -85,10 +85,11 @@ def read_questions(
     rubric: Rubric | None = None,
     first: int = 1,
 ) -> dict[str, tuple[Section, Question]]:
-    """Return the questions of a table by id, each with its place; the arguments are those of `make_questions`.
+    """Return a table's questions by id, each with its location; see `make_questions` for the arguments.
 
-    `row_template` returns the source of a row's template, in place of `answer` and `answer_template`; with
-    `checked`, `columns` are those of the rows. Raises `BenchmarkFileError` with the errors of all rows.
+    `row_template` returns the source of a row's template, in place of `answer` and `answer_template`. With `checked`,
+    `columns` is used as it is, without checking that the fields and columns exist. Raises `BenchmarkFileError` with the
+    errors in all rows.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "give one of the two")
@@ -113,7 +114,7 @@ def read_questions(
             other = texts.setdefault(fields["question"], where)
             if other != where:
                 cure = "delete one of them, or map `id` to a column with unique values; nothing was imported"
-                raise BenchmarkFileError(table.file, where, f"the question of {other} has the same text", cure)
+                raise BenchmarkFileError(table.file, where, f"the question in {other} has the same text", cure)
         try:
             question = Question.model_validate(
                 {
@@ -139,7 +140,7 @@ def read_questions(
             raise BenchmarkFileError(
                 table.file,
                 where,
-                f"the question of {questions[same][0].where()} has the same id {question.id!r}",
+                f"the question in {questions[same][0].where()} has the same id {question.id!r}",
                 "map `id` to a column with unique values; nothing was imported",
             )
         lines: dict[Place, int] = {(): row.line} if where == f"line {row.line}" else {}
@@ -155,7 +156,7 @@ def read_questions(
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
-    """Return the columns by field, and the columns of the metadata."""
+    """Return the column for each field, and the metadata columns."""
     if columns is None:
         columns = {name: name for name in table.columns if name in FIELDS or is_question_field(name)}
     chosen = dict(columns)
@@ -179,12 +180,12 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
 
 
 def is_question_field(name: str) -> bool:
-    """Return whether a column has the name of a field of questions that an installed plugin may own."""
+    """Return whether a column is named like a question field that an installed plugin may own."""
     return name in read_catalog()["question_fields"] or ("." in name and name.partition(".")[0] in third_parties())
 
 
 def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFileError:
-    """Return the error of a column that the table does not have."""
+    """Return the error for a column that the table does not have."""
     cure = f"use one of its columns: {', '.join(table.columns)}"
     return BenchmarkFileError(table.file, where, f"the file has no column {column!r}", cure)
 

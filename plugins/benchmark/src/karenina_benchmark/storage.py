@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Offer
 
 REPEATED = "karenina_repeated"
-"""The attribute of a log record that the command drops, because the command reports the same as an error."""
+"""The attribute that marks a log record which the command line drops, because it reports the same as an error."""
 logger = logging.getLogger("karenina")
 
 
 def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
-    """Read a benchmark in any installed format. Raises `BenchmarkFileError`, and the errors of `check_paths`.
+    """Read a benchmark in any installed format. Raises `BenchmarkFileError`, and what `check_paths` raises.
 
     `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first because
     they may add formats, trait kinds and primitives that the file uses. With `skip_broken`, questions that cannot be
-    read are left out.
+    read are left out with a warning.
     """
     benchmark = read_benchmark(path, check_paths, columns)
     if benchmark.problems:
@@ -51,14 +51,14 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error with the number of the others, and the option that skips broken questions."""
+    """Return the first error, with the number of further errors and the option that skips broken questions."""
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, which has the others and mentions the command that lists all."""
+    """Return the first error, with the rest as its `others` and the command that lists all of them."""
     first, *others = [one for error in errors for one in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
     listed = f"; `karenina check FILE` lists {count}" if others else ""
@@ -67,7 +67,7 @@ def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> Benchmark
 
 
 def _count_others(others: Sequence[BenchmarkFileError]) -> str:
-    """Return the number of further broken questions and traits, with the place of the first of them."""
+    """Return how many more questions and traits cannot be read, and where the first of them is."""
     place = others[0].where
     what = "question" if not any(one.where.startswith("rating") for one in others) else "question or trait"
     if len(others) == 1:
@@ -77,9 +77,9 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
 
 
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark as `load_benchmark` does, and leave its errors in its `problems` and `broken`.
+    """Read a benchmark like `load_benchmark`, but collect its errors in `problems` and `broken`.
 
-    Raises `BenchmarkFileError` if nothing of the file can be read, and the errors of `check_paths`.
+    Raises `BenchmarkFileError` if nothing in the file can be read, and what `check_paths` raises.
     """
     return _read_any_format(path, check_paths, columns)
 
@@ -133,7 +133,7 @@ def _read(
 
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
-    """Write a benchmark in the format that the suffix of `path` selects. Raises `BenchmarkFileError`."""
+    """Write a benchmark in the format selected by the suffix of `path`. Raises `BenchmarkFileError`."""
     _check_functions(benchmark, path)
     installed = plugins.active_plugins()
     offer = find_format(installed, path, suffix_of(installed, path), writes=True)
@@ -148,7 +148,7 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `BenchmarkFileError` for a trait with a function that no file can contain."""
+    """Raise `BenchmarkFileError` for a trait whose function cannot be saved in a file."""
     questions = benchmark.questions_mentioning(("callable",))
     of_questions = ((f"question {one.id}", (one.rubric, one.dynamic_rubric)) for one in questions)
     for place, rubrics in (("", (benchmark.global_rubric, benchmark.dynamic_rubric)), *of_questions):
@@ -162,12 +162,12 @@ def _encode(text: str, path: Path) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
-        what = f"a text holds half of a character (a lone surrogate): {text[max(0, error.start - 20) : error.end]!r}"
+        what = f"a text contains half of a character (a lone surrogate): {text[max(0, error.start - 20) : error.end]!r}"
         raise BenchmarkFileError(path, "", what, "remove it") from error
 
 
 def _guess_suffix(path: Path) -> str:
-    """Return the suffix of the format of a file with an unknown suffix: a checkpoint begins with a brace."""
+    """Return `.jsonld` for a file that begins with a brace, as checkpoints do, else `.yaml`."""
     return ".jsonld" if read_text(path).lstrip().startswith("{") else ".yaml"
 
 

@@ -5,8 +5,8 @@ The fields are a mapping, as in a YAML file:
     gene: {description: The gene that is named, ground_truth: BCL2}
     year: {type: int, description: Its year, ground_truth: 1985, verify_with: {type: NumericTolerance, tolerance: 1}}
 
-They become the source of a class with `VerifiedField` declarations, so that all templates are loaded in the same way.
-Names must be identifiers and values are written as literals, so nothing in the mapping can become code.
+The generated source is a class with `VerifiedField` declarations, so all templates are loaded in the same way. Names
+must be identifiers and values are written as literals, so nothing in the mapping can become code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIELD = re.compile(r" {4}(\w+): ")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 _MAX_EXACT_FLOAT = 2**53
-"""A float can hold every whole number up to this one."""
+"""The largest integer up to which a float represents every integer exactly."""
 _DEFAULT_PRIMITIVES = {
     "str": "ExactMatch",
     "int": "NumericExact",
@@ -44,14 +44,14 @@ _DEFAULT_PRIMITIVES = {
 _TRACE_PRIMITIVES = ("TraceRegex", "TraceContains", "TraceLength", "TraceJSON")
 _TEXT_PRIMITIVES = ("ExactMatch", "ContainsAny", "ContainsAll", "RegexMatch", "SemanticMatch", "OrderedMatch")
 _RANGE_TYPES = {"NumericRange": "float", "DateRange": "date"}
-"""The primitives that hold their own truth, with the type of a field that has neither a type nor a `ground_truth`."""
+"""The primitives that contain the truth themselves, with the default type of a field that has no `ground_truth`."""
 _NORMALIZERS = {"synonym_map": "SynonymMap"}
-"""Normalizers with parameters by their name in JSON, and the class that it stands for."""
+"""Normalizers with parameters: the name in a file, and the class."""
 _STRATEGIES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}
 
 
 class DeclarationError(ValueError):
-    """An error of a declared template; `path` leads to its place in the mapping."""
+    """Raised when a declared template is invalid; `path` leads to the invalid value in the mapping."""
 
     def __init__(self, what: str, *path: str | int, cure: str = "") -> None:
         super().__init__(f"{what}; {cure}" if cure else what)
@@ -62,7 +62,7 @@ class DeclarationError(ValueError):
 
 @dataclass
 class _Imports:
-    """The names that the generated source has to import."""
+    """The names that the generated source must import."""
 
     names: set[str] = field(default_factory=lambda: {"BaseAnswer", "VerifiedField"})
     packages: set[str] = field(default_factory=set)
@@ -71,13 +71,13 @@ class _Imports:
 
 
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
-    """Return the source of the template with these fields, combined by `strategy` (None: all of them).
+    """Return the source of a template with these fields, combined by `strategy` (None: all must be correct).
 
-    `type` is one of `TYPES` or `{literal: [...]}`; by default it is inferred from `ground_truth` (a text like
-    2001-12-31 is a date). `verify_with` is the name of a primitive or a mapping of its `type` and parameters; the
-    default is ExactMatch for texts, SetContainment for lists, and else NumericExact, BooleanMatch, DateMatch or
-    LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name of a field or
-    `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`, which can be nested. Raises
+    `type` is one of `TYPES` or `{literal: [...]}`; by default it is inferred from `ground_truth` (a string like
+    2001-12-31 is a date). `verify_with` is the name of a primitive, or a mapping with its `type` and parameters. The
+    default depends on the type: ExactMatch for strings, SetContainment for lists, else NumericExact, BooleanMatch,
+    DateMatch or LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name of a field, or
+    `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested. Raises
     `DeclarationError`.
     """
     if not fields:
@@ -90,20 +90,20 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     head = ["from datetime import date"] if imports.date else []
     head += ["from typing import Literal"] if imports.literal else []
     head += [f"import {package}" for package in sorted(imports.packages)]
-    # Primitives of plugins cannot be imported from there; the loader knows them, and suggests a name for a wrong one.
+    # Primitives of plugins cannot be imported from there; the loader knows them, and suggests names for unknown ones.
     head += [f"from karenina.templates import {', '.join(sorted(imports.names & set(templates.__all__)))}"]
     return "\n".join([*head, "", "", "class Answer(BaseAnswer):", *body]) + "\n"
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the declared fields with truths as they are `written` if they are compared as texts.
+    """Return the fields with numeric truths spelled as in the file, where the truths are compared as text.
 
-    YAML reads 01234, 1.10 and 2E1 as numbers, which would be written 1234, 1.1 and 20.0. `written` returns the scalar
-    of the file at a path in `fields`.
+    YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
+    source text of the scalar at a path in `fields`.
     """
     found = dict(fields)
     for name, declared in fields.items():
-        if not isinstance(declared, Mapping) or not _is_of_texts(declared):
+        if not isinstance(declared, Mapping) or not _compares_text(declared):
             continue
         truth, is_list = declared.get("ground_truth"), isinstance(declared.get("ground_truth"), list)
         values: list[Any] = truth if isinstance(truth, list) else [truth]
@@ -121,7 +121,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
     return found
 
 
-def _is_of_texts(declared: Mapping[str, Any]) -> bool:
+def _compares_text(declared: Mapping[str, Any]) -> bool:
     kind, rule = declared.get("type"), declared.get("verify_with")
     if isinstance(kind, Mapping):
         options = kind.get("literal")
@@ -132,7 +132,7 @@ def _is_of_texts(declared: Mapping[str, Any]) -> bool:
 
 
 def field_at(source: str, line: int | None) -> str | None:
-    """Return the field of a generated source that `line` belongs to; None for another source or line."""
+    """Return the field that `line` of a generated source belongs to; None for other lines and other sources."""
     above = source.splitlines()[: line or 0]
     return next((found[1] for text in reversed(above) if (found := _FIELD.match(text))), None)
 
@@ -206,7 +206,7 @@ def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | N
         imports.literal = True
         choices = [_write_literal(imports, choice, name, "type") for choice in declared["literal"]]
         if not choices or any(not isinstance(choice, str | int) for choice in declared["literal"]):
-            what = "literal needs a list of texts, whole numbers or booleans"
+            what = "literal needs a list of strings, integers or booleans"
             raise DeclarationError(what, "answer", name, "type")
         return "literal", f"Literal[{', '.join(choices)}]"
     if declared is None:
@@ -230,8 +230,8 @@ def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
         is_date = _DATE.fullmatch(truth) and (primitive is None or primitive.startswith("Date"))
         return "date" if is_date else "str"
     if isinstance(truth, int | float):
-        # With a tolerance or a range, an answer need not be whole though the truth is: the answer to a truth of 37 may
-        # be 36.8, which a judge would round if the type were int.
+        # With a tolerance or a range, the answer may be fractional although the truth is an integer: for a truth of 37
+        # it may be 36.8, which a judge would round if the type were int.
         measured = primitive is not None and primitive.startswith("Numeric") and primitive != "NumericExact"
         return "int" if isinstance(truth, int) and not measured else "float"
     if isinstance(truth, list) and truth:
@@ -311,7 +311,7 @@ def _write_weight(weight: Any, name: str) -> str:
 
 
 def _convert_truth(truth: Any, kind: str, name: str) -> Any:
-    """Convert the truth to the field's type; cells of a table, for example, are texts."""
+    """Convert the truth to the field's type; for example, the cells of a table are strings."""
     plain = isinstance(truth, str | int | float) and not isinstance(truth, bool)
     try:
         if kind == "str" and plain:
@@ -337,7 +337,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
 
 
 def _to_float(truth: str | float) -> float:
-    """Return the truth of a float field; a whole number that a float cannot hold exactly stays an int."""
+    """Return the truth of a float field; an integer that a float cannot represent exactly stays an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
     if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
         return whole
@@ -381,10 +381,10 @@ def _check_name(what: str, name: Any, *path: str | int) -> None:
 
 
 def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
-    """Return the source of a row's template: `{column: name}` in `fields` is replaced by the value of that column.
+    """Return the source of a row's template, with each `{column: name}` in `fields` replaced by that column's value.
 
-    Without a `type`, a text from a column has the type str, so that the type of a field is the same in all rows.
-    Raises `DeclarationError`, and `KeyError` for a column that the row does not have.
+    Without a `type`, a string from a column has the type str, so that a field has the same type in all rows. Raises
+    `DeclarationError`, and `KeyError` for a column that the row does not have.
     """
     filled: dict[str, Any] = {}
     for name, declared in fields.items():
@@ -396,7 +396,7 @@ def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str
 
 
 def fill_columns(declared: Any, row: Mapping[str, Any]) -> Any:
-    """Replace every `{column: name}` in a declaration by the value of that column. Raises `KeyError`."""
+    """Replace each `{column: name}` in a declaration with that column's value. Raises `KeyError`."""
     if isinstance(declared, Mapping):
         if set(declared) == {"column"} and isinstance(declared["column"], str):
             return row[declared["column"]]

@@ -1,8 +1,8 @@
-"""Read YAML with line numbers and by the rules of YAML 1.2, and write what every reader of YAML reads back unchanged.
+"""Read YAML 1.2 with line numbers, and write YAML that every YAML parser reads back unchanged.
 
-Only plain values are built, fewer than `safe_load` builds. The only booleans are `true` and `false`, so `no`, `on` and
-`NO` (Norway) are texts; `010` is ten, `12:30` is a text, and a date stays the text that is written. A duplicate key is
-an error, and every key is a text.
+Only plain values are built, fewer types than with `safe_load`. The only booleans are `true` and `false`, so `no`, `on`
+and `NO` (Norway) are strings; `010` is ten, `12:30` is a string, and dates stay strings as written. A duplicate key is
+an error, and all keys are strings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\
 _NULL = re.compile(r"~|null|Null|NULL|")
 _CORE = "tag:yaml.org,2002:"
 _MAX_DIGITS = (4000, 3500)
-"""The most characters of a decimal and of a hexadecimal number: Python writes no more than 4,300 decimal digits."""
+"""The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits to text."""
 _MAX_REPEATS = 100_000
 _MIN_NODE_LIMIT = 10_000
 _BYTES_PER_NODE = 400
@@ -40,7 +40,7 @@ _Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
 
 
 class TooManyValues(Exception):
-    """The error of a YAML text with too many values."""
+    """Raised when a YAML document has too many values."""
 
     def __init__(self, line: int, limit: int) -> None:
         super().__init__(line, limit)
@@ -49,19 +49,19 @@ class TooManyValues(Exception):
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
-    """Parse a YAML text as a mapping; see `read`. Raises `BenchmarkFileError` with the line."""
+    """Parse a YAML document that must be a mapping; see `read`. Raises `BenchmarkFileError` with the line."""
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
-        what = "the file does not hold a mapping of keys to values"
+        what = "the file is not a mapping of keys to values"
         raise BenchmarkFileError(file, "", what, "begin it with `karenina: 1`")
     return Section(document, (), document.value)
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML text; the value of an empty one is None. Raises `BenchmarkFileError` with the line.
+    """Parse a YAML document; the value of an empty one is None. Raises `BenchmarkFileError` with the line.
 
-    If `problems` is given, keys that appear twice and values that cannot be read are added to it instead, and the first
-    value of a key is used.
+    If `problems` is given, duplicate keys and values that cannot be read are added to it instead of raised, and the
+    first value of a duplicate key is used.
     """
     import yaml
 
@@ -83,7 +83,7 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
             what = "the YAML is not valid: the file ends while a value is still open"
             raise BenchmarkFileError(file, where, what, "look above for an unclosed [, { or quote") from error
         if "'\\t'" in problem:
-            what = "the YAML is not valid: a tab begins the line"
+            what = "the YAML is not valid: the line starts with a tab"
             raise BenchmarkFileError(file, where, what, "indent with spaces") from error
         what = f"the YAML is not valid: {problem}"
         raise BenchmarkFileError(file, where, what, _YAML_CURE) from error
@@ -160,7 +160,7 @@ class _Reader:
         return found
 
     def _pairs(self, node: yaml.MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping: first those merged by `<<`, then its own."""
+        """Return the keys and values of a mapping: first those merged with `<<`, then the mapping's own."""
         if id(node) in self._merged:
             return self._merged[id(node)]
         if id(node) in self._merging:
@@ -184,14 +184,14 @@ class _Reader:
         seen: dict[str, int] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise self._error(key, "a key must be a text", "put it into quotes")
+                raise self._error(key, "a key must be text", "put it in quotes")
             if key.value in seen:
                 what = f"the key {key.value!r} appears twice (first in line {seen[key.value]})"
                 self._problems.found.append(self._error(key, what, "remove one of them"))
             seen.setdefault(key.value, key.start_mark.line + 1)
 
     def _merge_keys(self, node: yaml.Node, merged: _Pairs) -> None:
-        """Add the pairs of the mapping, or of each of the list of mappings, after `<<`; earlier ones are kept."""
+        """Add the pairs of the mapping or mappings after `<<` to `merged`; keys that are already there are kept."""
         import yaml
 
         for source in node.value if isinstance(node, yaml.SequenceNode) else [node]:
@@ -221,7 +221,7 @@ class _Reader:
             case "str" | "!":
                 return text
         raise self._error(
-            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(_CORE)}", "put it into quotes to make it a text"
+            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(_CORE)}", "put it in quotes to make it text"
         )
 
     def _check_tag(self, node: yaml.Node, kind: str) -> None:
@@ -242,7 +242,7 @@ def _loader() -> type[yaml.SafeLoader]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A loader with the scalar types of YAML 1.2. A node takes half a kilobyte of memory, so nodes are limited."""
+        """A loader with the scalar types of YAML 1.2, and a limit on nodes, because each takes 0.5 kB of memory."""
 
         nodes = 0
         max_nodes = 0
@@ -269,11 +269,11 @@ def _loader() -> type[yaml.SafeLoader]:
 
 
 _HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f]")
-"""Characters that are invisible, or exchange the order of what is seen beside them; letters and emojis need others."""
+"""Characters that are invisible or reverse the visible order of text, except those that letters and emojis need."""
 
 
 def dump(value: Any) -> str:
-    """Return plain values as YAML, with texts of several lines as blocks."""
+    """Return plain values as YAML, with multi-line strings as block scalars."""
     import yaml
 
     text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
@@ -281,7 +281,7 @@ def dump(value: Any) -> str:
 
 
 def _escape(found: re.Match[str]) -> str:
-    """Return the escape of a character, which is in quotes because it is not printable."""
+    """Return the YAML escape of a character; the dumper has quoted it, because it is not printable."""
     return f"\\u{ord(found[0]):04X}"
 
 
@@ -290,7 +290,7 @@ def _dumper() -> type[yaml.SafeDumper]:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """A dumper without aliases that quotes every text that some version of YAML would read as another value."""
+        """A dumper without aliases that quotes every string that some YAML version would read as another type."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True

@@ -1,4 +1,4 @@
-"""Draft answer templates with a model: each draft is checked by a program, and left to a person if it fails."""
+"""Draft answer templates with a model: a program checks each draft, and drafts that fail are left to the user."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The stage of this distribution."""
+    """The plugin with this distribution's stage."""
 
     @staticmethod
     @hookimpl
     def karenina_extra_stages() -> Sequence[type[Stage]]:
-        """Offer `DraftTemplate`, which only the runs of `karenina draft` use."""
+        """Return `DraftTemplate`, which only runs of `karenina draft` use."""
         from karenina_drafting.draft_stage import DraftTemplate
 
         return [DraftTemplate]

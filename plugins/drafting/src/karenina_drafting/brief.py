@@ -1,6 +1,6 @@
-"""The parts of a draft beyond its question and answer, which are stored in the metadata of the question.
+"""What a draft needs besides the question and the answer; it is stored in the question's metadata.
 
-Values are read from the text of an answer without a model: numbers, dates, and yes or no.
+This module also reads numbers, dates, and yes or no from the text of an answer, without a model.
 """
 
 from __future__ import annotations
@@ -31,30 +31,33 @@ _SHORT_MONTH: Final = 3
 
 
 def plain_words(text: str) -> str:
-    """Return the text in lower case without punctuation and repeated spaces; without change of case if that is all."""
+    """Return the text in lower case, without punctuation and repeated spaces.
+
+    If the text has only such characters, only the case is changed.
+    """
     return normalize(text, _WORDS) or text.strip().casefold()
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers in a text, in their order; commas between groups of three digits are ignored."""
+    """Return the numbers in a text, in order; separators between groups of three digits are ignored."""
     found = (re.sub(r"[,\u202f\u00a0]", "", one).replace("\u2212", "-") for one in _NUMBER.findall(text))
     return [Decimal(one) for one in found]
 
 
 def boolean_in(text: str) -> bool | None:
-    """Return whether a text begins with yes (True) or no (False); None if with neither."""
+    """Return True if a text starts with yes or true, False if it starts with no or false, else None."""
     first, _, _ = plain_words(text).partition(" ")
     return True if first in _YES else False if first in _NO else None
 
 
 def date_of(text: str) -> date | None:
-    """Return the date that the whole text states; None if it states none."""
+    """Return the date if the whole text is a date, else None."""
     found = read_date(text)
     return found.at.date() if found is not None else None
 
 
 def contains_date(text: str, day: date) -> bool:
-    """Return whether a text states the year, the day and the month (by name or number) of a date."""
+    """Return whether a text contains the year, the day and the month (by name or number) of a date."""
     if date_of(text) == day or day.isoformat() in text:
         return True
     words = re.findall(r"[0-9]+|[^\W\d_]+", text.casefold())
@@ -65,7 +68,7 @@ def contains_date(text: str, day: date) -> bool:
 
 
 def contains_words(text: str, part: str) -> bool:
-    """Return whether `text` contains all of `part` as whole words, apart from case and punctuation."""
+    """Return whether `text` contains `part` as whole words, regardless of case and punctuation."""
     return f" {plain_words(part)} " in f" {plain_words(text)} "
 
 
@@ -84,7 +87,7 @@ class OtherAnswer(BaseModel):
 
 
 class DraftBrief(BaseModel):
-    """The other answers that a draft must reject, and whether the reference answer is prose."""
+    """The answers to other questions that a draft must reject, and whether the reference answer is prose."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -92,7 +95,7 @@ class DraftBrief(BaseModel):
     from_response: bool = False
 
     def attach_to(self, question: Question) -> Question:
-        """Return the question with this brief."""
+        """Return the question with this brief in its metadata."""
         return question.changed(metadata={**question.metadata, _KEY: self.model_dump(mode="json")})
 
     @classmethod
@@ -102,9 +105,9 @@ class DraftBrief(BaseModel):
 
 
 def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswer, ...]:
-    """Return answers to other questions that differ from that of `questions[place]`, preferably of the same kind.
+    """Return at most two answers to other questions that differ from the answer to `questions[place]`.
 
-    They are the next ones after it, and from the start after the last.
+    Answers of the same kind come first. The search starts at the next question and wraps around.
     """
     own = questions[place].raw_answer or ""
     after = [*questions[place + 1 :], *questions[:place]]

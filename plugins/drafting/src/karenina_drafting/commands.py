@@ -16,12 +16,12 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the command."""
+        """Add the command `draft`."""
         from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(
             app,
             "draft",
             "karenina_drafting.draft_command:app",
-            "Draft a template for each question and its answer, check it by programs, and write the drafts for review.",
+            "Draft a template for each question from its answer, check the drafts, and write them for review.",
         )

@@ -1,4 +1,7 @@
-"""Check a proposed template by programs: no model is called here."""
+"""Check a proposed template without calling a model.
+
+The messages of failed checks are sent to the model that drafts.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,11 @@ _MIN_LETTERS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class CheckedDraft:
-    """A draft and what its checks found.
+    """A draft and the results of its checks.
 
-    `answer` is its declaration as in a YAML file (None if it cannot be declared), `bound` its template (None if it
-    cannot be built), `problems` what a model or a person must correct, and `unchecked` what could not be checked.
+    `answer` is its declaration as in a YAML file (None if it cannot be declared), and `bound` its template (None if it
+    cannot be built, or if an early check failed). `problems` is what the model or the user must correct; `unchecked`
+    is what could not be checked.
     """
 
     answer: Mapping[str, Mapping[str, Any]] | None
@@ -47,10 +51,11 @@ class CheckedDraft:
 
 
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
-    """Check a proposal for a question with the answer `reference`, in this order.
+    """Check a proposal for a question with the answer `reference`.
 
-    It builds, its truths pass and changed truths fail, its names and descriptions show no truth (`karenina check`), its
-    truths are in the reference answer, and the answers to other questions fail.
+    The checks are, in this order: the template builds; its truths pass and changed truths fail; its names and
+    descriptions do not show a truth (`karenina check`); its truths are in the reference answer; the answers to other
+    questions fail.
     """
     try:
         answer = declare(proposal)
@@ -71,7 +76,7 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
-    """Return what is wrong if the template accepts the answer to another question; None if it does not."""
+    """Return a problem if the template accepts the answer to another question; None if it rejects the answer."""
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
         accepted = Comparison(bound.bind(values)).passed() is True
@@ -83,7 +88,7 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
 
 
 def read_value(kind: object, text: str) -> object:
-    """Return the value of a field of this type in the text of a short answer; None if there is none."""
+    """Return the value for a field of type `kind` in the text of a short answer; None if there is none."""
     match kind:
         case "int" | "float":
             numbers = numbers_in(text)
@@ -105,7 +110,7 @@ def read_value(kind: object, text: str) -> object:
 
 
 def _find_flaws(drafted: Question) -> Iterator[str]:
-    """Yield all findings of `karenina check` about a question."""
+    """Yield all findings of `karenina check` for a question."""
     benchmark = Benchmark.create(name="Draft")
     benchmark.add_question(drafted.changed(rubric=None, dynamic_rubric=None, workspace_path=None))
     for finding in benchmark.check().findings:
@@ -113,9 +118,9 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
-    """Yield names that contain a truth, and descriptions that contain the whole reference answer.
+    """Yield a problem for each name that contains a truth, and each description that contains the reference answer.
 
-    A judge sees both. Truths in descriptions are found by `karenina check`.
+    A judge sees both. `karenina check` finds truths in descriptions.
     """
     for name, declared in answer.items():
         words = name.replace("_", " ")
@@ -131,7 +136,7 @@ def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, referenc
 
 
 def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str) -> Iterator[str]:
-    """Yield truths that the reference answer does not state."""
+    """Yield a problem for each truth that is not in the reference answer."""
     for name, declared in answer.items():
         for truth in _values(declared["ground_truth"]):
             if not _states(reference, truth, declared["type"]):
@@ -160,7 +165,7 @@ def _texts(truth: object) -> list[str]:
 
 
 def _is_telling(text: str) -> bool:
-    """Return whether a text is long enough to be recognised, and not only yes or no."""
+    """Return whether a text is long enough to give the answer away, and not just yes or no."""
     letters = sum(map(str.isalnum, text))
     return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
 

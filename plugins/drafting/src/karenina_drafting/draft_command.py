@@ -1,4 +1,4 @@
-"""`karenina draft`: a model drafts the templates of questions, and a person reviews them."""
+"""`karenina draft`: a model drafts templates for questions, and the user reviews them."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 RUN_NAME: Final = "draft"
 _TEMPLATE: Final = {"answered": {"type": "bool", "verify_with": {"type": "TraceLength", "min": 1}}}
-"""The template of the run's items, which every answer passes: the verdict is that of the checks of the draft."""
+"""The template of the items in the run, which every answer passes: the checks of the draft decide the verdict."""
 _OWNERS: Final = frozenset(("karenina-core", "karenina-engine", "karenina-drafting"))
-"""The owners of the settings that a run of drafts uses."""
+"""The owners of the settings that a drafting run uses."""
 _FIXED: Final = frozenset(
     (
         *("answering_models", "replicate_count", "evaluation_mode", "parsing_only", "rubric_trait_names", "slots"),
         *("use_full_trace_for_template", "use_full_trace_for_rubric", "draft_templates"),
     )
 )
-"""Settings that a run of drafts chooses."""
+"""Settings that a drafting run sets itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The questions of a file: those to draft, those without an answer, and the number of those with a template."""
+    """The questions to draft templates for, those without an answer, and the number of those with a template."""
 
     wanted: tuple[Question, ...]
     without_answer: tuple[Question, ...]
@@ -57,9 +57,10 @@ class Selection:
 
 
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
-    """Return the questions to draft: `ids` or all, at most `limit`, without those that have a template of their own.
+    """Select the questions to draft templates for: `ids` or all, except those with a template, at most `limit`.
 
-    Raises `ConfigError` for an unknown id, and if no question has an answer to draft from.
+    A template that was generated from a table's right answer does not count. Raises `ConfigError` for an unknown id,
+    and if there is no question with an answer to draft from.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]
@@ -78,7 +79,7 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 
 
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
-    """Return a benchmark with the `wanted` questions; the answers that drafts must reject are from `every` question."""
+    """Return a benchmark with the `wanted` questions; drafts must reject answers to other questions in `every`."""
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
     answered = [one for one in every if (one.raw_answer or "").strip()]
@@ -98,7 +99,7 @@ def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, fro
 def make_config(
     wanted: Sequence[Question], settings: VerificationConfig, tries: int | None
 ) -> tuple[VerificationConfig, list[str]]:
-    """Return the configuration of the run, and the names of given settings that have no effect on drafts.
+    """Return the configuration for the run, and the names of the given settings that have no effect on drafts.
 
     Raises `ConfigError` unless exactly one model is configured.
     """
@@ -125,7 +126,7 @@ def make_config(
 app = typer.Typer()
 EPILOG: Final = (
     "\b\nExit codes:\n"
-    "  0    the file was written, also if drafts are left to you\n"
+    "  0    the file was written, even if drafts are left to you\n"
     "  2    bad input, such as an output that exists; no model was called\n"
     "  3    the budget is spent; the same command with a larger one continues\n"
     "  4    the model failed for every question\n"
@@ -158,7 +159,7 @@ def draft(
         typer.Option(
             "--output",
             "-o",
-            help="The YAML file for review, a new one. Default: FILE's name with .draft.yaml, in this folder.",
+            help="The YAML file for review; it must not exist. Default: FILE's name with .draft.yaml, in this folder.",
             show_default=False,
         ),
     ] = None,
@@ -167,7 +168,7 @@ def draft(
     ] = False,
     tries: Annotated[
         int | None,
-        typer.Option(min=1, max=10, help="The most drafts of each template. Default: 3.", show_default=False),
+        typer.Option(min=1, max=10, help="The maximum number of drafts per question. Default: 3.", show_default=False),
     ] = None,
     question: Annotated[
         list[str] | None,
@@ -175,13 +176,13 @@ def draft(
             "--question",
             "-q",
             metavar="ID",
-            help="Draft only this question.",
+            help="Draft a template only for this question; can be repeated.",
             show_default=False,
             autocompletion=completion_values.question_ids,
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Draft only the first N questions.", show_default=False)
+        int | None, typer.Option(min=1, help="Draft templates only for the first N questions.", show_default=False)
     ] = None,
     columns: Columns = None,
     rows: Rows = None,
@@ -193,11 +194,11 @@ def draft(
     as_json: JSONObject = False,
     quiet: NoProgress = False,
 ) -> None:
-    """Draft a template for each question and its answer, check it by programs, and write the drafts for review.
+    """Draft a template for each question from its answer, check the drafts, and write them for review.
 
     A draft must build, accept its own truth, reject changed truths and the answers to other questions, and show no
-    truth to a judge. One that does not is returned to the model with the reasons, and in the end left to you.
-    Calls are made like those of a run: with a journal, limits and a budget.
+    truth to a judge. A draft that fails is returned to the model with the reasons; if the last one fails, the
+    question is left to you. Model calls are made as in a run: with a journal, limits and a budget.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -222,7 +223,7 @@ def draft(
         if unused:
             screen.note(f"These settings have no effect on drafts: {', '.join(unused)}.")
         if selection.with_template:
-            screen.note(f"{quantity(selection.with_template, 'question')} with a template: left out of the drafts.")
+            screen.note(f"{quantity(selection.with_template, 'question')} with a template: not drafted.")
         check_output(results)
         request = RunRequest(
             items, used, output=results, journal=journal or default_journal(results), config_file=config
@@ -287,5 +288,5 @@ def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]
     if all(draft.failed for draft in asked):
-        screen.note("The model failed for every question: correct the cause, move the output, and run this again.")
+        screen.note("The model failed for every question: fix the cause, move the output, and run this again.")
         raise typer.Exit(ExitCode.NOTHING_JUDGED)

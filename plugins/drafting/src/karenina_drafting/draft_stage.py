@@ -1,4 +1,4 @@
-"""`DraftTemplate`: a model drafts the template of a question, and programs check the draft."""
+"""`DraftTemplate`: a model drafts a question's template, and a program checks the draft."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ JSON: {"fields": [{"name": "opener", "description": "The person who opened the h
 
 DRAFTING: Final = PromptTask("drafting", _INSTRUCTIONS, shows_truth=True)
 READING: Final = PromptTask("draft_reading", EXTRACTION, family="parsing")
-"""How a judge fills a template, with the user's instructions for parsing."""
+"""The prompt with which a judge fills in a template, with the user's instructions for parsing."""
 
 _PROSE: Final = (
     "The answer is prose by an expert. Write one field for each of the facts, at most four, that decide whether "
@@ -94,13 +94,13 @@ _PROSE: Final = (
 
 
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Return the item's part of the prompt: the question and the fenced reference answer."""
+    """Return the part of the prompt for a question: the question and the fenced reference answer."""
     parts = [*([_PROSE] if from_response else []), f"Question: {question}", f"Answer:\n{fence(reference, 'answer')}"]
     return "\n\n".join([*parts, "JSON:"])
 
 
 def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
-    """Return the messages that follow a draft with problems."""
+    """Return the messages to add to the conversation after a draft with problems."""
     found = "\n".join(f"- {problem}" for problem in problems)
     text = f"Your draft does not pass its checks:\n{found}\nCorrect this, and reply with the whole JSON object again."
     return [Message.assistant(reply), Message.user(text)]
@@ -109,7 +109,7 @@ def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
 async def find_misreadings(
     context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
 ) -> list[str]:
-    """Return what is wrong if the model itself fills the template from answers: none if it works.
+    """Return the problems that occur when the model itself fills in the template from answers; empty if it works.
 
     The reference answer must pass, and the first of the other answers must fail. Raises `PortError`.
     """
@@ -131,7 +131,7 @@ async def find_misreadings(
 
 
 async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-    """Return the template, filled by the model from a text. Raises `PortError` and `StructuredError`."""
+    """Return the template, filled in by the model from a text. Raises `PortError` and `StructuredError`."""
     schema = bound.judge_schema()
     messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))
     found = await call_structured(
@@ -141,15 +141,13 @@ async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -
 
 
 class DraftingSettings(BaseModel):
-    """Settings of drafts."""
+    """Settings for drafting templates."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     draft_templates: bool = Field(
         default=False, description="Draft a template for each question; `karenina draft` sets it."
     )
-    draft_tries: int = Field(
-        default=3, ge=1, le=10, description="How often a model may draft the template of a question."
-    )
+    draft_tries: int = Field(default=3, ge=1, le=10, description="The maximum number of drafts per question.")
 
 
 RESULT_FIELD: Final = "draft"
@@ -157,7 +155,7 @@ RESULT_FIELD: Final = "draft"
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The last draft of a question, as the model sent it, with its number and its checks."""
+    """The last draft for a question, as the model sent it, with its number and the results of its checks."""
 
     number: int
     data: Mapping[str, Any]
@@ -165,10 +163,10 @@ class _Attempt:
 
 
 class DraftTemplate(Stage):
-    """Drafts the template of a question from its answer, which takes the place of a model's response.
+    """Drafts a question's template from its answer, which takes the place of a model's response.
 
-    A draft that fails a check is returned to the model with the messages of the checks, at most `draft_tries` times in
-    all. The result field `draft` contains the last one; if it fails, the item is vetoed.
+    A draft that fails a check is returned to the model with the messages of the checks, until there are `draft_tries`
+    drafts. The result field `draft` contains the last one; if it fails, the item is vetoed.
     """
 
     name = "DraftTemplate"
@@ -179,11 +177,11 @@ class DraftTemplate(Stage):
     usage_key = "drafting"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage in the runs of `karenina draft`."""
+        """Include the stage only in runs of `karenina draft`."""
         return config.section(DraftingSettings).draft_templates or Skip("draft_templates is false")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Draft and check, and veto a draft that fails."""
+        """Draft and check a template, and veto the item if the last draft fails."""
         try:
             last = await _draft(context)
         except StructuredError as error:
@@ -206,7 +204,7 @@ class DraftTemplate(Stage):
 
 
 async def _draft(context: VerificationContext) -> _Attempt:
-    """Return the first draft that passes, or the last one."""
+    """Return the first draft that passes its checks, or else the last one."""
     from karenina_drafting.draft_checks import check_draft
 
     settings = context.settings
@@ -231,7 +229,7 @@ async def _draft(context: VerificationContext) -> _Attempt:
 
 @cache
 def _form() -> tuple[Mapping[str, Any], Any]:
-    """Return the JSON Schema of a proposal, and the function that validates one."""
+    """Return the JSON Schema of a proposal, and a function that validates proposals."""
     from karenina_drafting.proposal import Proposal
 
     def validate(values: dict[str, Any]) -> Proposal:

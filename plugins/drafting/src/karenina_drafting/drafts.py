@@ -1,4 +1,4 @@
-"""The drafts of a run, and their YAML file for review."""
+"""The drafts from a run, and the YAML file for their review."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _MOST_REASON: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The draft of one question: its `answer` as in a YAML file, or the reason why there is none.
+    """The draft for one question: its `answer` as in a YAML file, or the `reason` why there is none.
 
-    `tries` counts the drafts of the model, `failed` says that it gave none that could be read, `others` are the ids
-    of the questions whose answers it rejects, and `unchecked` says what could not be checked. `read_back` says that the
-    model filled it from the answer, and that this passed.
+    `tries` is the number of drafts that the model wrote, and `failed` says that none could be read. `others` are the
+    ids of the questions whose answers the draft rejects, and `unchecked` says what could not be checked. `read_back`
+    says that the model filled in the draft from the answer, and that the result passed.
     """
 
     question: Question
@@ -46,7 +46,7 @@ class Draft:
 def collect_drafts(
     questions: Iterable[Question], results: Iterable[VerificationResult], others: Mapping[str, Sequence[str]]
 ) -> list[Draft]:
-    """Return the drafts of the questions in their order; those without a result are without an answer to draft from."""
+    """Return a draft for each question, in order; a question without a result had no answer to draft from."""
     by_id = {result.question_id: result for result in results}
     return [_draft_of(question, by_id.get(question.id), tuple(others.get(question.id, ()))) for question in questions]
 
@@ -70,7 +70,7 @@ def _draft_of(question: Question, result: VerificationResult | None, others: tup
 
 
 def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> None:
-    """Write the drafts as a benchmark in YAML, with a comment for each question.
+    """Write the drafts as a YAML benchmark with a comment for each question.
 
     Raises `ConfigError` if the file exists or cannot be written.
     """
@@ -82,9 +82,9 @@ def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> 
 
 
 def check_new(path: Path) -> None:
-    """Raise `ConfigError` if the file exists: drafts overwrite nothing."""
+    """Raise `ConfigError` if the file exists, because drafts never overwrite files."""
     if os.path.lexists(path):
-        raise ConfigError([f"{path} exists, and drafts overwrite nothing: give another file with --output, or move it"])
+        raise ConfigError([f"{path} exists and is not overwritten: give another file with --output, or move it"])
 
 
 def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
 
 
 def foreign_synonyms(draft: Draft) -> dict[str, str]:
-    """Return the synonyms of a draft that its question's answer does not contain, each with the truth it stands for."""
+    """Return the synonyms in a draft that do not occur in the question's answer, each with the truth it stands for."""
     found: dict[str, str] = {}
     for declared in (draft.answer or {}).values():
         rule = declared.get("verify_with")

@@ -1,4 +1,7 @@
-"""A proposal of a template by a model: data only, which becomes the declaration of a template in YAML."""
+"""Templates proposed by a model: data only, which is converted to the declaration of a template as in YAML.
+
+The schema of `Proposal` and the messages of `ProposalError` are sent to the model.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +25,21 @@ Rule = Literal[
     "SetContainment",
     "OrderedMatch",
 ]
-"""The primitives that a draft may use. All of them can be checked: each has values that must fail."""
+"""The primitives that a draft may use; for each of them, the checks know values that must fail."""
 NORMALIZE: Final = ("lowercase", "strip", "remove_punctuation", "collapse_whitespace")
 _PLAIN: Final = ("lowercase", "strip")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MOST_FIELDS: Final = 8
 _MOST_VALUES: Final = 50
-"""The most values of ground_truth, synonyms and choices together."""
+"""The maximum number of values in ground_truth, synonyms and choices together."""
 _LONGEST: Final = 500
-"""The characters of a description, and of each value."""
+"""The maximum length of a description and of each value."""
 _LARGEST_SHARE: Final = 0.5
 """The largest relative tolerance."""
 
 
 class ProposalError(ValueError):
-    """An error of a proposed field, in words for the model that proposed it."""
+    """Raised when a proposed field is invalid; the message is written for the model that proposed it."""
 
 
 class ProposedField(BaseModel):
@@ -71,9 +74,9 @@ class Proposal(BaseModel):
 
 
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
-    """Return the declaration of the proposed template, as `answer` in a YAML file.
+    """Return the declaration of the proposed template, as under `answer` in a YAML file.
 
-    Raises `ProposalError` with all problems of the fields.
+    Raises `ProposalError` with the problems in all fields.
     """
     found: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
@@ -151,7 +154,7 @@ def _date(_field: ProposedField, texts: list[str]) -> tuple[object, object, obje
 
 
 def _choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    if not field.choices:  # small models take it for the rule for names
+    if not field.choices:  # small models use LiteralMatch for names
         return _text(field, texts)
     truth = _single(texts)
     choices = list(dict.fromkeys(one.strip() for one in field.choices if one.strip()))
@@ -175,7 +178,7 @@ def _single(texts: list[str]) -> str:
 
 
 def _steps(truth: str) -> tuple[str, ...]:
-    """Return the normalizers of a text; those that remove punctuation only if anything is left of it."""
+    """Return the normalizers for a text; punctuation is only removed if something is left of the text."""
     return NORMALIZE if normalize(truth, NORMALIZE) else _PLAIN
 
 

@@ -1,4 +1,4 @@
-"""The plugin of the engine; the entry point names `plugin`."""
+"""The engine's plugin; its entry point refers to `plugin`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The hook implementations of the engine."""
+    """The engine's hook implementations."""
 
     @staticmethod
     @hookimpl
     def karenina_settings() -> list[type[BaseModel]]:
-        """Return the settings of runs: limits, retries, budget and prices, executor and journal."""
+        """Return the run settings: limits, retries, budget and prices, executor and journal."""
         from karenina_engine.settings import EngineSettings
 
         return [EngineSettings]

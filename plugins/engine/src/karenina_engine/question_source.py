@@ -1,4 +1,4 @@
-"""The part of a benchmark that a run needs, whatever file or object it comes from."""
+"""The part of a benchmark that a run needs, independent of the file or object that holds it."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 
 class QuestionSource(Protocol):
-    """Questions in order, with their shared rubrics and settings."""
+    """Questions in order, with the rubrics and settings that they share."""
 
     @property
     def path(self) -> Path | None:
-        """The file from which it was loaded; None if there is none."""
+        """The file that the questions were loaded from; None if they come from no file."""
 
     @property
     def workspace_root(self) -> Path | None:
-        """The folder of the questions' workspaces."""
+        """The folder that holds the questions' workspaces; None if it is not set."""
 
     @property
     def workspace_root_in_file(self) -> Path | None:
-        """The workspace root that the file named."""
+        """The workspace root as the benchmark file names it; None if it names none."""
 
     @property
     def named_files(self) -> Sequence[str]:
-        """The files that the file named, from which more questions were read."""
+        """The files named in the benchmark file, from which more questions were read."""
 
     @property
     def run_config(self) -> Mapping[str, JsonValue]:
-        """Defaults for a run, as the file gives them."""
+        """The run defaults in the benchmark file."""
 
     @property
     def global_rubric(self) -> Rubric | None:
@@ -42,21 +42,21 @@ class QuestionSource(Protocol):
 
     @property
     def dynamic_rubric(self) -> DynamicRubric | None:
-        """Traits that every answer has in which their concept is present."""
+        """Traits that apply to every answer in which their concept is present."""
 
     @property
     def ids(self) -> Sequence[str]:
-        """The ids of the questions in their order."""
+        """The question ids, in order."""
 
     @property
     def streamed(self) -> bool:
-        """Whether questions are read anew each time they are used."""
+        """Whether the questions are read again on every iteration."""
 
     def __len__(self) -> int:
         """Return the number of questions."""
 
     def __iter__(self) -> Iterator[Question]:
-        """Iterate over the questions in their order."""
+        """Iterate over the questions in order."""
 
     def __contains__(self, question_id: object) -> bool:
         """Return whether there is a question with this id."""
@@ -65,13 +65,13 @@ class QuestionSource(Protocol):
         """Return the question with this id. Raises `KeyError`."""
 
     def unfinished_ids(self) -> Collection[str]:
-        """Return the ids of the questions that are drafts, which a run takes only if they are named."""
+        """Return the ids of draft questions, which a run includes only if they are named."""
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with the shared traits, or only those of `trait_names`. Raises `ValueError`."""
 
     def trait_names(self) -> Sequence[str]:
-        """Return the names of all traits, each once."""
+        """Return the names of all traits, without duplicates."""
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions in which one of `words` may occur."""
+        """Iterate over the questions in which one of `words` may occur (more may be returned, never fewer)."""

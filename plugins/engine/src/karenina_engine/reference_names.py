@@ -1,6 +1,7 @@
-"""Names of the reference's configuration that have another name here, or none: they are translated with a note.
+"""Translation of configuration names that the reference has and this implementation does not.
 
-Its presets hold every setting. Values that are its defaults are left out without a note, because they ask for nothing.
+Each translation is logged. The reference's presets hold every setting, so a value that equals the reference's default
+is dropped without a note: it requests nothing.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ _DEFAULTS: Final[dict[str, Sequence[Any]]] = {
     "expose_ground_truth": (False, "false", "0", ""),
     "trace_truncation_threshold": (),
 }
-"""The settings of the reference without a setting of the same name here, with the values that ask for nothing."""
+"""The reference's settings that have no setting of the same name here, with the values that request nothing."""
 _NULLABLE: Final = ("few_shot_config", "prompt_config", "rubric_trait_names", "rubric_evaluation_strategy")
-"""Settings of both, which the reference writes as null where none is meant here."""
+"""Settings of both implementations for which the reference writes null and here "not given" is meant."""
 _CURES: Final = {
     "presets_dir": "give a preset as a file (--config FOLDER/NAME.json)",
     "db_config": "results are in files, and `karenina export` writes tables",
@@ -83,7 +84,7 @@ logger = logging.getLogger("karenina")
 
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with the names of this implementation, and log what was translated or left out."""
+    """Return settings under the names of this implementation, and log what was translated or left out."""
     found = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     found = {_VARIABLES.get(name, name): value for name, value in found.items()}
     for name in [name for name in found if name in _DEFAULTS]:
@@ -108,7 +109,7 @@ def _describe(values: Mapping[str, Any]) -> str:
 
 @cache
 def _note(name: str, new: str, cure: str, replaced: bool) -> None:
-    """Log once in this process what became of a name."""
+    """Log, once per process, how a name of the reference was handled."""
     if new:
         logger.warning("the reference's %s is translated to %s", name, new)
     elif replaced:
@@ -169,9 +170,7 @@ def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
             notes.append(f"agent_middleware.limits.model_call_limit is agent_max_turns = {found['agent_max_turns']}")
             notes += ["the rest of agent_middleware has no effect"] if len(model[name]) > 1 else []
         else:
-            notes.append(
-                f"{name} has no effect" + (": settings of an adapter are in `extra`" if "extra" in name else "")
-            )
+            notes.append(f"{name} has no effect" + (": adapter settings go into `extra`" if "extra" in name else ""))
     if notes:
         _note_model(str(found.get("id")), "; ".join(notes))
     return found
@@ -179,5 +178,5 @@ def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _note_model(id: str, notes: str) -> None:
-    """Log once in this process what became of the settings of a model."""
+    """Log, once per process, how a model's settings were handled."""
     logger.warning("model %s of the reference: %s", id, notes)

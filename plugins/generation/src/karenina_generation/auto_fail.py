@@ -15,11 +15,11 @@ class RecursionLimitAutoFail(AutoFailStage):
     optional = frozenset({Keys.RECURSION_LIMIT_REACHED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return None if the limit was reached, and else why the stage is skipped."""
+        """Return why the stage is skipped; None if the turn limit was reached."""
         return None if context.find_artifact(Keys.RECURSION_LIMIT_REACHED) else "the turn limit was not reached"
 
     def reason(self, context: VerificationContext) -> str:
-        """Return that the limit was reached, with the setting that raises it."""
+        """Return the reason for the failure, with the setting that raises the limit unless the answer is recorded."""
         reached = "the agent reached its turn limit before it answered"
         if context.answer_is_recorded():
             return reached
@@ -27,9 +27,9 @@ class RecursionLimitAutoFail(AutoFailStage):
 
 
 class TraceValidationAutoFail(AutoFailStage):
-    """Fails conversations with tools that do not end with a message of the assistant.
+    """Fails conversations with tools that do not end with an assistant message.
 
-    It applies to models with MCP servers whose answers are not recorded; recorded traces are trusted.
+    The stage applies to models with MCP servers, unless their answers are recorded; recorded traces are trusted.
     """
 
     name = "TraceValidationAutoFail"
@@ -38,7 +38,7 @@ class TraceValidationAutoFail(AutoFailStage):
     produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return why plain answers, recordings, and agents that failed already are skipped."""
+        """Return why the stage is skipped: no MCP servers, a recording, or an agent that has already failed."""
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"
         if context.answer_is_recorded():
@@ -48,7 +48,7 @@ class TraceValidationAutoFail(AutoFailStage):
         return None
 
     def execute(self, context: VerificationContext) -> None:
-        """Validate the trace, and veto if it does not end in an answer."""
+        """Validate the trace, and veto the item if the trace does not end in an answer."""
         trace = context.find_artifact(Keys.TRACE_MESSAGES)
         verdict = validate_trace(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)

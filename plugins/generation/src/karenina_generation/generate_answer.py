@@ -1,4 +1,4 @@
-"""GenerateAnswer, slot 2: the call to the model under test, with few-shot examples as turns of the conversation."""
+"""GenerateAnswer, slot 2: call the model under test, with few-shot examples as earlier turns of the conversation."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
-    """Return the examples for `question`: its own by the mode, then its external ones, then those for all questions.
+    """Return the examples for `question`: its own as selected by the mode, its external ones, then the global ones.
 
-    An example that asks the question itself is never used, because its answer may be the truth. Duplicates are sent
-    once. Raises `ValueError` for a selection that is not an example of the question.
+    An example with the same question is never used, because its answer may be the truth. Duplicates are sent only once.
+    Raises `ValueError` if the configuration selects an example that the question does not have.
     """
     configs = {compose(id): own for id, own in config.question_configs.items()}
     own = configs.get(compose(question.id), QuestionFewShot())
@@ -55,7 +55,7 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
-    """Return the positions of the examples of `question` that the mode selects."""
+    """Return the positions of the question's examples that the mode selects."""
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
         at
@@ -74,10 +74,10 @@ def _select_examples(question: Question, config: FewShotConfig, own: QuestionFew
 
 
 def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
-    """Yield the examples as questions of a user and answers of an assistant.
+    """Yield each example as a user message with the question and an assistant message with the answer.
 
-    Every chat model understands turns: no wording of ours separates examples from the question, and an answer in the
-    form of the examples needs no markers removed.
+    Every chat model understands turns, so no special wording has to separate the examples from the question, and
+    answers that imitate the examples contain no markers to remove.
     """
     for example in examples:
         yield Message.user(example.question)
@@ -85,7 +85,7 @@ def to_turns(examples: Sequence[FewShotExample]) -> Iterator[Message]:
 
 
 def is_same_question(one: str, other: str) -> bool:
-    """Return whether two questions are equal apart from case, spaces and punctuation."""
+    """Return whether two questions are equal, ignoring case, spaces and punctuation."""
     return _normalize(one) == _normalize(other)
 
 
@@ -95,7 +95,7 @@ def _normalize(text: str) -> str:
 
 
 def _find_example(question: Question, choice: Choice) -> int:
-    """Return the position of an example of the question. Raises `ValueError` if it has no such example."""
+    """Return the position of the chosen example. Raises `ValueError` if the question has no such example."""
     examples = question.few_shot_examples
     if isinstance(choice, int):
         if choice < len(examples):
@@ -111,10 +111,10 @@ def _find_example(question: Question, choice: Choice) -> int:
 
 
 GENERATION: Final = PromptTask("generation", "")
-"""The prompt beside the question: the model's system prompt, and the user's `prompt_config`."""
+"""The prompt besides the question: the model's system prompt, and the user's `prompt_config`."""
 
 FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=True, family=GENERATION.name)
-"""The prompt with examples before the question. They contain truths, those of other questions."""
+"""The prompt with few-shot examples before the question. The examples contain the truths of other questions."""
 
 
 _MOST_NAMED: Final = 5
@@ -126,13 +126,13 @@ logger = logging.getLogger("karenina")
 class GenerateAnswer(Stage):
     """Sends the question to the answering model, once for all judges.
 
-    A model with MCP servers, a model that is an agent, and a recorded conversation use the agent port, and their whole
-    trace is kept. Any other answer is kept unchanged, apart from the reasoning before it (`strip_reasoning`), which
-    becomes the result field `reasoning` in the extensions; parts of an answer that are not text are named in the field
-    `notes`. A failed call or an empty answer ends the item in MODEL_ERROR, and the work of an agent until then is kept.
-    An agent with a workspace may have left its answer there; the trace of one with MCP servers is checked in slot 4.
-    An answer that the provider stopped (a refusal, or its filter) ends in ABSTAINED, here or in the abstention
-    check.
+    Models with MCP servers, agents and recorded conversations use the agent port, and their whole trace is stored. Any
+    other answer is stored unchanged, except that reasoning before it is separated (`strip_reasoning`) and becomes the
+    result field `reasoning` in the extensions. The result field `notes` names parts of an answer that are not text. A
+    failed call or an empty answer ends the item with MODEL_ERROR; an agent's work up to that point is stored. An empty
+    answer is allowed if the agent has a workspace, which may contain the answer, or MCP servers, because slot 4 checks
+    the trace. An answer that the provider stopped (a refusal or a content filter) ends with ABSTAINED, here or in the
+    abstention check.
     """
 
     name = "GenerateAnswer"
@@ -160,7 +160,7 @@ class GenerateAnswer(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Raise `ConfigError` for examples that a question does not have, and warn about unknown questions."""
+        """Raise `ConfigError` if examples are selected that a question lacks, and warn about unknown questions."""
         wanted = few_shot_settings(config)
         if wanted is None:
             return ()
@@ -177,7 +177,7 @@ class GenerateAnswer(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Ask the model, and record its reply."""
+        """Send the question to the model, and record the reply."""
         model = context.answering_model
         wanted = few_shot_settings(context.config)
         examples = examples_for(context.question, wanted) if wanted is not None else []
@@ -260,7 +260,7 @@ def _record_end(context: VerificationContext, reason: FinishReason) -> None:
 
 
 def _has_no_answer(reply: AgentReply) -> bool:
-    """Return whether an agent ended its work without an answer, although nothing stopped it."""
+    """Return whether an agent finished without an answer although nothing stopped it."""
     stopped = reply.limit_reached or reply.finish_reason in _STOPPED
     return not stopped and ends_empty(reply.trace)
 
@@ -271,7 +271,7 @@ def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
 
 
 def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:
-    """Return the agent's last message; it is empty if a filter of the provider removed its text."""
+    """Return the agent's last message, which is empty if the provider's content filter removed its text."""
     last = final_ai_message(trace)
     if last is None and finish_reason == "content_filter" and trace:
         end = trace[-1]

@@ -1,4 +1,4 @@
-"""Settings of this distribution."""
+"""Settings for answer generation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def _expand_short_form(mode: object) -> object:
 
 Mode = Annotated[Literal["none", "all", "k-shot", "custom"], BeforeValidator(_expand_short_form)]
 Choice = Annotated[int, Field(ge=0)] | str
-"""An example: its position among the question's examples, from 0, its question, or the MD5 of its question."""
+"""A reference to one of a question's examples: its position (from 0), its question, or the MD5 of its question."""
 
 
 class QuestionFewShot(StrictSettings):
-    """The examples of one question, if they differ from those of the others."""
+    """The few-shot settings of one question, where they differ from those for all questions."""
 
     mode: Mode | Literal["inherit"] = Field(
-        default="inherit", description="Mode of this question; inherit uses the mode of all questions."
+        default="inherit", description="Mode for this question; inherit uses the mode for all questions."
     )
     k: int | None = Field(default=None, ge=0, description="With k-shot: number of examples, if it differs.")
     selected_examples: tuple[Choice, ...] = Field(default=(), description="With custom: the examples, in this order.")
@@ -37,15 +37,16 @@ class QuestionFewShot(StrictSettings):
 class FewShotConfig(StrictSettings):
     """The value of `few_shot_config`: the examples that a model sees before a question.
 
-    Both generations of names of the reference project are accepted (`global_mode` is also `pool_mode`, and so on);
-    `mode`, `k` and `external_examples` are short forms.
-    `custom` uses the examples that `question_configs` selects, and none for other questions.
+    The old and the new names in the reference project are accepted (`global_mode` is also `pool_mode`, and so on), and
+    `mode`, `k` and `external_examples` are short forms. The mode `custom` uses the examples that `question_configs`
+    selects, and none for other questions.
     """
 
     enabled: bool = Field(default=True, description="Use examples.")
     source: Literal["disabled", "question_pool", "global", "both"] = Field(
         default="both",
-        description="Source of examples: those of each question, those for all questions, both, or none.",
+        description="Source of examples: question_pool (each question's own), global (for all questions), both, or "
+        "disabled (none).",
     )
     global_mode: Mode = Field(
         default="all",
@@ -63,27 +64,27 @@ class FewShotConfig(StrictSettings):
     global_external_examples: tuple[FewShotExample, ...] = Field(
         default=(),
         validation_alias=AliasChoices("global_external_examples", "global_examples", "external_examples"),
-        description="Examples for all questions, after their own, in every mode except none.",
+        description="Examples for all questions, sent after their own, in every mode except none.",
     )
 
 
 class GenerationSettings(BaseModel):
-    """Settings of answer generation."""
+    """Settings for answer generation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True)
 
     few_shot_config: FewShotConfig | None = Field(
-        default=None, description="Examples that answering models see before a question; none by default."
+        default=None, description="Few-shot examples that answering models see before a question; none by default."
     )
     strip_reasoning: bool = Field(
         default=True,
-        description="Store thoughts before an answer (<think>...</think> and the like) as reasoning, which judges do "
-        "not see.",
+        description="Separate thoughts before an answer (<think>...</think> and the like) and store them as reasoning, "
+        "which judges do not see.",
     )
 
 
 def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
-    """Return the configuration of examples, or None if no examples are used."""
+    """Return the few-shot configuration; None if no examples are used."""
     found = config.section(GenerationSettings).few_shot_config
     return found if found is not None and found.enabled and found.source != "disabled" else None

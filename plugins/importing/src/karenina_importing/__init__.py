@@ -1,7 +1,7 @@
-"""Import questions and recorded answers of other evaluation tools.
+"""Import questions and recorded answers from other evaluation tools.
 
-Plugins offer further formats: an `ImportFormat` in the hook `karenina_formats` of karenina-benchmark. Names are
-imported when they are first used.
+Plugins add formats by returning an `ImportFormat` from karenina-benchmark's hook `karenina_formats`. Names are imported
+when they are first used.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from karenina_importing.conversion import Imported, RowProblem, convert
     from karenina_importing.field_mapping import FieldMapping
     from karenina_importing.import_format import Fit, ImportFormat, make_import_format
-    from karenina_importing.source_files import SourceRow
+    from karenina_importing.source_files import FileHead, SourceRow, read_lines
 
 __all__ = [
     "FieldMapping",
+    "FileHead",
     "Fit",
     "ImportFormat",
     "Imported",
@@ -25,6 +26,7 @@ __all__ = [
     "SourceRow",
     "convert",
     "make_import_format",
+    "read_lines",
 ]
 
 
@@ -32,6 +34,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "FieldMapping": ".field_mapping",
+        "FileHead": ".source_files",
         "Fit": ".import_format",
         "ImportFormat": ".import_format",
         "Imported": ".conversion",
@@ -39,5 +42,6 @@ __getattr__ = lazy_names(
         "SourceRow": ".source_files",
         "convert": ".conversion",
         "make_import_format": ".import_format",
+        "read_lines": ".source_files",
     },
 )

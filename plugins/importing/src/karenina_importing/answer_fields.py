@@ -1,4 +1,4 @@
-"""Declare the answer template of a row from its truth, and resolve the right option of a multiple-choice question."""
+"""Declare a row's answer template from its truth, and find the right option of a multiple-choice question."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ _TYPES: Final = {"text": "str", "number": "float", "integer": "int", "boolean": 
 
 
 AGREES: Final = "The response contains the content of this expert answer, and contradicts none of it: {}"
-"""The description of a trait that shows its judge the right answer."""
+"""The description of a trait that shows the right answer to the judge."""
 
 
 class NoAnswer(ValueError):
-    """An error for a truth from which no template can be made; the message has the cure."""
+    """Raised when no template can be made from a truth; the message says how to fix it."""
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Return the declared fields for a type of answer. Raises `NoAnswer`."""
+    """Return the declared fields for the answer type of the mapping, which must not be a mapping of fields itself.
+
+    Raises `NoAnswer`.
+    """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
     if not truths:
@@ -56,12 +59,12 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
     if kind == "text":
         return {"answer": {**declared, "ground_truth": found[0], "verify_with": exact_match(found)}}
     if len(set(found)) > 1:
-        raise NoAnswer(f"it has {len(found)} right answers, and a {kind} has one; map raw_answer to one of them")
+        raise NoAnswer(f"it has {len(found)} right answers, but type {kind} allows one; map raw_answer to one of them")
     return {"answer": {**declared, "ground_truth": _convert(kind, found[0])}}
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rubric of a question whose responses a judge compares with the right answers. Raises `NoAnswer`."""
+    """Return a rubric whose trait lets a judge compare responses with the right answers. Raises `NoAnswer`."""
     if not truths:
         raise NoAnswer("it has no right answer; map raw_answer")
     return _agrees(extract(mapping, truths), any_of=True)
@@ -75,10 +78,11 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Return what decides each question by the kind of its right answer, None without one, and notes.
+    """Return what to compare for each question, according to the kind of its right answer, and notes for the user.
 
-    That is `{"answer": fields}`, of questions with options with their letters, or, of sentences, `{"rubric": traits}`
-    with a trait that shows its judge the sentence.
+    For each question, this is `{"answer": fields}` (for questions with options, the field is the right letter), or, if
+    the answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. It is None for
+    questions without a right answer that can be compared.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -92,7 +96,7 @@ def declare_by_kind(
         notes.append(f"answer: no template for questions with options: {right.problem}")
     places = [at for at, letters in enumerate(right.letters) if not letters and not (right.problem and options[at])]
     path = mapping.of("raw_answer")
-    # A question for several items must not make all of the alternatives of others necessary.
+    # A question for several items must not turn the alternatives of other questions into items that are all needed.
     alternatives = {at: holds_alternatives(path[0] if path else "", (cells[at].question,)) for at in places}
     for any_of in (True, False):
         chosen = [at for at in places if alternatives[at] is any_of]
@@ -110,7 +114,7 @@ def declare_by_kind(
         notes += [f"answer: {note}" for note in (*found.notes, *found.warnings)]
         if found.objects:
             notes.append(
-                f"answer: {found.objects}, which no rule compares, so these have no template: map one of their parts "
+                f"answer: {found.objects}, which no rule can compare, so they have no template: map one of their parts "
                 f"with --map raw_answer={path[0] if path else 'PATH'}.PART"
             )
         if found.refused:
@@ -123,7 +127,10 @@ def declare_by_kind(
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
-    """Return the truths, or the parts of them that the mapping's pattern finds. Raises `NoAnswer`."""
+    """Return the truths, or, if the mapping has an `answer_pattern`, the part of each that it finds.
+
+    Raises `NoAnswer` if the pattern is not found in a truth.
+    """
     if mapping.answer_pattern is None:
         return list(truths)
     found = []
@@ -144,9 +151,9 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
     if not choices:
         raise NoAnswer("it has no options; map choices")
     if len(choices) > len(ascii_uppercase):
-        raise NoAnswer(f"it has {len(choices)} options, and letters are given to {len(ascii_uppercase)}")
+        raise NoAnswer(f"it has {len(choices)} options, but there are only {len(ascii_uppercase)} letters")
     if len(truths) != 1:
-        raise NoAnswer(f"{len(truths)} options are right, and a choice has one")
+        raise NoAnswer(f"{len(truths)} options are right, but type choice allows one")
     truth = truths[0].strip()
     ways = {
         "text": [place for place, choice in enumerate(choices) if choice.strip() == truth],
@@ -167,10 +174,10 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def with_options(question: str, choices: Sequence[str]) -> str:
-    """Return the question followed by its options with letters, unless each of them already ends a line of it."""
+    """Return the question followed by its lettered options, unless each of them already ends a line of the question."""
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
-        return question  # the letters of options that the question itself has
+        return question  # the options are letters, so their texts are in the question itself
     if not choices or all(any(line.endswith(choice.strip()) for line in ends[1:]) for choice in choices):
         return question
     options = [f"{letter}. {choice.strip()}" for letter, choice in zip(ascii_uppercase, choices, strict=False)]
@@ -178,7 +185,7 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Return a truth as the value that a template declares. Raises `NoAnswer`."""
+    """Convert a truth to the value that a template declares. Raises `NoAnswer`."""
     text = truth.strip()
     if kind == "boolean":
         if text.casefold() not in _BOOLEANS:
@@ -198,7 +205,7 @@ def _convert(kind: str, truth: str) -> Any:
 
 
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return declared fields in which `{column: NAME}` is replaced by a mapped value. Raises `NoAnswer`."""
+    """Return the declared fields with each `{column: NAME}` replaced by a mapped value. Raises `NoAnswer`."""
     from karenina_benchmark.template_declarations import fill_columns
 
     try:
@@ -209,5 +216,5 @@ def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
     for name, declared in fields.items():
         from_column = isinstance(declared, Mapping) and isinstance(declared.get("ground_truth"), Mapping)
         if from_column and "type" not in declared and isinstance(filled[name].get("ground_truth"), str):
-            filled[name] = {"type": "str", **filled[name]}  # or the type would depend on the row
+            filled[name] = {"type": "str", **filled[name]}  # otherwise the type would depend on the row
     return dict(filled)

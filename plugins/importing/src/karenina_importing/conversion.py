@@ -1,4 +1,4 @@
-"""Convert the rows of a source to questions and recorded answers."""
+"""Convert rows from other tools to questions and recorded answers."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ from karenina_toolkit.files.value_limits import find_problem
 from karenina_toolkit.printable import quantity
 
 ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
-"""A function that completes a mapping by the first rows of a source, and returns notes for the user."""
+"""A function that completes a mapping, based on the first rows of a source, and returns notes for the user."""
 _LINE: Final = re.compile(r"line ([0-9]+)")
 _MOST_KEYS: Final = 100
 _BYTES_PER_ROW: Final = 100
-"""The limit on rows is that on bytes divided by this: a million by default."""
+"""The row limit is the file size limit divided by this: a million rows by default."""
 _MIN_ROW_LIMIT: Final = 20_000
 _FIRST_ROWS: Final = 1000
-"""The rows by whose values columns are chosen."""
+"""The number of rows whose values are used to choose columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowProblem:
-    """A row that could not be converted, or has no answer: its place, and why."""
+    """A row that could not be converted or has no recording: its location, and the reason."""
 
     place: str
     what: str
@@ -64,11 +64,11 @@ class RowProblem:
 class Imported:
     """The result of converting the rows of a source.
 
-    `questions` are the keys of each question in a YAML benchmark by its id, `origins` the place of its first row, and
-    `recordings` the lines of a file for `karenina run --recordings`. `labels` are a person's verdicts on recordings,
-    each with the recording's `id`, `replicate` and `model`. `problems` are the rows without a question, `unanswered`
-    those with a question and no recording, and `repeats` counts rows whose question is that of an earlier row.
-    `left_out` counts by type what the questions do not have of the source, and `notes` are those of the format.
+    `questions` has the keys of each question in a YAML benchmark, by question id, and `origins` the first row of each
+    question. `recordings` are the lines of a file for `karenina run --recordings`. `labels` are people's verdicts on
+    recordings, each with the recording's `id`, `replicate` and `model`. `problems` are the rows that could not be
+    converted, and `unanswered` those that became a question but no recording. `repeats` counts rows with the question
+    of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes` are for the user.
     """
 
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -84,13 +84,13 @@ class Imported:
     mapping: FieldMapping = field(default_factory=lambda: FieldMapping({}))
     """The mapping that was used."""
     found: set[str] = field(default_factory=set)
-    """The names of the mapping that have a value in some row."""
+    """The mapped names that have a value in at least one row."""
     keys: dict[str, None] = field(default_factory=dict)
-    """The keys of the rows, those of objects with a dot."""
+    """The keys of the rows; keys of nested objects are written with a dot."""
 
     @property
     def models(self) -> list[str]:
-        """The models of the recordings, in order."""
+        """The models that gave the recorded answers, in order."""
         return list(dict.fromkeys(one["model"] for one in self.recordings if "model" in one))
 
     @property
@@ -100,7 +100,7 @@ class Imported:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The settings of a run that scores the traits of the questions; empty if they have none."""
+        """The settings for a run that scores the questions' traits; empty if there are no traits."""
         if not any("rubric" in one for one in self.questions.values()):
             return {}
         has_templates = any("answer" in one for one in self.questions.values())
@@ -112,7 +112,7 @@ _Recorded = tuple[Any, str | None, int | None, Mapping[str, Any] | None]
 
 
 class _RowError(ValueError):
-    """An error of a row."""
+    """Raised when a row cannot be converted."""
 
 
 @dataclass
@@ -121,18 +121,18 @@ class _Converter:
     imported: Imported = field(default_factory=Imported)
     ids_by_text: dict[str, str] = field(default_factory=dict)
     found: dict[str, tuple[Cell, Options]] = field(default_factory=dict)
-    """By id, the right answers and options of the questions whose templates are declared by the kinds of all."""
+    """By id, the right answers and options of questions whose templates depend on the kinds of all right answers."""
     replicates: dict[tuple[str, str | None], set[int]] = field(default_factory=dict)
-    """The replicates that are recorded by question and model."""
+    """The recorded replicates by question and model."""
     question_size: SizeLimit = field(default_factory=SizeLimit)
     recording_size: SizeLimit = field(default_factory=SizeLimit)
 
     def add(self, row: SourceRow) -> None:
-        """Add a row. Errors are added to the problems."""
+        """Add a row; if it cannot be converted, add a problem."""
         done = self.imported
         done.rows += 1
         if done.rows * _BYTES_PER_ROW > max_file_bytes() and done.rows > _MIN_ROW_LIMIT:
-            cure = f"take a part with --limit, or {size_limit_cure(max_file_bytes())}"
+            cure = f"import a part with --limit, or {size_limit_cure(max_file_bytes())}"
             raise ConfigError([f"{row.place}: there are more than {done.rows - 1:,} rows; {cure}"])
         done.notes.update(dict.fromkeys(row.notes))
         if row.problem:
@@ -166,7 +166,7 @@ class _Converter:
             raise _RowError(f"{name}: {error}") from error
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the right answers of a row; of a list within the list, which has alternatives, one text."""
+        """Return the right answers of a row; a list within the list has alternatives, and becomes one text."""
         found = self._value(row, "raw_answer")
         if isinstance(found, list) and found and all(isinstance(one, list) and one for one in found):
             try:
@@ -190,14 +190,14 @@ class _Converter:
     def _text(self, row: SourceRow, name: str) -> str | None:
         found = self._value(row, name)
         if is_error_cell(found):
-            raise _RowError(f"{name}: it is {found}, the value of a formula that fails")
+            raise _RowError(f"{name}: it is {found}, the error value of a formula")
         try:
             return as_text(found) if found is not None else None
         except NotText as error:
             raise _RowError(f"{name}: {error}") from error
 
     def _add_question(self, row: SourceRow) -> str:
-        """Add the question of a row unless an earlier row has it, and return its id."""
+        """Add the question of a row, unless an earlier row has the same question, and return its id."""
         text = self._text(row, "question")
         if text is None or not text.strip():
             raise _RowError(f"it has no question ({_shown(self.mapping.of('question'))}); map question to another path")
@@ -253,7 +253,7 @@ class _Converter:
         return {**data, **ready}
 
     def _cell(self, row: SourceRow, question: str) -> Cell:
-        """Return the right answer of a row as the source has it, or the part that the mapping's pattern finds."""
+        """Return the right answer of a row as it is in the source, or the part that the mapping's pattern finds."""
         value = self._value(row, "raw_answer")
         if value is not None and self.mapping.answer_pattern is not None:
             texts = extract(self.mapping, as_texts(value))
@@ -261,7 +261,7 @@ class _Converter:
         return Cell(value, question, row.place)
 
     def declare_found(self) -> None:
-        """Declare the templates of the questions by the kinds of their right answers."""
+        """Declare the templates of questions according to the kinds of their right answers."""
         done = self.imported
         if self.mapping.answer == "text":
             truths = [str(one["raw_answer"]) for one in done.questions.values() if "raw_answer" in one]
@@ -293,7 +293,7 @@ class _Converter:
                     )
 
     def _show_truths(self, truths: list[str], choices: list[str]) -> str:
-        """Return the right answers as text; that of a multiple-choice question is the option, if it is known."""
+        """Return the right answers as text; for a multiple-choice question, the right option if it can be found."""
         if choices:
             try:
                 place = choice_index(self.mapping, extract(self.mapping, truths), choices)
@@ -373,9 +373,9 @@ class _Converter:
 
 
 def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None) -> Imported:
-    """Return the questions and recordings of rows; rows that cannot be converted are in its `problems`.
+    """Return the questions and recordings made from rows; rows that cannot be converted are in `problems`.
 
-    `choose` completes the mapping by the first rows; the result has it as its `mapping`.
+    `choose` completes the mapping, based on the first 1,000 rows; the result contains the completed `mapping`.
     """
     notes: list[str] = []
     if choose is not None:
@@ -395,7 +395,7 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
 
 
 def _describe_uncompared(done: Imported) -> Iterator[str]:
-    """Yield a note if questions have right answers that neither a field nor a trait compares."""
+    """Yield a note if there are questions whose right answer is not compared by any field or trait."""
     compared = done.mapping.answer == GRADED
     left = [
         id
@@ -408,15 +408,15 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
     ]
     if left:
         yield (
-            f"the right answers of {quantity(len(left), 'question')} are compared by nothing, because the source "
-            "scores these in other ways; --map answer=graded adds a trait that compares them"
+            f"the right answers to {quantity(len(left), 'question')} are not compared with responses, because the "
+            "source scores them in other ways; --map answer=graded adds a trait that compares them"
         )
 
 
 def read_with(
     path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None
 ) -> BenchmarkContent:
-    """Return the rows of a file as a benchmark named after it; rows that cannot be converted are its broken ones."""
+    """Return the rows of a file as a benchmark named after the file; rows that cannot be converted are in `broken`."""
     done = convert(rows, mapping, choose)
     benchmark = BenchmarkContent(path.stem or "benchmark")
     benchmark.named_by_path = True
@@ -434,7 +434,7 @@ def read_with(
 
 
 def _as_response(value: Any) -> Any:
-    """Return the recorded answer of a value. Raises `_RowError`."""
+    """Return a value as a recorded answer. Raises `_RowError`."""
     try:
         return as_response(value)
     except NotText as error:
@@ -442,7 +442,7 @@ def _as_response(value: Any) -> Any:
 
 
 def _check(data: Mapping[str, Any]) -> None:
-    """Raise `_RowError` unless a benchmark can hold the question."""
+    """Raise `_RowError` unless the question is valid in a benchmark."""
     try:
         values = _as_question(data)
         if "answer_template" in values:
@@ -457,11 +457,11 @@ def _check(data: Mapping[str, Any]) -> None:
 
 
 def _check_size(size: SizeLimit, value: Any, place: str, what: str) -> None:
-    """Raise `ConfigError` if the questions or answers are larger than a file that can be read."""
+    """Raise `ConfigError` if the questions or answers exceed the file size limit, so that they could not be read."""
     if not size.allows(value):
         most = max_file_bytes()
-        shown = f"{place}: the {what} up to here have more than {format_size(most)}, so the files of this import could"
-        raise ConfigError([f"{shown} not be read; take a part with --limit, or {size_limit_cure(most)}"])
+        shown = f"{place}: the {what} up to here are larger than {format_size(most)}, so the imported files could"
+        raise ConfigError([f"{shown} not be read; import a part with --limit, or {size_limit_cure(most)}"])
 
 
 def _check_json(name: str, value: Any) -> None:
@@ -483,12 +483,12 @@ def _as_question(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_several(value: list[Any]) -> bool:
-    """Return whether a list holds several answers, rather than the parts of one."""
+    """Return whether a list contains several answers, rather than the content parts of a single answer."""
     return bool(value) and not all(isinstance(one, Mapping) and "type" in one for one in value)
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a row; in place of that of an object, its own keys after a dot."""
+    """Yield the keys of a row; for a nested object, yield its keys after a dot (`doc.question`)."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from (f"{key}.{inner}" for inner in islice(value, _MOST_KEYS))

@@ -1,4 +1,4 @@
-"""`FieldMapping`: which values of a row are its question, truth and answer, in a YAML file that users edit."""
+"""`FieldMapping`: which values of a row are the question, truth and answer, also as a YAML file that users can edit."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from karenina_core.errors import ConfigError
 
 NAMES: Final = {
     "question": "the question's text, or the messages of its prompt",
-    "raw_answer": "the right answer; of a list, any item is right",
+    "raw_answer": "the right answer; each item of a list is right by itself",
     "id": "the id of the question; without one, rows with the same question are one question",
-    "keywords": "a text, or a list of texts",
+    "keywords": "a keyword, or a list of keywords",
     "choices": "the options of a multiple-choice question, which are added to its text",
-    "response": "the answer of a model, for --recordings; of a list, each item is an answer",
+    "response": "a model's answer, for --recordings; each item of a list is an answer",
     "model": "the model that answered",
     "replicate": "the number of the answer, from 1, if a model answered more than once",
-    "error": "why there is no answer; a row that has one gets no recording",
+    "error": "why there is no answer; a row with an error gets no recording",
     "label": "a person's verdict on the answer, such as correct or incorrect, for --labels",
     "labeller": "who gave the verdict",
 }
-"""The names that paths are mapped to, with their meanings."""
+"""The names that paths can be mapped to, with their meanings."""
 AUTO: Final = "auto"
-"""The type of answers that is found from all of them."""
+"""The answer type with which the kinds of right answers are detected from all of them."""
 GRADED: Final = "graded"
-"""The type of answers, such as sentences, with which a judge compares a response itself, in a trait."""
+"""The answer type for sentences and the like: a trait lets a judge compare the response with the right answer."""
 _NONE: Final = "none"
 ANSWER_TYPES: Final = (AUTO, "text", "number", "integer", "boolean", "date", "choice", GRADED)
 _VERSION: Final = 1
@@ -41,13 +41,14 @@ _METADATA: Final = "metadata"
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
-    """Paths to values of a row by the names of `NAMES`, and how its truth becomes an answer template.
+    """Paths to the values of a row, by the names in `NAMES`, and how the truth becomes an answer template.
 
-    Of several paths, the first with a value counts. `metadata` maps keys of a question's metadata to paths. `answer`
-    is one of `ANSWER_TYPES`, or declared fields as in a benchmark, in which `{column: NAME}` is a mapped value; without
-    it questions have no template. `answer_pattern` is a regular expression whose first group, or else whose match, is
-    the truth within a longer right answer. `choice_by` says what the right answer of a multiple-choice question is, if
-    it could be several. `given` are the names that the user has mapped, which must occur.
+    If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
+    paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, in which `{column: NAME}` is a
+    mapped value; with None, questions have no template. `answer_pattern` is a regular expression that finds the truth
+    in a longer right answer: its first group, or the whole match if there is none. `choice_by` says how the right
+    option of a multiple-choice question is given, if that is ambiguous. `given` are the names that the user has mapped;
+    each must have a value in at least one row.
     """
 
     paths: Mapping[str, tuple[str, ...]]
@@ -72,11 +73,14 @@ class FieldMapping:
                 raise ConfigError([f"answer_pattern: {error}"]) from error
 
     def of(self, name: str) -> tuple[str, ...]:
-        """Return the paths of a name; empty if it is not mapped."""
+        """Return the paths for a name; empty if it is not mapped."""
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
-        """Return the mapping with changes `NAME=PATH`; an empty path removes the name. Raises `ConfigError`."""
+        """Return the mapping with changes of the form `NAME=PATH`; an empty path unmaps the name.
+
+        Raises `ConfigError`.
+        """
         found = self
         for change in changes:
             name, sign, path = change.partition("=")
@@ -99,7 +103,7 @@ class FieldMapping:
         if name not in NAMES:
             known = [*NAMES, *_OPTIONS, f"{_METADATA}.KEY"]
             cure = suggest_key(name, known, f"the names are {', '.join(known)}")
-            raise ConfigError([f"--map: nothing is called {name!r}; {cure}"])
+            raise ConfigError([f"--map: there is no name {name!r}; {cure}"])
         paths = {**self.paths, name: (path,) if path else ()}
         return replace(self, paths=paths, given=self._given(name, path))
 
@@ -107,10 +111,10 @@ class FieldMapping:
         return self.given | {name} if path else self.given - {name}
 
     def to_yaml(self, format: str) -> str:
-        """Return the mapping of a format as YAML with comments, which `read_mapping` reads."""
+        """Return the mapping for a format as commented YAML that `read_mapping` reads."""
         lines = [
             "# The mapping of `karenina import`: paths to values of a row. Edit it, and import again with --map-file.\n"
-            "# Of a list of paths, the first with a value counts; {a} and {b.c} in a path are replaced by values.\n",
+            "# In a list of paths, the first with a value is used; {a} and {b.c} in a path are replaced by values.\n",
             dump({_HEAD: _VERSION, "format": format}),
         ]
         for name, meaning in NAMES.items():
@@ -119,17 +123,17 @@ class FieldMapping:
             lines.append(f"# {meaning}\n{dump({name: value})}")
         lines.append(f"# key: path\n{dump({_METADATA: dict(self.metadata) or None})}")
         types = ", ".join((*ANSWER_TYPES, _NONE))
-        lines.append(f"# {types}, or fields as in a benchmark, with {{column: raw_answer}} as truth\n")
+        lines.append(f"# {types}, or fields as in a benchmark, with {{column: raw_answer}} as the truth\n")
         answer = (self.answer or _NONE) if isinstance(self.answer, str | None) else dict(self.answer)
         lines.append(dump({"answer": answer}))
         pattern = dump({"answer_pattern": self.answer_pattern})
-        lines.append(f"# a regular expression for the truth in a longer answer\n{pattern}")
-        lines.append(f"# what a right choice is: {', '.join(CHOICE_BY)}\n{dump({'choice_by': self.choice_by})}")
+        lines.append(f"# a regular expression that finds the truth in a longer answer\n{pattern}")
+        lines.append(f"# how the right option is given: {', '.join(CHOICE_BY)}\n{dump({'choice_by': self.choice_by})}")
         return "".join(lines)
 
 
 def read_mapping(path: Path) -> tuple[str, FieldMapping]:
-    """Return the format and the mapping of a file. Raises `BenchmarkFileError` with the line."""
+    """Return the format and the mapping in a mapping file. Raises `BenchmarkFileError` with the line."""
     problems = Problems()
     top = parse(read_text(path), path, problems)
     problems.attempt(top.check_keys, (_HEAD, "format", *NAMES, _METADATA, *_OPTIONS))

@@ -1,10 +1,11 @@
 """Paths to values of a row, such as `doc.question` or `output.choices.0.message.content`.
 
-A number selects an item of a list, negative ones from its end; a name on a list selects that value of each item. A key
-with dots can be written as it is. A path with braces is a text with the values of other paths, `{doc.passage} {doc.q}`,
-in which `\\n` is a new line. Paths between bars, `A|B|C`, are the options of a question in columns of their own.
+A number selects an item of a list, a negative one from the end; a name applied to a list selects that value in each
+item. A key that contains dots can be written as it is. A path with braces is a text in which the values of other paths
+are filled in, `{doc.passage} {doc.q}`, and `\\n` is a newline. Paths separated by bars, `A|B|C`, are the options of a
+question in separate columns.
 
-`as_response` converts a value that is a recorded answer.
+`as_response` converts a value to a recorded answer.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ from karenina_toolkit import traces
 
 
 class _Truncated:
-    """The value of a cell that the source has cut."""
+    """The value of a cell that the source has truncated."""
 
     def __repr__(self) -> str:
-        return "a cut value"
+        return "a truncated value"
 
 
 TRUNCATED: Final = _Truncated()
 
 
 def as_response(value: Any) -> Any:
-    """Return the recorded answer of a value: a text, or a conversation as it is, also in an object. Raises `NotText`.
+    """Return a value as a recorded answer: as text, or unchanged if it is a conversation. Raises `NotText`.
 
-    An answer that is a JSON object is returned as the text of that object.
+    A single message becomes its content, and any other object its JSON.
     """
     if is_conversation(value) or (
         isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
@@ -41,7 +42,7 @@ def as_response(value: Any) -> Any:
         try:
             traces.convert_recording(value)
         except traces.TraceFormatError as error:
-            raise NotText(f"no recording can hold it: {error}") from error
+            raise NotText(f"it cannot be recorded: {error}") from error
         return value
     if isinstance(value, Mapping):
         return as_text(
@@ -55,21 +56,21 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 class _Missing:
-    """The value of a path that a row does not have."""
+    """The value of a path that does not exist in a row."""
 
 
 MISSING: Final = _Missing()
 
 
 def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
-    """Return the value of the first path with one; None if no path has a value. Null and empty texts are no values.
+    """Return the value of the first path that has one; None if no path has a value (null and "" do not count).
 
-    Raises `NotText` for a placeholder whose value is not a text, and for a value that the source has cut.
+    Raises `NotText` for a placeholder whose value is not text, and for a value that the source has truncated.
     """
     for path in paths:
         found = _fill(values, path) if _PLACEHOLDER.search(path) else _find(values, path)
         if found is TRUNCATED:
-            raise NotText(f"{path} is cut by the server")
+            raise NotText(f"{path} is truncated by the server")
         if found is not MISSING and found is not None and found != "":
             return found
     return None
@@ -88,7 +89,7 @@ def _find(values: Mapping[str, Any], path: str) -> Any:
 
 
 def look_up(values: Any, path: str) -> Any:
-    """Return the value of a path without placeholders, or `MISSING`."""
+    """Return the value of a path without placeholders and bars, or `MISSING`."""
     return _descend(values, path.split("."))
 
 
@@ -111,7 +112,7 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Return the text with the values of its placeholders; `MISSING` if the row lacks one of them."""
+    """Return the path's text with the placeholders filled in; `MISSING` if the row lacks one of the values."""
     found = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(one is TRUNCATED for one in found.values()):
         return TRUNCATED
@@ -121,7 +122,7 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value within a text; of a list of contexts, also one that is written as text, the items."""
+    """Return a value as text to fill in; the items of a list of contexts (also one written as text) are joined."""
     if isinstance(value, list) and not is_conversation(value):
         found = context_text(value)
         if found:

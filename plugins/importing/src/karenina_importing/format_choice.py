@@ -1,4 +1,4 @@
-"""Choose or find the format of a file of another tool; complete files, formats and names of the mapping in a shell."""
+"""Choose or detect the format of another tool's file; shell completion for files, formats and mapped names."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MAPPINGS: Final = (".mapping.yaml", ".yaml", ".yml")
 
 
 def import_formats(plugins: Plugins) -> list[ImportFormat]:
-    """Return the formats of all plugins that can be imported."""
+    """Return the import formats that plugins offer."""
     from karenina_benchmark.formats.format_registry import list_formats
 
     return [one.value for one in list_formats(plugins) if isinstance(one.value, ImportFormat)]
 
 
 def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
-    """Return the format with this key. Raises `ConfigError` if there is none, or if two plugins offer one."""
+    """Return the format with this key. Raises `ConfigError` if there is none, or if two plugins offer it."""
     found = [one for one in formats if one.key == key]
     if len(found) == 1:
         return found[0]
@@ -62,7 +62,7 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
 
 
 def sources(incomplete: str) -> list[str]:
-    """Return files that a format could read, and `hf:` for a dataset by name."""
+    """Return completions for SOURCE: files with the suffix of a format, and `hf:` for a dataset by name."""
     from karenina_core.plugins import active_plugins
 
     of_formats = {suffix for one in import_formats(active_plugins()) for suffix in one.suffixes}
@@ -71,14 +71,14 @@ def sources(incomplete: str) -> list[str]:
 
 
 def formats(incomplete: str) -> list[str]:
-    """Return the keys of the formats of all plugins."""
+    """Return completions for `--from`: the keys of all formats."""
     from karenina_core.plugins import active_plugins
 
     return matching((one.key for one in import_formats(active_plugins())), incomplete)
 
 
 def mapped_names(incomplete: str) -> list[str]:
-    """Return `NAME=` for each name of a mapping, and `NAME=VALUE` for those with fixed values."""
+    """Return completions for `--map`: `NAME=` for each name, and `NAME=VALUE` for names with fixed values."""
     from karenina_benchmark.tables.lettered_options import CHOICE_BY
     from karenina_importing.field_mapping import ANSWER_TYPES, NAMES
 
@@ -89,5 +89,5 @@ def mapped_names(incomplete: str) -> list[str]:
 
 
 def mapping_files(incomplete: str) -> list[str]:
-    """Return files that could hold a mapping."""
+    """Return completions for `--map-file`: YAML files."""
     return complete_files(incomplete, _MAPPINGS)

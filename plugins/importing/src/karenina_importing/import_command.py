@@ -1,4 +1,4 @@
-"""`karenina import`: convert files of other tools to a benchmark and to recorded answers."""
+"""`karenina import`: convert other tools' files to a benchmark and recorded answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EPILOG: Final = (
 _SERVER: Final = "https://datasets-server.huggingface.co"
 _HF: Final = "hf:"
 _TABLES: Final = "huggingface"
-"""The format whose rows can be anywhere in a JSON document."""
+"""The format with which `--rows` selects rows in a JSON document."""
 _MOST_SHOWN: Final = 20
 
 
@@ -41,7 +41,7 @@ def import_(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A file, or hf:NAME for a dataset of Hugging Face, which is read over the network.",
+            help="A file, or hf:NAME for a Hugging Face dataset, which is read over the network.",
             show_default=False,
             autocompletion=format_choice.sources,
         ),
@@ -51,7 +51,7 @@ def import_(
         typer.Option(
             "--from",
             metavar="FORMAT",
-            help="huggingface, lm-eval, inspect, openai-evals, promptfoo, or a format of a plugin. Default: detected.",
+            help="huggingface, lm-eval, inspect, openai-evals, promptfoo, or a plugin's format. Default: detected.",
             show_default=False,
             autocompletion=format_choice.formats,
         ),
@@ -62,8 +62,8 @@ def import_(
             "--output",
             "-o",
             metavar="FILE",
-            help="The benchmark, in YAML. Default: SOURCE's name with .yaml, in this folder. An existing file is kept "
-            "under another name.",
+            help="The benchmark to write, in YAML. Default: SOURCE's name with .yaml, in this folder. An existing file "
+            "is kept under another name.",
             show_default=False,
         ),
     ] = None,
@@ -71,7 +71,7 @@ def import_(
         Path | None,
         typer.Option(
             metavar="FILE.jsonl",
-            help="Write the answers of models to this file, for `karenina run --recordings`.",
+            help="Write models' answers to this file, for `karenina run --recordings`.",
             show_default=False,
         ),
     ] = None,
@@ -88,7 +88,7 @@ def import_(
         typer.Option(
             "--map",
             metavar="NAME=PATH",
-            help="Map a name to a path of a row, such as question=doc.question, or set answer=auto (the "
+            help="Map a name to a path in a row, such as question=doc.question, or set answer=auto (the "
             "default), text, number, integer, boolean, date, choice, graded or none.",
             show_default=False,
             autocompletion=format_choice.mapped_names,
@@ -98,7 +98,7 @@ def import_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Use this mapping, which an import wrote and you have edited.",
+            help="Use this mapping file, which an earlier import wrote and you have edited.",
             show_default=False,
             autocompletion=format_choice.mapping_files,
         ),
@@ -111,20 +111,20 @@ def import_(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only the first N rows.", show_default=False)] = None,
     subset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The subset of a dataset by name.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="The subset of hf:NAME to read.", show_default=False)
     ] = None,
     split: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The split of a dataset by name.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="The split of hf:NAME to read.", show_default=False)
     ] = None,
-    server: Annotated[str, typer.Option(metavar="URL", help="The dataset server.")] = _SERVER,
+    server: Annotated[str, typer.Option(metavar="URL", help="The dataset server for hf:NAME.")] = _SERVER,
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave out rows that cannot be converted, and list them.")
     ] = False,
     as_json: JSONObject = False,
 ) -> None:
-    """Convert questions and answers of another tool to a benchmark and recordings. Nothing in the source is executed.
+    """Convert another tool's questions and answers to a benchmark and recordings. Nothing in the source is executed.
 
-    The mapping of the source's values is written beside the benchmark: edit it, and import again with --map-file.
+    The mapping of the source's values is written next to the benchmark: edit it, and import again with --map-file.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -159,9 +159,9 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
     from karenina_core.errors import ConfigError
 
     if from_ is not None and key is not None and from_ != key:
-        raise ConfigError([f"the mapping is of the format {key}, and --from is {from_}: leave one of them out"])
+        raise ConfigError([f"the mapping is for the format {key}, and --from is {from_}: leave one of them out"])
     if not source.startswith(_HF) and (subset or split):
-        raise ConfigError(["--subset and --split select a part of hf:NAME; a file has none"])
+        raise ConfigError(["--subset and --split select a part of hf:NAME, and do not apply to files"])
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
@@ -173,7 +173,7 @@ def _choose(source: str, key: str | None) -> ImportFormat:
     if source.startswith(_HF):
         return choose_format(formats, key or "huggingface")
     if Path(source).is_file() and Path(source).stat().st_size == 0:
-        raise ConfigError([f"{source} is an empty file, of 0 bytes: write it again with the tool that made it"])
+        raise ConfigError([f"{source} is empty (0 bytes): write it again with the tool that made it"])
     return choose_format(formats, key) if key is not None else detect_format(formats, Path(source))
 
 
@@ -211,7 +211,7 @@ def _title(source: str) -> str:
 
 
 def _check_rows(screen: Screen, done: Imported, given: Iterable[str], source: str, *, partial: bool) -> None:
-    """Raise `ConfigError` for rows that cannot be converted without `partial`, and for paths that no row has."""
+    """Raise `ConfigError` for mapped paths without a value in any row, and, without `partial`, for failed rows."""
     from karenina_core.errors import ConfigError
 
     missing = sorted(set(given) - done.found - {"error"})
@@ -234,14 +234,14 @@ def _check_rows(screen: Screen, done: Imported, given: Iterable[str], source: st
 
 
 def _cure_of_rows(done: Imported) -> str:
-    """Return the option that may help if no row can be converted."""
+    """Return what to do if no row can be converted."""
     if all(one.what.endswith("not only texts") for one in done.problems):
-        return "images, sound and files in questions cannot be asked yet: leave these rows out"
+        return "questions with images, sound or files are not supported yet: leave these rows out"
     if "question" not in done.found:
         return "map question with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):
-        return "their questions were found, and no right answers: map raw_answer with --map, or leave answer out"
-    return "their questions were found: correct the mapping of what is named above"
+        return "questions were found, but no right answers: map raw_answer with --map, or leave answer out"
+    return "questions were found: correct the mapping of the values named above"
 
 
 def _refuse_recordings(source: str, done: Imported) -> None:
@@ -257,7 +257,7 @@ def _refuse_labels(source: str, done: Imported) -> None:
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])
-    what = f"{source} has no verdict of a person on an answer"
+    what = f"{source} has no verdict by a person on an answer"
     raise ConfigError([f"{what}: map label to a path with --map, or leave --labels out; the rows have the keys {keys}"])
 
 
@@ -275,7 +275,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
     for path, moved in written.files.items():
         typer.echo(f"  {path}{f' (the earlier file is now {moved})' if moved else ''}")
     if written.recordings is not None:
-        models = f" of {len(done.models)} models" if len(done.models) > 1 else ""
+        models = f" from {len(done.models)} models" if len(done.models) > 1 else ""
         typer.echo(f"{quantity(len(done.recordings), 'recorded answer')}{models}")
         if done.unanswered:
             screen.note(f"{quantity(len(done.unanswered), 'row')} without a recording:\n{_list(done.unanswered)}")
@@ -291,7 +291,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
         screen.note(f"After the run: karenina calibrate RESULTS {quote(str(written.labels))}")
     elif done.labels:
         count = quantity(len(done.labels), "verdict")
-        screen.note(f"The source has {count} of people: write them with --recordings FILE.jsonl --labels FILE.csv")
+        screen.note(f"The source has {count} by people: write them with --recordings FILE.jsonl --labels FILE.csv")
     if done.left_out:
         counts = ", ".join(f"{count} {what}" for what, count in done.left_out.most_common())
         screen.note(f"Not carried over: {counts}")
@@ -307,7 +307,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
         cure = (
             "add --map answer=text (or number, integer, boolean, date, choice)"
             if has_truths
-            else "no right answers were found, so name their path with --map raw_answer=PATH, add traits"
+            else "no right answers were found, so map their path with --map raw_answer=PATH, add traits"
         )
         screen.note(
             f"{count}, so their answers cannot be judged yet: {cure}, declare fields in {written.mapping}, or leave "
@@ -323,8 +323,8 @@ def _select_model(models: Sequence[str], recordings: Path) -> str:
     named = {"interface": "manual", "id": models[0], "model_name": models[0]}
     spec = {**named, "manual_traces": str(recordings), "extra": extra}
     return (
-        f"The recordings are of {len(models)} models: {', '.join(models)}. Judge one or more of them with, instead of "
-        f"--recordings,\n  --answering {quote(json.dumps(spec))}"
+        f"The recordings are from {len(models)} models: {', '.join(models)}. To judge one or more of them, replace "
+        f"--recordings by\n  --answering {quote(json.dumps(spec))}"
     )
 
 

@@ -1,4 +1,4 @@
-"""`ImportFormat`: a format of another tool, whose rows become questions and recorded answers."""
+"""`ImportFormat`: another tool's file format, whose rows become questions and recorded answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Fit(IntEnum):
-    """Whether a file has a format: `NO`, `MAYBE` for files that any tool could have written, or `YES`."""
+    """Whether a file has a format: `NO`, `YES`, or `MAYBE` for files that any tool could have written."""
 
     NO = 0
     MAYBE = 1
@@ -28,14 +28,15 @@ class Fit(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportFormat(Format):
-    """A benchmark format that `karenina import` reads, offered by the hook `karenina_formats` as other formats are.
+    """A benchmark format that `karenina import` reads; plugins offer it with the hook `karenina_formats`.
 
-    `key` is its name for `--from`. `detect` decides from the beginning of a file whether it has this format. `rows`
-    yields the rows of a file and executes nothing in it; it raises `BenchmarkFileError`, or yields a row with a
-    `problem` if the others can still be read. `mapping` says which values of a row are its question, truth and answer,
-    unless the user changes it; `choose` completes it by the first rows, and returns notes for the user. `rows_at`
-    yields the rows at a path of a JSON document, in an encoding. `suffixes` are those of files that have this format
-    only, so that `karenina check` and `run` take them without an import; leave them empty for `.json` and `.jsonl`.
+    `key` is the name for `--from`. `detect` decides from the beginning of a file whether it has this format. `rows`
+    yields the rows of a file without executing anything in it; it raises `BenchmarkFileError`, or yields a row with a
+    `problem` if other rows can still be read. `mapping` says which values of a row are the question, truth and answer,
+    unless the user changes it. `choose` completes the mapping, based on the first rows, and returns notes for the user.
+    `rows_at` yields the rows of a file, given a path in a JSON document, an encoding and a sheet (each may be None); it
+    is None if the format has no such options. `suffixes` are only those that always mean this format: `karenina check`
+    and `run` read such files without an import. Leave them empty for `.json` and `.jsonl`.
     """
 
     key: str
@@ -56,7 +57,7 @@ def make_import_format(
     rows_at: Callable[[Path, str | None, str | None, str | None], Iterable[SourceRow]] | None = None,
     choose: ChooseMapping | None = None,
 ) -> ImportFormat:
-    """Return a format whose `read` uses its own mapping."""
+    """Return a format that can be read as a benchmark with its own mapping; see `ImportFormat` for the arguments."""
     return ImportFormat(
         name=name,
         suffixes=suffixes,
@@ -76,5 +77,5 @@ def _is_surely(detect: Callable[[FileHead], Fit], path: Path) -> bool:
 
     try:
         return detect(head_of(path)) is Fit.YES
-    except BenchmarkFileError:  # the reader that is chosen then reports it
+    except BenchmarkFileError:  # the reader that is chosen instead reports it
         return False

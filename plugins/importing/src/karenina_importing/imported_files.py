@@ -1,4 +1,4 @@
-"""Write the benchmark, the mapping and the recordings of an import; earlier files are renamed."""
+"""Write the files of an import: the benchmark, mapping, recordings and labels. Existing files are renamed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files of an import, each with the new path of an earlier file, if there was one."""
+    """The written files; `files` maps each to the new path of an existing file that was renamed, or to None."""
 
     mapping: Path
     recordings: Path | None = None
@@ -37,22 +37,25 @@ class Written:
 
 
 def mapping_path(output: Path) -> Path:
-    """Return the file of the mapping, beside the benchmark: `NAME.mapping.yaml`."""
+    """Return the path of the mapping file next to the benchmark: `NAME.mapping.yaml`."""
     return output.with_name(f"{output.stem}.mapping.yaml")
 
 
 def check_outputs(
     output: Path, recordings: Path | None, labels: Path | None, *, source: str, map_file: Path | None
 ) -> None:
-    """Raise `ConfigError` for names with other suffixes, two equal ones, and files that an import did not write."""
+    """Raise `ConfigError` for a wrong suffix, `labels` without `recordings`, and an output that must not be replaced.
+
+    Such outputs are the source, the given mapping file, and existing files that were not written by an import.
+    """
     if output.suffix.lower() not in _SUFFIXES:
         raise ConfigError([f"the benchmark is written as YAML: give -o a name such as {output.stem}.yaml"])
     if recordings is not None and recordings.suffix.lower() not in _LINES:
-        raise ConfigError([f"recordings are lines of JSON: give --recordings a name such as {recordings.stem}.jsonl"])
+        raise ConfigError([f"recordings are JSON lines: give --recordings a name such as {recordings.stem}.jsonl"])
     if labels is not None and labels.suffix.lower() != _TABLE:
         raise ConfigError([f"labels are a table: give --labels a name such as {labels.stem}{_TABLE}"])
     if labels is not None and recordings is None:
-        raise ConfigError(["labels are about recorded answers: give --recordings FILE.jsonl too"])
+        raise ConfigError(["labels are for recorded answers: add --recordings FILE.jsonl"])
     given = [output, mapping_path(output), *(path for path in (recordings, labels) if path is not None)]
     for path in given:
         if path.resolve() == Path(source).resolve():
@@ -77,7 +80,7 @@ def write_files(
     recordings: Path | None,
     labels: Path | None = None,
 ) -> Written:
-    """Write the files. Raises `ConfigError` if one of them cannot be written."""
+    """Write the files of an import. Raises `ConfigError` if one of them cannot be written."""
     config = {"config": done.config} if done.config else {}
     text = dump({"karenina": 1, "name": name, **config, "questions": list(done.questions.values())})
     files = {
@@ -94,7 +97,7 @@ def write_files(
 
 
 def _write_mapping(path: Path, text: bytes) -> Path | None:
-    """Write the mapping, unless the file has this content already."""
+    """Write the mapping, unless the file already has this content."""
     if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
         return None
     return write_whole(path, _MAPPING, lambda file: _write(file, text))

@@ -1,4 +1,4 @@
-"""The plugin that adds `karenina import`, and the formats of other tools; the entry point names `plugin`."""
+"""The plugin that adds `karenina import` and the formats of other tools; the entry point is `plugin`."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """Adds the command `karenina import`, and offers the formats that it reads."""
+    """Adds the command `karenina import` and the formats that it reads."""
 
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the command."""
+        """Add the command `import`."""
         from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(
             app,
             "import",
             "karenina_importing.import_command:app",
-            "Convert questions and answers of another tool to a benchmark and recordings. "
+            "Convert another tool's questions and answers to a benchmark and recordings. "
             "Nothing in the source is executed.",
         )
 
     @staticmethod
     @hookimpl
     def karenina_formats() -> Sequence[Format]:
-        """Return the formats of other tools, which are imported only now."""
+        """Return the formats of other tools; their modules are imported only now."""
         from karenina_importing.formats.deepeval import DEEPEVAL
         from karenina_importing.formats.evals_registry import EVALS_REGISTRY
         from karenina_importing.formats.helm import HELM

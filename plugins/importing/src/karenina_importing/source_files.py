@@ -1,6 +1,6 @@
-"""Files of other tools: their rows, their beginning, and reading JSON, lines of JSON and archives.
+"""Read other tools' files: JSON, JSON lines and archives, their rows, and the beginning of a file.
 
-All of it is read within the bounds of all files.
+The usual size limit for files applies.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ from karenina_toolkit import files
 from karenina_toolkit.files import archives, bounded_files, read_records
 
 _SIZE_OF_VALUE: Final = 8
-"""The characters that a value counts for besides those of its text, fewer than it usually has in a file."""
+"""The number of characters counted for each value in addition to its text; in a file, it is usually more."""
 _LINES: Final = 50
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A row of a source: its place (such as `line 3`) and its values.
+    """A row of a source: its location (such as `line 3`) and its values.
 
-    `problem` says why a row could not be read; it has no values then.
+    `problem` says why the row cannot be read; it then has no values.
 
-    A format that knows more than one right answer for each row also gives `question`: keys of a question in a YAML
-    benchmark (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...), which take the place of those that the
-    mapping would make; only an answer type that the user has chosen replaces `answer`. Rows without an id and with
-    different keys are different questions. `recordings` are the answers, in place of the mapped response: each has a
-    `response`, and optionally a `model`, a `replicate`, and as `label` a person's verdict, as keys of a line of a file
-    of labels. `left_out` names what is not carried over, by its type, and `notes` say what the user should know of the
-    whole source, once.
+    A format that contains more than a right answer per row also sets `question`: keys of a question in a YAML benchmark
+    (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those that the mapping would produce.
+    Only an answer type that the user has chosen overrides `answer`. Rows without an id are different questions if these
+    keys differ. `recordings` are the answers, in place of the mapped response: each has a `response`, and optionally a
+    `model`, a `replicate`, and a `label`, a person's verdict as in a label file. `left_out` lists what is not carried
+    over, by type. `notes` tell the user about the whole source; each is shown once.
     """
 
     place: str
@@ -48,13 +47,13 @@ class SourceRow:
 
 
 class SizeLimit:
-    """A limit on what values add up to, where a short reference can stand for a long text: that of files."""
+    """The file size limit, applied to the total size of values, because references can repeat long texts."""
 
     def __init__(self) -> None:
         self._left = bounded_files.max_file_bytes()
 
     def allows(self, value: Any) -> bool:
-        """Count the characters of a JSON value; return whether all values together are within the limit."""
+        """Count the characters of a JSON value, and return whether all values together are within the limit."""
         waiting = [value]
         while waiting and self._left >= 0:
             one = waiting.pop()
@@ -68,7 +67,7 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert the errors of reading `path` to `BenchmarkFileError`."""
+    """Convert errors from reading `path` to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
@@ -78,13 +77,13 @@ def bounded(path: Path) -> Iterator[None]:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON value of a file. Raises `BenchmarkFileError`."""
+    """Return the JSON value in a file. Raises `BenchmarkFileError`."""
     with bounded(path):
         return files.read_json(path, surrogates=True)
 
 
 def read_lines(path: Path) -> Iterator[SourceRow]:
-    """Yield the JSON objects of a file with one on each line; a line that is none has a problem."""
+    """Yield the JSON objects in a file with one per line; a line that is not an object is a row with a problem."""
     with bounded(path), files.read_records(path, suffix=".jsonl", surrogates=True, keep_problems=True) as records:
         for record in records:
             if record.problem is not None:
@@ -97,7 +96,7 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive whose unpacked size is within the bounds of files. Raises `BenchmarkFileError`."""
+    """Open a zip archive; the file size limit applies to its unpacked content. Raises `BenchmarkFileError`."""
     extra = "karenina-importing[zstd]"
     with (
         bounded(path),
@@ -108,13 +107,13 @@ def open_archive(path: Path) -> Iterator[archives.Archive]:
 
 
 def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
-    """Return the JSON value of a file in an archive. Raises `BenchmarkFileError`."""
+    """Return the JSON value in a file of an archive. Raises `BenchmarkFileError`."""
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
 
 
 def head_of(path: Path) -> FileHead:
-    """Return the beginning of a file, which all formats that are asked about it share."""
+    """Return the beginning of a file; it is cached, so that all formats share it when they detect theirs."""
     try:
         about = path.stat()
     except OSError:
@@ -129,7 +128,7 @@ def _head_of(path: Path, _changed: int, _size: int) -> FileHead:
 
 @dataclass(frozen=True)
 class FileHead:
-    """The beginning of a file, read when it is needed."""
+    """The beginning of a file, read when it is first needed."""
 
     path: Path
 
@@ -141,14 +140,14 @@ class FileHead:
 
     @cached_property
     def lines(self) -> list[Any]:
-        """The JSON values of the first lines; empty unless each of them is one."""
+        """The JSON values of the first lines, up to the first line that is not JSON."""
         if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
             return []
         with (
             bounded(self.path),
             read_records(self.path, suffix=".jsonl", surrogates=True, keep_problems=True) as records,
         ):
-            # A file cut within its first lines is still one of lines if the lines before are whole.
+            # A file that was cut off in its first lines still counts as JSON lines if the lines before are complete.
             whole = takewhile(lambda record: record.problem is None, records)
             return [record.value for record in islice(whole, _LINES)]
 

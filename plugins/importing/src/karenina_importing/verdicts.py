@@ -1,4 +1,4 @@
-"""People's verdicts on recorded answers, which become labels for `karenina calibrate`."""
+"""Convert people's verdicts on recorded answers to labels for `karenina calibrate`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SAID: Final = {True: "yes", False: "no", None: "unclear"}
 
 
 def as_verdict(value: Any) -> bool | None:
-    """Return whether a verdict says that an answer is right; None if it says neither."""
+    """Return whether a verdict says that an answer is right; None if it says neither right nor wrong."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().casefold().replace(" ", "_").removesuffix("_answer").removesuffix(".0")
@@ -36,7 +36,7 @@ def as_verdict(value: Any) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score that a person gave to an answer, by the name of what was scored."""
+    """A score that a person gave to an answer; `name` is what was scored."""
 
     name: str
     value: Any
@@ -45,9 +45,10 @@ class Score:
 
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the label of the score that says whether an answer is right, and the names of the other scores.
+    """Return the label for the score that says whether an answer is right, and the names of the other scores.
 
-    It is the first whose name says so, else the first; scores of faults, such as hallucinations, say nothing of it.
+    This is the first score whose name is about correctness, else the first one. Scores for faults, such as
+    hallucinations, are not used; if there are no others, the label is None.
     """
     usable = [one for one in scores if not _FAULT.search(one.name)]
     chosen = next((one for one in usable if _RIGHTNESS.search(one.name)), usable[0] if usable else None)
@@ -58,7 +59,10 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 
 
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
-    """Make numbers unclear that are on a scale such as 1 to 5, of which 1 is not right, and return notes."""
+    """Mark labels as unclear whose numbers are on a scale such as 1 to 5, where 1 does not mean right; return notes.
+
+    The labels are changed in place, and lose their keys `score` and `value`.
+    """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for label in labels:
         name, value = label.pop("score", ""), label.pop("value", None)
@@ -82,9 +86,9 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, Any]:
-    """Return the label of a verdict: `right`, and the labeller and note if there are.
+    """Return the label for a verdict: `right`, and the labeller and note if they are given.
 
-    A verdict that is neither right nor wrong is unclear, and becomes a part of the note. A number is kept as `value`
+    A verdict that is neither right nor wrong has `right` None and becomes part of the note. A number is kept as `value`
     for `settle_scales`.
     """
     right = as_verdict(value)
@@ -106,9 +110,9 @@ def _as_number(value: Any) -> float | None:
 
 
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
-    """Return labels as the CSV sheet that `karenina calibrate` and `karenina label --from` read.
+    """Return the labels as a CSV table for `karenina calibrate` and `karenina label --from`.
 
-    Models are named only if there are several: a run of `--recordings` has one model under a name of its own.
+    Models are only included `with_models`, for several models: a run with `--recordings` names its only model itself.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

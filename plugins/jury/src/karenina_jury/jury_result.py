@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from hashlib import sha256
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
 from karenina_core.data.outcome import Outcome
-from karenina_core.data.sections import ModelIdentity, StageRecord, VerificationResultTemplate
-from karenina_core.models.ports import Usage
 from karenina_template.templates.comparison import Comparison
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.calls.panel_model import PanelModel
+    from karenina_core.data.sections import VerificationResultTemplate
     from karenina_jury.votes import Ballot
     from karenina_template.templates import BoundTemplate
 
 EXTENSION: Final = "karenina-jury"
-_COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
 
 
 class JudgeVote(BaseModel):
@@ -98,42 +93,6 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
     )
 
 
-def as_jury(
-    base: VerificationResult,
-    asked: Sequence[Ballot],
-    model: PanelModel,
-    record: JuryRecord,
-    *,
-    answer_stages: int,
-) -> VerificationResult:
-    """Return `base` as the result of the jury, with the stages, calls and tokens of all judges in `asked`.
-
-    The first `answer_stages` stages of each result belong to the answer. They and their time are counted once, those of
-    the judges are added up.
-    """
-    results = [one.result for one in asked]
-    answered = sum(record.seconds for record in base.stages[:answer_stages])
-    metadata = base.metadata.model_copy(
-        update={
-            "parsing_id": model.id,
-            "parsing": ModelIdentity(interface=model.interface, model_name=model.model_name),
-            "parsing_system_prompt": None,
-            "result_id": sha256("\x1f".join(one.metadata.result_id for one in results).encode()).hexdigest()[:16],
-            "execution_time": answered + sum(max(0.0, one.metadata.execution_time - answered) for one in results),
-            "timestamp": max(one.metadata.timestamp for one in results),
-        }
-    )
-    template = base.template.model_copy(update={"usage_metadata": _usage(results)})
-    return base.model_copy(
-        update={
-            "metadata": metadata,
-            "template": template,
-            "stages": _stages(results, answer_stages),
-            "extensions": {**base.extensions, EXTENSION: record.model_dump(mode="json")},
-        }
-    )
-
-
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
     """Return `base` with the majority's `values`, which no single judge extracted, compared with the truth."""
     everything = {**(base.template.parsed_llm_response or {}), **values}
@@ -156,24 +115,6 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
     return base.model_copy(update={"template": template, "outcome": _outcome(template, verdict, granular)})
 
 
-def undecided(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return `base` as the result of an answer that has no verdict for the reason `why`."""
-    kept = {name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")}
-    metadata = base.metadata.model_copy(update={"completed_without_errors": False, "error": f"jury: {why}"})
-    return base.model_copy(
-        update={
-            "metadata": metadata,
-            "outcome": outcome,
-            "template": VerificationResultTemplate(**kept),
-            "rubric": None,
-            "deep_judgment": None,
-            "deep_judgment_rubric": None,
-            "vetoes": [],
-            "revisions": [],
-        }
-    )
-
-
 def _outcome(template: VerificationResultTemplate, verdict: bool | None, granular: object) -> Outcome:
     if verdict is None:
         return Outcome.UNDECIDED
@@ -183,25 +124,3 @@ def _outcome(template: VerificationResultTemplate, verdict: bool | None, granula
         return Outcome.TRUNCATED
     partly = isinstance(granular, int | float) and granular > 0
     return Outcome.PARTIAL if partly else Outcome.WRONG
-
-
-def _stages(results: Sequence[VerificationResult], answer_stages: int) -> list[StageRecord]:
-    """Return the stages of the answer once, and then those of each judge."""
-    first = results[0].stages[:answer_stages]
-    return [*first, *(stage for one in results for stage in one.stages[answer_stages:])]
-
-
-def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer, and the summed usage of the judges."""
-    found: dict[str, dict[str, Any]] = {}
-    for result in results:
-        for name, part in (result.template.usage_metadata or {}).items():
-            if name == "total":
-                continue
-            if name not in found:
-                found[name] = dict(part)
-            elif part.get("scope") == "item":
-                found[name] |= {count: found[name].get(count, 0) + part.get(count, 0) for count in _COUNTS}
-    if not found:
-        return None
-    return {**found, "total": {count: sum(part.get(count, 0) for part in found.values()) for count in _COUNTS}}

@@ -23,7 +23,8 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_engine.calls.panel_model import PanelModel
-from karenina_jury.jury_result import JuryRecord, as_jury, combined, make_vote, undecided
+from karenina_engine.run.panel import not_judged
+from karenina_jury.jury_result import EXTENSION, JuryRecord, combined, make_vote
 from karenina_jury.votes import Ballot, Count, count_fields, count_verdicts
 from karenina_template.question_template import template_of
 from karenina_template.templates.shapes.schema import is_reasoning
@@ -103,13 +104,9 @@ class JuryPanel:
         if base.outcome is Outcome.UNDECIDED and record.undecided is None:
             record.undecided = base.why()
         record.judges = [make_vote(one, decides=number >= len(self._first)) for number, one in enumerate(vote.asked)]
-        return as_jury(
-            base,
-            vote.asked,
-            self.model,
-            record,
-            answer_stages=answer.answer_stages,
-        )
+        result = answer.result_of(self.model, base, [one.result for one in vote.asked])
+        extensions = {**base.extensions, EXTENSION: record.model_dump(mode="json")}
+        return result.model_copy(update={"extensions": extensions})
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
         if self._jury.vote == "verdict":
@@ -142,13 +139,13 @@ class JuryPanel:
             return await _elected(vote)
         if self._other is None:
             record.undecided = why
-            return undecided(first, why, _outcome_without_vote(vote.asked))
+            return not_judged(first, f"jury: {why}", _outcome_without_vote(vote.asked))
         record.escalated = why
         strong = Ballot(self._other.id, await answer.ask(self._other))
         vote.asked.append(strong)
         if strong.kind is None:
             record.undecided = f"{why}, and {strong.judge} failed: {strong.result.why()}"
-            return undecided(first, record.undecided, _outcome_without_vote(vote.asked))
+            return not_judged(first, f"jury: {record.undecided}", _outcome_without_vote(vote.asked))
         return strong.result
 
 

@@ -9,6 +9,7 @@ never into a log.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
@@ -20,17 +21,18 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
 from karenina_core.config import VerificationConfig, all_settings
+from karenina_core.data.sections import KeptFile
 from karenina_core.data.trust import Trust
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Usage
 from karenina_core.plugins import Selection, installed_plugins
 from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord, CallSize, Endpoint
 from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, load_error, load_reply
+from karenina_engine.results.kept_files import FileStore
 from karenina_engine.run.executor import question_to_json
 
 if TYPE_CHECKING:
     from karenina_engine.run.session import RunSession
-
 
 _NO_SIZE = CallSize(0, 0.0, 1)  # of a run without a budget
 
@@ -151,10 +153,12 @@ def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
 
 def encode_outcome(outcome: CallOutcome) -> Payload:
     """Encode the outcome of a call: its reply or its error, and its notes."""
-    payload = {"error": dump_error(outcome.error)} if outcome.error is not None else {}
+    payload: Payload = {"error": dump_error(outcome.error)} if outcome.error is not None else {}
     if outcome.reply is not None:
         payload = {"reply": dump_reply(outcome.reply)}
     notes = outcome.notes
+    if outcome.files:
+        payload["files"] = [file.model_dump(mode="json") for file in outcome.files]
     return {**payload, "notes": [notes.retries, notes.waited, notes.seconds, notes.queued, notes.keys]}
 
 
@@ -163,7 +167,24 @@ def decode_outcome(payload: Payload, port: str) -> CallOutcome:
     notes = CallNotes(*payload["notes"])
     if "error" in payload:
         return CallOutcome(None, load_error(payload["error"]), notes)
-    return CallOutcome(load_reply(port, payload["reply"]), None, notes)
+    files = tuple(map(KeptFile.model_validate, payload.get("files", ())))
+    return CallOutcome(load_reply(port, payload["reply"]), None, notes, files)
+
+
+def encode_files(store: FileStore) -> Payload:
+    """Encode where the files of items are stored, which is on the machine of the run."""
+    folder = str(store.folder.absolute()) if store.folder is not None else None
+    return {"host": os.uname().nodename, "folder": folder, "most": store.most, "most_in_all": store.most_in_all}
+
+
+def decode_files(payload: Payload) -> FileStore:
+    """Return the store that `encode_files` encoded. On another machine it leaves out every file, and says so."""
+    folder = Path(payload["folder"]) if payload["folder"] is not None else None
+    store = FileStore(folder, payload["most"], payload["most_in_all"])
+    if folder is not None and payload["host"] != os.uname().nodename:
+        why = f"this worker runs on {os.uname().nodename}, and the files of the run are on {payload['host']}"
+        return FileStore(None, store.most, store.most_in_all, why)
+    return store
 
 
 def encode_counts(counts: CallCounts) -> list[Any]:

@@ -212,6 +212,7 @@ class Worker:
             store=reply_store,
             ledger=RemoteLedger(client),
             budget=RemoteBudget(client) if message["paid"] else None,
+            files=serialization.decode_files(message["files"]),
         )
         panel = configured_panel(plugins, config)
         self._planner = Planner(config, plugins, parts.observers)

@@ -179,6 +179,7 @@ class Scheduler:
             "config": serialization.encode_config(parts.config),
             "trust": serialization.encode_trust(parts.trust),
             "policy": asdict(parts.policy),
+            "files": serialization.encode_files(parts.files),
             "journal": parts.store is not None,
             "paid": session.budget is not None,
             "worker": index,

@@ -26,6 +26,7 @@ from karenina_core.models.ports import (
     PortError,
     Usage,
 )
+from karenina_toolkit.kept_files import keep_file
 
 SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}
 
@@ -44,6 +45,8 @@ class Ask(Stage):
             os.kill(os.getpid(), signal.SIGKILL)
         reply = await context.llm(context.answering_model).invoke([Message.user(context.question.question)])
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
+        if "keep" in context.question.question:
+            keep_file("answer.txt", reply.text.encode())
 
 
 class Judge(Stage):
@@ -68,6 +71,8 @@ class Port:
         self._host, self._port = where.hostname, where.port
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        if "keep" in messages[-1].content:
+            keep_file("same.txt", b"the same of every call")
         return LLMReply(await self._request(messages), usage=Usage(10, 5, calls=1))
 
     async def parse(

@@ -45,6 +45,7 @@ export function Item({ head, at, labels, link, itemLink, closeLink, neighbours }
     <${Fields} item=${item} />
     <${Label} item=${item} labels=${labels} />
     <${Response} item=${item} />
+    <${Files} item=${item} />
     <${Traits} item=${item} />
     <${Vetoes} item=${item} />
     <${Facts} head=${head} at=${at} meta=${meta} item=${item} />
@@ -139,6 +140,35 @@ function Response({ item }) {
     ${item.result.template?.response_truncated && html`<p class="note">The answer was cut off at its token limit.</p>`}
   </section>`;
 }
+
+function Files({ item }) {
+  const files = item.files ?? [];
+  if (!files.length) return null;
+  return html`<section>
+    <h3>Files</h3>
+    <ul class="files">
+      ${files.map(
+        (file) =>
+          html`<li data-test="file">
+            <p>
+              ${file.data === undefined
+                ? html`<b><${Marked} text=${file.name} /></b>`
+                : html`<a href=${`data:application/octet-stream;base64,${file.data}`} download=${file.name}><${Marked} text=${file.name} /></a>`}
+              <span class="note"> <${Marked} text=${[file.type, file.size === null ? null : `${count(file.size)} bytes`, file.note].filter(Boolean).join("; ")} /></span>
+            </p>
+            ${file.picture && html`<img src=${`data:${file.picture};base64,${file.data}`} alt=${file.name} />`}
+            ${file.text &&
+            html`<details>
+              <summary>Text</summary>
+              <${Long} text=${() => decoded(file.data)} />
+            </details>`}
+          </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+const decoded = (data) => new TextDecoder().decode(Uint8Array.from(atob(data), (one) => one.charCodeAt(0)));
 
 function showExcerpt(id) {
   const found = [...document.querySelectorAll("mark[data-excerpts]")].find((mark) => mark.dataset.excerpts.split("\n").includes(id));

@@ -95,6 +95,7 @@ def export(
         if results is None:
             raise config_error("RESULTS is missing: name a result file, a journal, or an export")
         from karenina_core import plugins
+        from karenina_engine.results.kept_files import KeptFiles
         from karenina_report.exports.exporter import ExportRequest
         from karenina_report.exports.registered import choose
         from karenina_report.exports.source import open_results
@@ -117,6 +118,8 @@ def export(
             run=source.run,
             rescored=source.rescored,
         )
+        for folder in KeptFiles(results, source.journal).own:
+            screen.note(f"The files of items are not in the export: they are in {folder}, under their digests.")
         if output is None or str(output) == "-":
             _print(exporter, request)
         else:

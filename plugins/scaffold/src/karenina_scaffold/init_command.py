@@ -35,10 +35,10 @@ def init(
         files = [shlex.quote(str(folder / name)) for name in (BENCHMARK, CONFIG)]
         benchmark, config = files
         typer.echo(f"Created {folder / BENCHMARK}, {folder / CONFIG} and {folder / SCHEMA}. Next:\n")
-        typer.echo(f"    karenina check {shlex.quote(str(benchmark))} --config {shlex.quote(str(config))}")
-        typer.echo(f"    karenina plan {shlex.quote(str(benchmark))} --config {shlex.quote(str(config))}\n")
+        typer.echo(f"    karenina check {benchmark} --config {config}")
+        typer.echo(f"    karenina plan {benchmark} --config {config}\n")
         typer.echo(f"Name your model and your judge in {folder / CONFIG}, and then:\n")
-        typer.echo(f"    karenina run {shlex.quote(str(benchmark))} --config {shlex.quote(str(config))}")
+        typer.echo(f"    karenina run {benchmark} --config {config}")
 
 
 def project_files() -> dict[str, str]:

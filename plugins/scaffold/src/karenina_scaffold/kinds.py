@@ -11,7 +11,8 @@ class PluginKind:
     """A kind of plugin. Its texts are templates with the fields of `Names`.
 
     `requires` are distributions, without versions for those of Karenina; `group` and `entry` are its entry point;
-    `command` shows the installed plugin, and `usage` says how to use it.
+    `command` shows the installed plugin, and `usage` says how to use it. `tests` are further distributions that its
+    tests need, and `modules` its modules beside the package itself.
     """
 
     name: str
@@ -21,7 +22,12 @@ class PluginKind:
     entry: str
     command: str
     usage: str
+    tests: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
 
+
+_RUNS: Final = ("karenina",)
+"""What the tests of plugins need whose contracts run the command."""
 
 KINDS: Final = {
     kind.name: kind
@@ -88,6 +94,86 @@ KINDS: Final = {
             "$name",
             "karenina plugins",
             "Every command takes files of the format: karenina check FILE$suffix",
+        ),
+        PluginKind(
+            "import-format",
+            "A format of another tool, which Karenina imports.",
+            ("karenina-core", "karenina-importing"),
+            "karenina.plugins",
+            "$name",
+            "karenina import --help",
+            "`karenina import FILE.jsonl -o benchmark.yaml` recognizes files of the format; `--from $name` names it.",
+            tests=_RUNS,
+        ),
+        PluginKind(
+            "command",
+            "A command of Karenina that prints the longest questions of a benchmark.",
+            ("karenina-benchmark", "karenina-core", "karenina-terminal[commands]", "typer>=0.15"),
+            "karenina.plugins",
+            "$name",
+            "karenina $name --help",
+            "The command is one of `karenina`: karenina $name FILE",
+            tests=_RUNS,
+            modules=("command",),
+        ),
+        PluginKind(
+            "exporter",
+            "An export format of Karenina with a line for each result.",
+            ("karenina-core", "karenina-report"),
+            "karenina.plugins",
+            "$name",
+            "karenina plugins",
+            "Results are exported by name or by suffix: karenina export RESULTS -o FILE$suffix",
+            tests=_RUNS,
+        ),
+        PluginKind(
+            "report-section",
+            "A section of Karenina's reports: how long the answers are.",
+            ("karenina-core", "karenina-report"),
+            "karenina.plugins",
+            "$name",
+            "karenina plugins",
+            "Reports have the section: karenina report RESULTS -o report.html",
+            tests=_RUNS,
+        ),
+        PluginKind(
+            "observer",
+            "An observer of Karenina's runs, which adds a line for each result to a file.",
+            ("karenina-core", "pydantic>=2"),
+            "karenina.plugins",
+            "$name",
+            "karenina config",
+            "A run is observed if the setting is given: karenina run FILE --set $module.file=lines.txt",
+            tests=_RUNS,
+        ),
+        PluginKind(
+            "price-source",
+            "A price list of Karenina for the models of our own server.",
+            ("karenina-core", "karenina-engine"),
+            "karenina.plugins",
+            "$name",
+            "karenina plugins",
+            "Costs and budgets of runs use the list: karenina run FILE --dry-run",
+        ),
+        PluginKind(
+            "executor",
+            "An executor of Karenina's runs, which runs one answer after another.",
+            ("karenina-core", "karenina-engine"),
+            "karenina.plugins",
+            "$name",
+            "karenina plugins",
+            "A run selects the executor: karenina run FILE --executor $name",
+            tests=_RUNS,
+        ),
+        PluginKind(
+            "panel",
+            "A panel of judges of Karenina, whose verdict counts if all of them agree.",
+            ("karenina-core", "karenina-engine", "pydantic>=2"),
+            "karenina.plugins",
+            "$name",
+            "karenina config",
+            "The configuration turns the panel on: karenina run FILE -j JUDGE -j JUDGE --set $module.enabled=true",
+            tests=_RUNS,
         ),
     )
 }

@@ -9,39 +9,51 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from karenina_core import plugins
 from karenina_core.errors import ConfigError
+from karenina_scaffold.kinds import KINDS, PluginKind
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
-    from karenina_scaffold.kinds import PluginKind
     from karenina_scaffold.names import Names
 
 
-def check_not_offered(kind: PluginKind, names: Names) -> None:
-    """Raise `ConfigError` if an installed plugin offers something of this kind with the name."""
-    name = names.suffix if kind.name == "format" else names.class_name
-    if name in _offered(kind):
-        raise ConfigError([f"an installed plugin has the {kind.name} {name!r} already: choose another name"])
+def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
+    """Raise `ConfigError` if Karenina or an installed plugin offers something of this kind with the name."""
+    of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
+    name = of_kind.get(kind.name, names.name)
+    if name in (commands if kind.name == "command" else _offered(kind)):
+        raise ConfigError([f"Karenina or a plugin has the {kind.name} {name!r} already: choose another name"])
 
 
-def _offered(kind: PluginKind) -> Collection[str]:
+def _offered(kind: PluginKind) -> Collection[object]:
+    """Return the names that installed plugins have taken; none for kinds whose names begin with the package."""
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {one.value.name for one in installed.of_kind("stage")}
-    if kind.name != "format":
-        return ()  # their names begin with the package, which is new
+    if kind.name == "exporter":
+        from karenina_report.exports.exporter import karenina_exporters
+
+        return {one.value.name for one in installed.offers(karenina_exporters)}
+    if kind.name == "executor":
+        from karenina_engine.run.plugin_offers import offered_executors
+
+        return {one.name for one, _ in offered_executors(installed)}
+    if kind.name not in ("format", "import-format"):
+        return ()
     from karenina_benchmark.formats.format_registry import list_formats
 
-    return {suffix for one in list_formats(installed) for suffix in one.value.suffixes}
+    formats = [one.value for one in list_formats(installed)]
+    if kind.name == "import-format":
+        return {getattr(one, "key", None) for one in formats}
+    return {suffix for one in formats for suffix in one.suffixes}
 
 
 def new(
     ctx: typer.Context,
-    kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="stage, parse-stage, check, adapter, primitive, trait or format.")
-    ],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the package, such as word-count.")],
     into: Annotated[
         Path, typer.Option("--into", metavar="DIR", help="The folder in which the folder of the package is created.")
@@ -60,7 +72,9 @@ def new(
         chosen = find_kind(kind)
         names = Names.of(name)
         names.check_free()
-        check_not_offered(chosen, names)
+        root = ctx.find_root()
+        commands = root.command.list_commands(root) if isinstance(root.command, TyperGroup) else ()
+        check_not_offered(chosen, names, commands)
         folder = into / names.name
         write_new_folder(folder, render_package(chosen, names))
         steps = (
@@ -78,9 +92,7 @@ def new(
 
 def find_kind(name: str) -> PluginKind:
     """Return the kind with this name. Raises `ConfigError` if there is none."""
-    from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
-    from karenina_scaffold.kinds import KINDS
 
     if name not in KINDS:
         raise ConfigError([f"there is no kind of plugin {name!r}{did_you_mean(name, KINDS)}"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from string import Template
@@ -22,20 +22,24 @@ def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
     """Return the text of each file of the package, by its path. Raises `ConfigError` for a name that it uses itself."""
     values = names.to_dict()
     values |= {
-        "bounds": version_bounds(__version__),
         "description": kind.description,
         "group": kind.group,
         "entry": fill(kind.entry, values),
         "command": fill(kind.command, values),
         "usage": fill(kind.usage, values),
     }
-    values["dependencies"] = ", ".join(f'"{one}{_bounds_of(one)}"' for one in kind.requires)
+    values["dependencies"] = _listed(kind.requires)
+    values["tests"] = _listed(("karenina-testing", "pytest>=8", *kind.tests))
     source = fill(read_template(kind.name, "plugin"), values)
     _check_own_names(source, names)
     return {
         PurePosixPath("pyproject.toml"): fill(read_template("common", "pyproject.toml"), values),
         PurePosixPath("README.md"): fill(read_template("common", "README.md"), values),
         PurePosixPath("src", names.module, "__init__.py"): source,
+        **{
+            PurePosixPath("src", names.module, f"{one}.py"): fill(read_template(kind.name, one), values)
+            for one in kind.modules
+        },
         PurePosixPath("src", names.module, "py.typed"): "",
         PurePosixPath("tests", f"test_{names.module}.py"): fill(read_template(kind.name, "test"), values),
     }
@@ -47,8 +51,10 @@ def version_bounds(version: str) -> str:
     return f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={major}.{minor},<{major + 1}"
 
 
-def _bounds_of(requirement: str) -> str:
-    return version_bounds(__version__) if requirement.startswith("karenina-") else ""
+def _listed(requirements: Iterable[str]) -> str:
+    """Return requirements as lines of a list in TOML, those of Karenina with their versions."""
+    bounds = version_bounds(__version__)
+    return "".join(f'  "{one}{bounds if one.startswith("karenina") else ""}",\n' for one in requirements)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +13,7 @@ from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
 from karenina_core.artifacts.slots import Slot
 from karenina_core.config import VerificationConfig, find_adapter, prompt_instructions
 from karenina_core.data.question import Question
-from karenina_core.data.sections import StageRecord, VetoRecord
+from karenina_core.data.sections import KeptFile, StageRecord, VetoRecord
 from karenina_core.data.trust import Trust
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import CallInfo, ModelRequest
@@ -23,6 +24,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage, registered_stages
 from karenina_testing.scripted_models import ScriptedModels
+from karenina_toolkit.kept_files import keeping_files
 from karenina_toolkit.stage_support import call_service
 
 if TYPE_CHECKING:
@@ -90,6 +92,20 @@ class StagePorts:
 T = TypeVar("T")
 
 
+@dataclass
+class _FilesInMemory:
+    """A keeper of files that stores their content."""
+
+    contents: dict[str, bytes] = field(default_factory=dict)
+
+    def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
+        """Store the content of a file."""
+        content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
+        self.contents[name] = content
+        digest = sha256(content).hexdigest()
+        return KeptFile(name=name, media_type=media_type, size=len(content), sha256=digest)
+
+
 @dataclass(frozen=True, slots=True)
 class StageRun:
     """The outcome of a stage. Its clean-up (`context.at_end`) runs when `end` is awaited."""
@@ -97,6 +113,8 @@ class StageRun:
     state: State
     record: StageRecord
     pipeline: Pipeline
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """The content of the files that it kept with the item, by name."""
 
     async def end(self) -> None:
         """Run the callbacks that the stage registered for the end of the item, or of the answer."""
@@ -164,11 +182,13 @@ async def run_stage(
     )
     state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
     pipeline = Pipeline(plan, _Silent())
+    files = _FilesInMemory()
     try:
-        records = await pipeline.run_stages(plan.stages, state)
+        with keeping_files(files):
+            records = await pipeline.run_stages(plan.stages, state)
     finally:
         await ports.aclose()
-    return StageRun(state, records[0], pipeline)
+    return StageRun(state, records[0], pipeline, files.contents)
 
 
 def configure(

@@ -1,9 +1,9 @@
-"""Texts that look the same are compared as the same: `fold`, and `FoldedText` for searches.
+"""Comparison of texts that look the same but differ in code points: `fold`, and `FoldedText` for searches.
 
-Two texts can differ in code points that nobody sees: a letter with an accent as one character or two (annex 15 of the
-Unicode Standard), a hyphen or space where no line may break (annex 14), a mark of writing direction (annex 9), an ASCII
-character in full width (annex 11), a typographic apostrophe. `fold` writes both in one form. It keeps what tells values
-apart: superscripts, circled numbers and fractions are for the normalizer `compatibility`.
+Two texts can differ in code points that nobody sees: an accented letter as one character or two (annex 15 of the
+Unicode Standard), a non-breaking hyphen or space (annex 14), a mark of writing direction (annex 9), a full-width ASCII
+character (annex 11), a typographic apostrophe. `fold` converts both to the same form. It keeps what distinguishes
+values: superscripts, circled numbers and fractions are left to the normalizer `compatibility`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _INVISIBLE: Final = (
     *range(0x202A, 0x202F),
     *range(0x2066, 0x206A),
 )
-"""Soft hyphen, zero-width space, word joiner, byte-order mark and marks of direction.
+"""Soft hyphen, zero-width space, word joiner, byte-order mark and direction marks.
 
-Not U+200C and U+200D, which spell words of Persian and Indian languages, and emoji.
+U+200C and U+200D are not among them, because words in Persian and Indian languages, and emoji, contain them.
 """
 _FULL_WIDTH: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 _ASCII_OF: Final = {
@@ -45,14 +45,14 @@ _JOINS: Final = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\U00016d63\U00016d67]")
 """Letters that join the character before them, as marks do: of Hangul (vowels and finals) and Kirat Rai."""
 _LONGEST_RUN: Final = 256
 _MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_LONGEST_RUN}}}")
-"""So many marks on a letter that they spell nothing: sorting them takes time with the square of their number."""
+"""A run of combining marks that is too long to spell anything. Normalizing it as a whole takes quadratic time."""
 
 
 def fold(text: str) -> str:
     """Return `text` in the form in which extracted values, truths and excerpts are compared.
 
     The form is NFC without invisible characters, with ASCII for hyphens, dashes up to U+2013, the minus, spaces, quotes
-    and full-width characters, and with i for a dotted capital I. It is the same for its own result.
+    and full-width characters, and with i for a dotted capital I. Folding twice changes nothing more.
     """
     if text.isascii():
         return text
@@ -63,7 +63,7 @@ def fold(text: str) -> str:
 
 
 def _compose(text: str) -> str:
-    """Return `text` in NFC, with longer runs of marks in parts."""
+    """Return `text` in NFC, normalizing long runs of combining marks in parts."""
     parts: list[str] = []
     place = 0
     for run in _MARKS.finditer(text):
@@ -73,7 +73,7 @@ def _compose(text: str) -> str:
 
 
 class FoldedText:
-    """A text in its folded form (`folded`), with the place in the `original` of each of its characters."""
+    """A text in its folded form (`folded`), with the position of each of its characters in the `original`."""
 
     def __init__(self, original: str) -> None:
         self.original = original
@@ -103,9 +103,9 @@ class FoldedText:
 
 
 def _group_starts(text: str) -> list[int]:
-    """Return the starts of the parts of `text` that are folded independently: a character with what joins it.
+    """Return the starts of the parts of `text` that are folded independently: a character and what combines with it.
 
-    An invisible character is a part of its own, unless a mark follows it, which joins the character before.
+    An invisible character is a part of its own, unless a combining mark follows: it combines with the character before.
     """
     starts: list[int] = []
     base = 0

@@ -1,6 +1,6 @@
-"""Public names of a package, and ports of an adapter, that are imported when they are first used.
+"""Public names of a package, and ports of an adapter, that are imported on first use.
 
-So importing the package is fast, and an adapter can be listed without its SDK.
+This makes importing the package fast, and lets an adapter be listed without its SDK.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the function `__getattr__` of a package.
+    """Return a `__getattr__` for a package that imports public names on first use.
 
-    `modules` maps the public names to their modules; `.module` is one of the package.
+    `modules` maps the public names to their modules; `.module` is relative to the package.
     """
 
     def find(name: str) -> object:
@@ -40,7 +40,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
 class LazyPorts:
     """The factories of an adapter that has all three ports.
 
-    `classes` imports the classes of the ports and returns them, so that an adapter can be listed without its SDK:
+    `classes` imports and returns the port classes, so that an adapter can be listed without its SDK:
 
         def _classes() -> PortClasses:
             from my_adapter.ports import MyAgent, MyLLM, MyParser

@@ -31,7 +31,7 @@ _SHORT: Final = {"A": "ASCII", "S": "DOTALL", "I": "IGNORECASE", "M": "MULTILINE
 
 
 class BadPattern(ValueError):
-    """An error for a pattern or flag that cannot be used: `pattern` and the `reason`."""
+    """Raised when a pattern or its flags cannot be used, with the `pattern` and the `reason`."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         super().__init__(f"the pattern {pattern!r:.200} cannot be used: {reason}")
@@ -40,7 +40,7 @@ class BadPattern(ValueError):
 
 
 class PatternTimeout(ValueError):
-    """An error for a search that took too long: `pattern`, and the time limit in `seconds`."""
+    """Raised when a search takes too long, with the `pattern` and the time limit in `seconds`."""
 
     def __init__(self, pattern: str, seconds: float) -> None:
         super().__init__(
@@ -100,8 +100,9 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
-    """Return the first match of `pattern` in `text`, or None. Raises `PatternTimeout` after `seconds`, and
-    `BadPattern`.
+    """Return the first match of `pattern` in `text`, or None.
+
+    Raises `PatternTimeout` after `seconds`, and `BadPattern`.
     """
     compiled = compile_pattern(pattern, flags)
     try:

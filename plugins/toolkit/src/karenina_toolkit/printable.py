@@ -1,4 +1,4 @@
-"""Texts of models and files as people read them: without control characters, in one line, with their number."""
+"""Text from models and files, made printable: without control characters, on one line, shortened."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
 """The Unicode categories of characters that have no width of their own: marks and formats."""
 _SPACES: Final = 8
-"""How many times longer than the shown line a text may be because of white space."""
+"""How many times as much text as is shown is read, because white space is collapsed."""
 
 
 def clean(text: str) -> str:
-    """Return `text` without control characters, so that texts of models and files cannot control the terminal."""
+    """Return `text` without control characters, except tabs and line breaks, so that it cannot control the terminal."""
     return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _visible(found[0]), text)
 
 
 def in_one_line(text: str) -> str:
-    """Return `text` without control characters and line breaks."""
+    """Return `text` on one line: without control characters, and with each run of white space as one space."""
     return " ".join(clean(text).split())
 
 
 def shorten(text: str, most: int) -> str:
-    """Return `text` in one line of at most `most` characters."""
+    """Return `text` on one line of at most `most` characters, which ends with an ellipsis if it was cut off."""
     beginning = text[: most * _SPACES]
     line = in_one_line(beginning)
     return line if len(line) <= most and len(beginning) == len(text) else line[: most - 1].rstrip() + "…"
@@ -41,9 +41,9 @@ def cell_width(text: str) -> int:
 
 
 def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
-    """Return the beginning of a text, and a note on the characters that are missing, or "".
+    """Return at most `most` characters of `text`, and a note on the number of missing ones, or "".
 
-    `way_on` is the end of the note, on how to see them.
+    `way_on` is appended to the note, and says how to see the rest.
     """
     if len(text) <= most:
         return clean(text), ""
@@ -51,7 +51,7 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 
 
 def quantity(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 item`, `2,000 items`."""
+    """Return a count with its noun in the singular or plural: `1 item`, `2,000 items`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 

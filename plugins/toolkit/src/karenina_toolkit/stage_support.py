@@ -1,4 +1,4 @@
-"""What stages share: a judge's input, skipping after a failed finding, several calls at once, and calls of services."""
+"""Helpers for stages: a judge's input, skipping after a failed finding, concurrent calls, and calls to services."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 
 async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
-    """Return the results of awaitables that run at once, in their order. For stages that make several calls.
+    """Run awaitables concurrently and return their results in order. For stages that make several calls.
 
     If one raises, the others still run to their end before the error is raised: a call in flight is paid for, and its
     reply is kept. (A task group would cancel them.) Of several errors the first is raised, except that a `RunError` or
-    `Unfinished`, which concerns more than the stage, goes first. If the caller is cancelled, all of them are.
+    `ItemInterrupt`, which concerns more than the stage, takes precedence. If the caller is cancelled, all of them are.
     """
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [one for one in ended if isinstance(one, BaseException)]
@@ -49,11 +49,10 @@ class JudgeInput:
 
 
 def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
-    """Return the input of a judge, and set the result's root fields about it (the first stage that calls this sets
-    them).
+    """Return the input of a judge, and set the result's root fields about it unless an earlier stage has set them.
 
-    A plain answer is both the conversation and its final message. The calling stage declares RAW_LLM_RESPONSE,
-    TRACE_MESSAGES and FINAL_AI_MESSAGE.
+    Without a trace, the raw answer is both the whole conversation and the final message. The calling stage must declare
+    RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
     """
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -74,7 +73,7 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 
 
 async def call_service(ask: Ask, limit: float) -> str:
-    """Return the result of `ask` within `limit` seconds. Raises `PortError` with the text of any other error.
+    """Return the result of `ask` within `limit` seconds. Any other error becomes a `PortError` with its text.
 
     A plain function runs in a thread, which is abandoned if it hangs, so that the time limit holds.
     """
@@ -102,11 +101,11 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 
 
 def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
-    """Return True, or a skip with the first of these findings that failed the answer. For `Stage.should_run`.
+    """Return True, or a `Skip` that names the first of `findings` that failed the answer. For `Stage.should_run`.
 
     A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or
-    SUFFICIENCY_DETECTED (which fails if it is False), and the calling stage declares it as optional. A missing finding
-    fails nothing.
+    SUFFICIENCY_DETECTED (which fails if it is False). The calling stage must declare it as optional. A finding that is
+    not set counts as passed.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

@@ -1,6 +1,6 @@
-"""`RubricTrait`, the base of all kinds of traits, and the registry of the kinds.
+"""`RubricTrait`, the base class of all trait kinds, and the registry of kinds.
 
-`ScaledTrait` is the base of those with scores on a scale, which judges, agents and functions give.
+`ScaledTrait` is the base class of traits that a judge, an agent or a function scores on a scale.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Kind = Literal["boolean", "score", "literal", "template"]
 
 
 class RubricTrait(BaseModel):
-    """A quality of answers. Immutable data, which trait evaluators score.
+    """A quality of answers, as immutable data. Stages score it.
 
     A subclass is one *kind* of trait: it gives `type` a literal value of its own, and is registered with
-    `register_trait_kind`. Scores are stored under the `name` of the trait, which is unique in a rubric.
+    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique in a rubric.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -47,8 +47,8 @@ class RubricTrait(BaseModel):
 class UnknownTrait(RubricTrait):
     """A trait that cannot be scored, with all its fields as they were read.
 
-    Either its kind is not registered, because its plugin is not installed, or its fields are invalid for its kind, and
-    `unscorable` is the reason. Its missing score is reported as an error.
+    Its kind is not registered, because the plugin is not installed, or its fields are invalid for its kind; in the
+    second case, `unscorable` is the reason. The missing score is reported as an error.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -65,8 +65,8 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
     """Register a kind of trait, so that files can contain it. Can be used as a class decorator.
 
     The default of the class's `type` field is the name of the kind. Registering a class again has no effect. Raises
-    `ValueError` if there is no such default, another class has the name, or the name of a third party's kind does not
-    begin with its package.
+    `ValueError` if there is no such default, another class has the name, or a third party's kind has a name that does
+    not start with its package.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:
@@ -74,7 +74,7 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
             f"the field `type` of {kind.__module__}.{kind.__qualname__} has no default; "
             f'declare it as `type: Literal["my_kind"] = "my_kind"`'
         )
-    check_name("kind of traits", name, kind)
+    check_name("trait kind", name, kind)
     known = _KINDS.setdefault(name, kind)
     if known is not kind:
         raise ValueError(
@@ -85,15 +85,15 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
 
 
 def trait_kinds() -> Mapping[str, type[RubricTrait]]:
-    """Return the registered kinds by name, those of the core first."""
+    """Return the registered trait kinds by name, in the order of their registration (the core's first)."""
     return dict(_KINDS)
 
 
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
-    """Return the trait that `trait_to_json` converted to `data`.
+    """Return the trait with the JSON values that `trait_to_json` returned.
 
-    It is an `UnknownTrait`, so that nothing in a file is lost, if its `type` is not registered or it has `unscorable`.
-    Raises `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for invalid fields.
+    If its `type` is not registered or it has `unscorable`, this is an `UnknownTrait`, which keeps all fields. Raises
+    `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for invalid fields.
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
@@ -103,7 +103,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
-    """Return the trait as JSON values with its `type` first, without fields that have their default."""
+    """Return the trait as JSON values with its `type` first, leaving out fields with their default value."""
     values: dict[str, JsonValue] = trait.model_dump(mode="json", exclude_defaults=True)
     values.pop("type", None)
     return {"type": trait.type, **values}
@@ -114,8 +114,8 @@ class ScaledTrait(RubricTrait):
 
     For `score` the bounds are whole numbers, both included (1 to 5 by default). For `literal` the score is the position
     of the class in `classes`, from 0; their order is the scale and sets the bounds. `kind` may also be a pydantic
-    class: this is kind `template`, and `template_schema` is the class's JSON Schema. Such a trait has no direction, so
-    that its `higher_is_better` is None.
+    class: the kind is then `template`, and `template_schema` is the JSON Schema of the class. Such a trait has no
+    direction, so its `higher_is_better` is None.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -27,7 +27,7 @@ _NEEDS_TRUE_NEGATIVES = ("specificity", "accuracy")
 
 @register_trait_kind
 class AgenticRubricTrait(ScaledTrait):
-    """A quality that a judge agent scores after it examined the workspace, the trace, or both.
+    """A quality that a judge agent scores after examining the workspace, the trace, or both.
 
     `model_override` contains fields of a `ModelConfig`, which are checked before a run. It must not contain an API key,
     because files with traits are shared.
@@ -41,7 +41,7 @@ class AgenticRubricTrait(ScaledTrait):
     materialize_trace: bool = Field(
         default=False, description="Write the trace to a file for the agent instead of the prompt."
     )
-    persist_trace: bool = Field(default=False, description="Keep the file of the trace after the evaluation.")
+    persist_trace: bool = Field(default=False, description="Keep the trace file after the evaluation.")
     max_turns: int = Field(default=15, gt=0, description="Maximum assistant turns.")
     timeout_seconds: float = Field(default=120, gt=0, description="Seconds for the whole agent run.")
     model_override: dict[str, JsonValue] | None = Field(
@@ -60,7 +60,7 @@ class AgenticRubricTrait(ScaledTrait):
             raise ValueError("materialize_trace needs a trace, which context_mode workspace_only excludes")
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
-            raise ValueError(f"model_override.{keys[0]} is an API key: move it to the environment, as OPENAI_API_KEY")
+            raise ValueError(f"model_override.{keys[0]} is an API key: move it to the environment, e.g. OPENAI_API_KEY")
         return self
 
 
@@ -109,10 +109,10 @@ class CallableRubricTrait(ScaledTrait):
     def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
         """Return a trait that calls `function` with the answer's text; `fields` are further fields of the trait.
 
-        The function is the caller's own code: it needs no trust in this process, and may use names of its module and
-        values around it. Files contain its import path, or its source if its module cannot be imported. If the source
-        does not work on its own, or there is none, `unsaved` says why, and only saving is refused. Raises `ValueError`
-        for a function that cannot be called with one argument.
+        The function is the caller's own code: it needs no trust in this process, and may use globals of its module and
+        variables of enclosing functions. Files store its import path, or its source if its module cannot be imported.
+        If there is no source, or the source does not work on its own, the trait cannot be saved, and `unsaved` says
+        why. Raises `ValueError` for a function that cannot be called with one argument.
         """
         try:
             with suppress(ValueError):  # a function of C may not state its parameters
@@ -137,12 +137,12 @@ class CallableRubricTrait(ScaledTrait):
 
     @property
     def unsaved(self) -> str | None:
-        """Why no file or other process can have the function that was passed to `from_callable`, and what to do."""
+        """Why the function from `from_callable` cannot be saved or sent to other processes, and what to do; or None."""
         return self._unsaved
 
 
 def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
-    """Return the source of a function, and why it does not work on its own, if it does not."""
+    """Return a function's source, and the reason why it does not work on its own (None if it does)."""
     try:
         source = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
@@ -157,7 +157,7 @@ def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
 
 
 def _globals(code: CodeType) -> set[str]:
-    """Return the global names that the code uses."""
+    """Return the global names that the code uses, nested functions included."""
     own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return own.union(*(_globals(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
@@ -171,8 +171,9 @@ def owned_trait_fields() -> frozenset[str]:
 class LLMRubricTrait(ScaledTrait):
     """A quality that a judge model scores from the answer's text.
 
-    `extra` contains the fields that plugins own (`Stage.trait_settings`) by their full names, `my_package.words`. They
-    are read and written like the trait's own fields, also as a table of the namespace, unless they are None.
+    `extra` contains the fields that plugins own (`Stage.trait_settings`) by full name, such as `my_package.words`. They
+    are written like the trait's own fields, and read like them or from a table named after the package. Fields that are
+    None are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -244,7 +245,7 @@ class MetricRubricTrait(RubricTrait):
 class RegexRubricTrait(RubricTrait):
     """A trait that is true if `pattern` is found anywhere in the answer, or with `invert_result`, if it is not.
 
-    Patterns are those of the `regex` library. They are checked when a file is loaded and before a run.
+    Patterns have the syntax of the `regex` library. They are checked when a file is loaded and before a run.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

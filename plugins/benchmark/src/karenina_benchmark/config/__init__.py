@@ -1,1 +1,1 @@
-"""Configuration files, their layers, and models named on a command line."""
+"""Configuration files, layers of settings, presets, and models given on the command line."""

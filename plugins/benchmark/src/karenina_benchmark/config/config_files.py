@@ -1,4 +1,4 @@
-"""Configuration files: TOML, YAML and JSON are read and saved, and their paths are relative to their folder."""
+"""Configuration files: read TOML, YAML and JSON, save JSON, and resolve paths relative to the file's folder."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ logger = logging.getLogger("karenina")
 
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
-    """Return the configuration of a TOML, YAML or JSON file; environment variables, then `arguments`, override it."""
+    """Return the configuration in a TOML, YAML or JSON file; environment variables, then `arguments`, override it."""
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Write the values that were given explicitly to a JSON file, for `read_config` and the option `--config`.
+    """Write the explicitly given values to a JSON file, for `read_config` and the option `--config`.
 
-    Keys and other values that may be secret are left out with a warning that names them. Raises `ConfigError` if the
-    file name does not end in `.json`, a value cannot be saved, or the file cannot be written.
+    API keys and other values that may be secret are left out, and a warning names their settings. Raises `ConfigError`
+    if the file name does not end in `.json`, a value cannot be saved, or the file cannot be written.
     """
     file = Path(path)
     if file.suffix != ".json":
@@ -55,7 +55,7 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
 
 
 def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
-    """Return the values that were given explicitly, without secrets, and the places of the secrets."""
+    """Return the explicitly given values without secrets, and the names of the settings with secrets."""
     values, left_out = config.given(), list[str]()
     for name in ("answering_models", "parsing_models"):
         models: list[dict[str, Any]] = []
@@ -68,7 +68,7 @@ def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str
 
 
 def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
-    """Log a warning that names the secrets that were not saved, if there are some."""
+    """Log a warning that names the secret settings that were not saved, if there are any."""
     if left_out:
         logger.warning("%s: secrets are not saved; left out: %s", file, ", ".join(left_out))
 
@@ -76,9 +76,9 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the JSON values of a model without its secrets, and the places of the secrets.
+    """Return the JSON values of a model without its secrets, and the names of the settings with secrets.
 
-    Parts of a model without `secrecy` marks are searched for names of secrets, such as `api_key`.
+    Where `secrecy` is empty, settings with a name like `api_key` are secret.
     """
     kept: dict[str, Any] = {}
     left_out: list[str] = []
@@ -94,10 +94,10 @@ def _without_secrets(
 
 
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
-    """Return the values of a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
+    """Return the values in a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
 
-    At most 100 MB are read; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another limit. The
-    errors name places but quote no values of the file, which may be keys.
+    The limit is 100 MB; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another. Error messages
+    name lines but quote no values from the file, which may be API keys.
     """
     file = Path(path)
     try:
@@ -118,7 +118,7 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings in a preset of the reference, which has them under `config`; other files as they are."""
+    """Return the settings under `config` if this is a preset of the reference, else the values unchanged."""
     inner = found.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in found):
         return found
@@ -168,7 +168,7 @@ def _parse_yaml(file: Path, text: str) -> Any:
 
 
 class ConfigLayers:
-    """Layers of configuration values: later layers replace earlier values, and the origin of each value is kept."""
+    """Layers of configuration values: later layers override earlier ones, and the origin of each value is recorded."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -184,7 +184,7 @@ class ConfigLayers:
         self.origin.update(dict.fromkeys(flat, origin))
 
     def names_from(self, origin: str) -> frozenset[str]:
-        """Return the names with a value from `origin`."""
+        """Return the names of the settings whose value comes from `origin`."""
         return frozenset(name for name, source in self.origin.items() if source == origin)
 
     def make_config(self) -> VerificationConfig:
@@ -197,13 +197,13 @@ class ConfigLayers:
     def _with_origin(self, problem: str) -> str:
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
-        if name not in self.origin or name in os.environ:  # the name of a variable says where it comes from
+        if name not in self.origin or name in os.environ:  # the name of a variable is its origin
             return problem
         return f"{self.origin[name]}, {problem}"
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return `table` with the relative paths of recordings resolved against the folder of the file."""
+    """Return `table` with relative paths to recordings resolved against the folder of `file` (None: unchanged)."""
     folder = file.parent if file is not None else Path()
     return {
         name: [_resolve_recording(model, folder) for model in value]
@@ -221,7 +221,7 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 
 
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return the `config` section of a benchmark with its relative paths and programs below the file's folder."""
+    """Return a benchmark's `config` section with relative paths and programs resolved against the file's folder."""
     from karenina_core.config import all_settings, flatten_settings
 
     folder = benchmark.path.parent if benchmark.path is not None else Path()
@@ -237,10 +237,7 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def _resolve_programs(model: Any, folder: Path) -> Any:
-    """Return a model with relative paths to programs and files resolved against `folder`.
-
-    These are the commands of MCP servers, and the adapter settings that are declared as paths.
-    """
+    """Return a model with relative paths resolved against `folder`: MCP server commands, and adapter path settings."""
     if not isinstance(model, Mapping):
         return model
     found = dict(model)
@@ -257,7 +254,7 @@ def _resolve_programs(model: Any, folder: Path) -> Any:
 
 
 def _path_settings(interface: Any) -> frozenset[str]:
-    """Return the names of the adapter's own settings that are paths."""
+    """Return the names of the adapter's own settings that are declared as paths."""
     from karenina_core import plugins
     from karenina_core.config import find_adapter
     from karenina_core.errors import PluginError
@@ -275,7 +272,7 @@ def _resolve_command(command: Any, folder: Path) -> Any:
         return command
     try:
         program, *arguments = shlex.split(command)
-    except ValueError:  # empty, or an open quote: the plugin that starts it reports it
+    except ValueError:  # empty, or an open quote: the plugin that starts the program reports it
         return command
     if "/" not in program or Path(program).is_absolute() or program.startswith("${"):
         return command

@@ -1,4 +1,4 @@
-"""Models in short form: `interface:model_name`, with a base URL, or a JSON object."""
+"""Models given on the command line: `interface:model_name`, optionally with a base URL, or a JSON object."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 
 def parse_model(spec: str) -> dict[str, Any]:
-    """Return the model configuration of `spec`; its `id` may be missing. Raises `ConfigError`.
+    """Return the fields of the model that `spec` describes; `id` may be missing. Raises `ConfigError`.
 
-    The interface ends at the first colon, so that names with a tag (`openai:llama3:8b`) stay whole; the base URL begins
-    at the first `@` that a URL follows.
+    The interface ends at the first colon, so names may contain colons (`openai:llama3:8b`). The base URL starts after
+    the first `@` that is followed by `http://` or `https://`.
     """
     text = spec.strip()
     if text.startswith("{"):
-        return _object_of(text)
+        return _parse_object(text)
     interface, colon, rest = text.partition(":")
     if not colon or not rest or not _INTERFACE.fullmatch(interface):
         shown = repr(text) if _HARMLESS.fullmatch(text) else "the text"
@@ -46,16 +46,16 @@ def parse_model(spec: str) -> dict[str, Any]:
 
 
 def _forms(text: str) -> str:
-    """Return the forms of a model, with `text` in the examples if it may be shown and is not an interface."""
+    """Return how to write a model, with `text` in the examples if it may be shown and has no colon."""
     if ":" in text or not _HARMLESS_NAME.fullmatch(text):
         return _FORMS
     return f"write interface:model_name, for example openai:{text}, or openai:{text}@http://host/v1 for your own server"
 
 
 def _check_address(interface: str, rest: str) -> None:
-    """Raise `ConfigError` for an address without its scheme, which would become part of the name.
+    """Raise `ConfigError` for a base URL without a scheme, which would become part of the model name.
 
-    The call would then go to the provider's own server. The message shows nothing that may be a key.
+    Calls would then go to the provider's default server. The message shows nothing that may be an API key.
     """
     name, _, address = rest.rpartition("@")
     url = complete_url(address) if name else None
@@ -64,14 +64,14 @@ def _check_address(interface: str, rest: str) -> None:
     shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
     raise ConfigError(
         [
-            f"the address of the server of {interface}:{shown} has no http:// or https://; did you mean "
+            f"the base URL of {interface}:{shown} does not start with http:// or https://; did you mean "
             f"{interface}:{shown}@{redact_url(url)}?"
         ]
     )
 
 
-def _object_of(text: str) -> dict[str, Any]:
-    """Return a model given as a JSON object. Errors show nothing of the text, because it may contain a key."""
+def _parse_object(text: str) -> dict[str, Any]:
+    """Return a model given as a JSON object. Errors do not quote `text`, because it may contain an API key."""
     try:
         found: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
@@ -81,7 +81,8 @@ def _object_of(text: str) -> dict[str, Any]:
         cure = "" if '"' in text else "; in a shell, put the object in single quotes"
         raise ConfigError([f"the JSON object of a model is {what}{cure}"]) from None
     except (ValueError, RecursionError):
-        raise ConfigError(["the JSON object of a model contains too large a number, or is nested too deeply"]) from None
+        what = "contains a number that is too large, or is nested too deeply"
+        raise ConfigError([f"the JSON object of a model {what}"]) from None
     trouble = find_problem_in_json(text, found)
     if trouble is not None:
         place = f" in {trouble.where}" if trouble.where else ""
@@ -100,7 +101,7 @@ def _recorded_model(path: Path) -> str:
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models of one role, each with an `id`: its own, or its name, with a number if that is taken.
+    """Return the models of one role, each with an `id`: the given one, or its name, numbered if that is taken.
 
     Each file of `recordings` is one more model, which gives the answers in the file. Its name is that of the model that
     all of them name, or else that of the file without its suffix, so that it does not depend on other files.
@@ -123,7 +124,7 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
 
 
 def recording_interface() -> str:
-    """Return the adapter that replays recordings, or the one to install. Raises `ConfigError`."""
+    """Return the interface that replays recordings, or that of the adapter to install. Raises `ConfigError`."""
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog
     from karenina_core.config import registered_adapters

@@ -1,6 +1,7 @@
 """Presets: configurations that a user saved under a name, for `--config NAME`.
 
-They are JSON files without keys in the folder `presets` of the user's configuration, which only the user can write.
+Presets are JSON files without secrets in the folder `presets` of the user's configuration. Only the user can write to
+this folder.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ _SUFFIX: Final = ".json"
 
 
 def presets_folder() -> Path:
-    """Return the folder of the presets, which may not exist."""
+    """Return the folder with the presets; it may not exist."""
     from karenina_engine.user.trust_store import trust_path
 
     return trust_path().parent / "presets"
 
 
 def list_presets() -> dict[str, Path]:
-    """Return the file of each preset by its name, sorted."""
+    """Return the presets, sorted by name, each with its file."""
     return {path.stem: path for path in sorted(presets_folder().glob(f"*{_SUFFIX}"))}
 
 
 def preset_path(name: str) -> Path:
-    """Return the file of a preset that exists. Raises `ConfigError` with the nearest name."""
+    """Return the file of a preset. Raises `ConfigError`, which suggests a similar name, if it does not exist."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
 
@@ -39,9 +40,9 @@ def preset_path(name: str) -> Path:
 
 
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
-    """Save those values of `config` that are in `names` as a preset, replacing an earlier one, and return its file.
+    """Save the settings of `config` listed in `names` as a preset and return its file.
 
-    Secrets are left out with a warning. Raises `ConfigError`.
+    A preset with the same name is replaced. Secrets are left out with a warning. Raises `ConfigError`.
     """
     from pydantic_core import PydanticSerializationError, to_json
 
@@ -66,7 +67,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
 
 def delete_preset(name: str) -> Path:
-    """Delete a preset, and return its file. Raises `ConfigError` if there is none, or if it cannot be deleted."""
+    """Delete a preset and return its file. Raises `ConfigError` if it does not exist or cannot be deleted."""
     from karenina_core.errors import ConfigError
 
     path = preset_path(name)
@@ -78,7 +79,7 @@ def delete_preset(name: str) -> Path:
 
 
 def _with_absolute_paths(name: str, value: Any) -> Any:
-    """Return the value of a setting with absolute paths of recordings, which would be relative to the preset's file."""
+    """Return the value of a setting with absolute paths to recordings: relative ones start at the preset's folder."""
     if name != "answering_models":
         return value
     return [_with_absolute_recording(model) for model in value]

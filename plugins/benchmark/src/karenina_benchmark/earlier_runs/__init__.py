@@ -1,1 +1,1 @@
-"""What a run may take from an older one: its command for `resume`, its values for `rescore`."""
+"""Reuse of earlier runs: their command for `karenina resume`, their extracted values for `karenina rescore`."""

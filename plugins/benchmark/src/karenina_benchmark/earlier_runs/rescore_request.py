@@ -1,4 +1,4 @@
-"""The request that `karenina rescore` executes: the user's benchmark and settings, and a journal's models as labels."""
+"""The request that `karenina rescore` executes: the user's benchmark and settings, and the model names of a journal."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def make_rescore_request(
 ) -> RescoreRequest:
     """Return the request for a journal.
 
-    The benchmark is `file`, or else that of the user's own run. Settings are those of the user's own run, or else those
-    of the journal that files may set; the configuration file overrides them. With `ask` the judges are `judges`, or
-    else those of the configuration file or the user's own run. `note` prints what is left out. Raises `ConfigError`.
+    The benchmark is `file`, or else the one of the user's own run. The settings are those of the user's own run, or
+    else those in the journal that files may set; the configuration file `config` overrides them. With `ask`, the judges
+    are `judges`, or else those of the configuration file or the user's own run. `note` prints what is left out.
+    Changes the working directory to that of the user's run, if there is one. Raises `ConfigError`.
     """
     from karenina_benchmark import Benchmark
 
@@ -72,7 +73,7 @@ def make_rescore_request(
         changes = find_changes(command, starts=ask, benchmark=file is None)
         if changes:
             cure = (
-                "look at them, then run the benchmark again: rescore uses the settings of your run with its files only"
+                "look at them, then run the benchmark again: rescore uses the settings of your run only with its files"
             )
             raise ConfigError([*changes, cure])
     named = command["benchmark"] if file is None and command is not None else str(file)
@@ -95,19 +96,19 @@ def _absolute(path: Path | None) -> Path | None:
 
 
 def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the user's command without secrets, which do not affect scores."""
+    """Return the settings of the user's command, without secrets (they do not affect scores) and models."""
     stored = command["config"].items()
     return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings of a journal that files may set; print the names of others that change results."""
+    """Return the settings in a journal that files may set; print the names of others that affect results."""
     free, others = labels.free_settings()
     owned = owned_settings()
     changing = [name for name in others if name not in owned or owned[name].changes_results]
     if changing:
         names = ", ".join(sorted(changing))
-        note(f"Not taken from the journal, because it may be somebody else's: {names}; set them with --set or -c.")
+        note(f"Not taken from the journal, because it may be someone else's: {names}; set them with --set or -c.")
     return free
 
 
@@ -121,7 +122,7 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _confirm(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call for those of the run, paired by id. Raises `ConfigError` if one is missing."""
+    """Return the judges to call, matched to the run's judges by id. Raises `ConfigError` if one is missing."""
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     wanted = [str(entry.get("id")) for entry in labels.judges]
     missing = [id for id in wanted if id not in by_id]

@@ -1,7 +1,7 @@
-"""Score the results of a file again from the values that its judge extracted, where there is no journal.
+"""Score a result file without a journal again, from the values that the judge extracted.
 
-Files of the reference have no journal. What their judge extracted is compared with the templates of a benchmark as it
-is now; refusals, guards, overrides by similarity, and scores of traits are left as they are.
+Result files of the reference have no journal. The extracted values are compared with the templates of the benchmark as
+it is now; refusals, guard results, overrides by similarity, and trait scores stay as they are.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change
 
 _COMPARED: Final = ("right", "partial", "wrong", "undecided")
-"""The outcomes that a comparison of extracted values decides."""
+"""The outcome groups that result from comparing the extracted values."""
 
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
-    """Return what changes in the results of a file if they are compared with `benchmark`, without a call.
+    """Compare the extracted values in a result file with `benchmark`, and return what changes. No model is called.
 
-    `output` gets the new results. Raises `ConfigError` if no result is about a question of the benchmark.
+    The new results are written to `output`. Raises `ConfigError` if no result is for a question in the benchmark.
     """
     began = time.monotonic()
     before, after = RunTally(), RunTally()
@@ -58,7 +58,7 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 
 
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
-    """Return a result with the verdict of its extracted values; as it is if they did not decide it."""
+    """Return a result with a new verdict on its extracted values; unchanged if they did not decide its outcome."""
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
     from karenina_template.templates.comparison import Comparison

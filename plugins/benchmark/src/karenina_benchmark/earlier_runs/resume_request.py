@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 
 def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunRequest:
-    """Return the request of the user's last command for the journal, with the files and keys of now.
+    """Return the request of the user's last command for the journal, with the current files and API keys.
 
-    Changes the working directory to that of the command. `note` prints what has changed since. Raises `ConfigError` if
-    the user has no such command or it cannot be executed; the message contains the command that the journal describes.
+    Changes the working directory to that of the command. `note` prints what has changed since then. Raises
+    `ConfigError` if the user has no such command or it cannot be executed; the message usually contains the command
+    that the journal describes.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -49,7 +50,7 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
         raise ConfigError(
             [
                 *changes,
-                "resume uses only the files of the run, so nothing was read or started. Look at them, then give the "
+                "resume uses only the files of the run, so nothing was read or started. Look at them, then run the "
                 "whole command again:",
                 f"  {make_run_line(labels, path)}",
             ]
@@ -87,9 +88,9 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
-    """Return the description of a journal's last run, and the user's own command for it, if there is one.
+    """Return the description of a journal's last run, and the user's own command for that run, if there is one.
 
-    Raises `JournalError`, and `ConfigError` for a journal without a run and for a state file that cannot be used.
+    Raises `JournalError`, and `ConfigError` for a journal without a run or a state file that cannot be used.
     """
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()
@@ -117,9 +118,9 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings in the user's configuration file and environment now.
+    """Return the current settings in the user's configuration file and environment.
 
-    The settings of the benchmark's own section are included if they are the same as when the command was given.
+    Those in the benchmark's `config` section are included if the section has not changed since the command was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -131,21 +132,19 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
 
 def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
-    """Return the ids that the benchmark still contains; `note` prints how many it does not."""
+    """Return the ids that the benchmark still contains; `note` prints how many are missing. None stays None."""
     if ids is None:
         return None
     left = [id for id in ids if id in benchmark]
     if len(left) < len(ids):
-        note(
-            f"Left out {quantity(len(ids) - len(left), 'question')} of the run that the benchmark does not contain now."
-        )
+        note(f"Left out {quantity(len(ids) - len(left), 'question')} of the run that the benchmark no longer contains.")
     return left
 
 
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
-    """Return the user's trust, with that in the files outside of the folder that `--trust-all` of the command covered.
+    """Return the user's trust, plus the files outside of the folder that the command's `--trust-all` covered.
 
-    It covers no other files, and these only if they are unchanged: the benchmark may have changed since.
+    No other files are added, and these only if they are unchanged, because the benchmark may have changed since then.
     """
     stored = load_trust()
     if not command["trust_all"] or command["paths"] is None or not has_same_data(command):
@@ -154,7 +153,7 @@ def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
 
 
 def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
-    """Return whether `--trust-all` of the command still applies: it covered the contents of the benchmark then."""
+    """Return whether the command's `--trust-all` still applies: only if the trusted content is unchanged."""
     if not command["trust_all"]:
         return False
     if digest_trusted_content(benchmark) == command["trusted"]:
@@ -176,7 +175,7 @@ def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
     line = make_run_line(labels, journal)
     hidden = ", replace each '***' with the hidden value (such as the path of a server's address)"
     return (
-        f"{journal} is not from a run of yours in this place (it was copied, moved, or made by another user), so "
+        f"{journal} is not from one of your runs in this place (it was copied, moved, or made by another user), so "
         "nothing was started: resume repeats only your own commands. The journal describes the command below. To "
         "continue from the journal, read the command, correct its paths and models"
         f"{hidden if '***' in line else ''}, and run it:\n  {line}"

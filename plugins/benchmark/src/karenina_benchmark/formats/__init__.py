@@ -1,1 +1,1 @@
-"""File formats of benchmarks: YAML, checkpoints in JSON-LD, JSON lines, tables, and those of plugins."""
+"""Benchmark file formats: YAML, JSON-LD checkpoints, JSON lines, tables, and formats that plugins add."""

@@ -1,14 +1,14 @@
-"""The checkpoint format of benchmarks: JSON-LD in the vocabulary of schema.org.
+"""The checkpoint format for benchmarks: JSON-LD with the schema.org vocabulary.
 
     DataFeed                          the benchmark
       rating: [Rating]                global traits
       additionalProperty              format version, run configuration, custom_... metadata
-      dataFeedElement: [DataFeedItem] one for each question: id, dates, keywords
+      dataFeedElement: [DataFeedItem] one per question: id, dates, keywords
         item: Question                text, acceptedAnswer: Answer, hasPart: SoftwareSourceCode (the template),
                                       rating: [Rating], additionalProperty (author, sources, custom_... metadata)
 
-Files of the reference project have this format too. Content that is not known is kept in `unread` and written back.
-Reading never executes anything.
+The reference project uses the same format. Unknown content is kept in `unread` and written back. Reading never executes
+anything.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
 
 FORMAT_VERSION = 1
-"""The version of this format; newer ones are refused."""
+"""The version of this format; files with a newer one are refused."""
 FORMAT_PROPERTY = "karenina_format_version"
 REFERENCE_MAJOR = 3
 
@@ -65,7 +65,7 @@ _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_pat
 
 
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as the text of a checkpoint. Raises `BenchmarkFileError`, which names `path`."""
+    """Return the benchmark as a JSON-LD document. Raises `BenchmarkFileError`, which names `path`."""
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
     properties = _benchmark_properties(benchmark)
@@ -107,7 +107,7 @@ def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
 
 
 def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `BenchmarkFileError` for `unread` content of another format that a checkpoint cannot hold."""
+    """Raise `BenchmarkFileError` for `unread` content from another format that cannot be saved in a checkpoint."""
     place = "the benchmark"
     try:
         check_unread(benchmark.unread, _ROOT_KEYS - {"@context", "creator"}, {})
@@ -129,7 +129,7 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
     """Raise `ValueError` for an unread property that would be read as a value of the benchmark or question.
 
-    `known` are the names that are read as values, `written` the properties that are written for values.
+    `known` are the names that are read as values; `written` are the properties that will be written for values.
     """
     names = {one["name"] for one in written}
     for name in Properties(unread.get("properties")).names():
@@ -202,7 +202,7 @@ def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scop
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
-    """Read a benchmark from the text of a checkpoint. Raises `BenchmarkFileError`, which names `path`."""
+    """Read a benchmark from a JSON-LD document. Raises `BenchmarkFileError`, which names `path`."""
     try:
         data = as_checkpoint(parse_object(text, path), path)
     except BenchmarkFileError:
@@ -211,7 +211,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
         raise _make_error(error, path, "", "correct it there; nothing was loaded") from error
     if data.get("@type", "DataFeed") != "DataFeed":
         raise BenchmarkFileError(
-            path, "@type", f"the file holds a {data['@type']!r}, not a DataFeed", "give the file of a benchmark"
+            path, "@type", f"the file contains a {data['@type']!r}, not a DataFeed", "give a benchmark file"
         )
     place = "the benchmark"
     try:
@@ -241,8 +241,8 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
                 benchmark.broken.append(_make_error(error, path, place, "correct it there"))
         scenarios = scenario_names(benchmark)
         if scenarios and not data.get("dataFeedElement"):
-            what = f"the file holds no question, but {describe_scenarios(scenarios)}"
-            cure = "add the questions of their nodes as questions of a benchmark, to evaluate each by itself"
+            what = f"the file contains no question, but {describe_scenarios(scenarios)}"
+            cure = "to evaluate the question of each node by itself, add these questions to a benchmark"
             benchmark.broken.append(BenchmarkFileError(path, "hasPart", what, cure))
     except BenchmarkFileError:
         raise
@@ -252,7 +252,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the rubrics of the benchmark; traits that cannot be read are in `broken`, like questions."""
+    """Set the benchmark's rubrics; the errors of traits that cannot be read are added to `broken`."""
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
     for number, rating in enumerate(ratings, 1):
@@ -276,7 +276,7 @@ def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str
 
 
 def _add_question(benchmark: BenchmarkContent, question: Question) -> None:
-    """Add a question without changing the date of modification."""
+    """Add a question without changing the modification date."""
     modified = benchmark.date_modified
     benchmark.add_questions([question])
     benchmark.date_modified = modified
@@ -298,7 +298,7 @@ _ROOT_KEYS = {
 }
 _ITEM_KEYS = {"@type", "@id", "dateCreated", "dateModified", "item", "keywords"}
 _PARTS = {"answer": {"@type", "text"}, "code": {"@type", "text"}}
-"""The parts of a question whose other keys are kept in `unread`, with their known keys."""
+"""The known keys of those parts of a question whose unknown keys are kept in `unread`."""
 _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "additionalProperty", "keywords"}
 
 
@@ -373,14 +373,14 @@ def _read_item(item: object) -> Question:
 
 
 def _read_extra(value: object) -> dict[str, Any]:
-    """Return the fields that plugins own. Raises `ValueError` for others, which would replace those of the question."""
+    """Return the fields owned by plugins. Raises `ValueError` for others, which could replace the question's fields."""
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise ValueError("plugin_fields must be an object")  # noqa: TRY004
     for name in value:
         if not is_owned(name, "question_fields"):
-            raise ValueError(f"plugin_fields has {name!r}, which no plugin can own: its names begin with its package")
+            raise ValueError(f"plugin_fields has {name!r}, but the name of a plugin's field begins with its package")
     return value
 
 
@@ -388,7 +388,7 @@ _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
 def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Return the traits under `globalRubric`, plain objects, as `Rating`s; its other content stays in `rest`."""
+    """Return the traits under `globalRubric`, which are plain objects, as `Rating`s; keep unknown content in `rest`."""
     plain = rest.get("globalRubric")
     if not isinstance(plain, dict):
         return []
@@ -414,7 +414,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
-    """Return the keywords of an object: a list, or a text with commas as in schema.org."""
+    """Return an object's keywords, given as a list or, as in schema.org, as a comma-separated string."""
     value = part.get("keywords")
     return [*split_keywords([value])] if isinstance(value, str) else _as_list(value)
 
@@ -427,7 +427,7 @@ def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _creator_key(creator: object) -> str:
-    """Return the key of the creator's name: a creator is a text or, as schema.org prefers, an object with a name."""
+    """Return the key for the creator's name: a creator is a string or, as schema.org prefers, an object with a name."""
     return "name" if isinstance(creator, dict) else "creator"
 
 
@@ -443,12 +443,12 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
     if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
         return str(value)
     if not isinstance(value, str):
-        raise ValueError(f"{key!r} must be a text, not {value!r:.80}")  # noqa: TRY004
+        raise ValueError(f"{key!r} must be text, not {value!r:.80}")  # noqa: TRY004
     return value
 
 
 def _decode_json(value: Any) -> Any:
-    """Decode a value that is written as JSON in a text; any other text is returned unchanged."""
+    """Decode a string that contains JSON; return any other value unchanged."""
     if not isinstance(value, str):
         return value
     try:

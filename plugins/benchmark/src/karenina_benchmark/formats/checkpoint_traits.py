@@ -1,4 +1,4 @@
-"""Rubric traits in checkpoints: `Rating`s of schema.org, with other values in lists of `PropertyValue`s."""
+"""Rubric traits in checkpoints: schema.org `Rating`s with their other values in lists of `PropertyValue`s."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 REFERENCE_PROPERTY = "benchmark_format_version"
-"""The property with the format version in files of the reference project."""
+"""The name of the format version property in the reference project's files."""
 _PREFIX = "karenina:"
 _SCOPES = ("QuestionSpecific", "Global")
 _WORDS = {
@@ -44,15 +44,15 @@ _DYNAMIC = "DynamicRubricTrait"
 _OWN_KEYS = {"@type", "name", "description", "additionalType", "additionalProperty"}
 _RANGE_KEYS = {"bestRating", "worstRating"}
 _ENCODED = ("metrics", "tp_instructions", "tn_instructions", "classes")
-"""Values that older files hold as JSON in a text."""
+"""Values that are strings with JSON in older files."""
 _SCALED = ("llm", "agentic", "callable")
 _OVERRIDE = "model_override"
 
 
 class Properties:
-    """A list of `PropertyValue`s whose values are taken out by name; the others stay in `rest` unchanged.
+    """A list of `PropertyValue`s whose values are taken out by name; what is not taken stays unchanged in `rest`.
 
-    Raises `ValueError` for any other value.
+    Accepts None (no properties) and a single object. Raises `ValueError` for any other value that is not a list.
     """
 
     def __init__(self, listed: object) -> None:
@@ -65,7 +65,10 @@ class Properties:
         self.rest: list[Any] = listed.copy()
 
     def take(self, name: str, default: Any = None) -> Any:
-        """Return the value of the first property with this name and remove it from `rest`."""
+        """Return the value of the first property with this name and remove it from `rest`; `default` if none has it.
+
+        Properties with keys other than `@type`, `name` and `value` are not taken.
+        """
         for position, entry in enumerate(self.rest):
             if isinstance(entry, dict) and entry.get("name") == name and set(entry) <= {"@type", "name", "value"}:
                 del self.rest[position]
@@ -73,7 +76,7 @@ class Properties:
         return default
 
     def names(self) -> list[str]:
-        """Return the names in `rest` that `take` finds."""
+        """Return the names of the properties that `take` would find."""
         return [
             entry["name"]
             for entry in self.rest
@@ -94,7 +97,7 @@ def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = F
 
 
 def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
-    """Raise `ValueError` for `unread` content of a trait that a `Rating` cannot hold."""
+    """Raise `ValueError` for `unread` content of a trait that cannot be saved in a `Rating`."""
     for trait in traits:
         try:
             check_unread(trait.unread, frozenset(), {"rating": _OWN_KEYS}, others=False)
@@ -106,7 +109,7 @@ def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):
         values.pop(key, None)
-    why = values.pop("unscorable", None)  # determined again when the trait is read, unless it says more
+    why = values.pop("unscorable", None)  # reading finds the same reason again, so only another one is saved
     if why is not None and why != _find_problem(trait, needs_concept=dynamic):
         values["unscorable"] = why
     unread: dict[str, Any] = values.pop("unread", {})
@@ -139,10 +142,10 @@ def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any
 
 
 def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait], list[RubricTrait]]:
-    """Return the static and the dynamic traits of a list of `Rating`s.
+    """Return the static and the dynamic traits in a list of `Rating`s.
 
-    A trait with wrong values is returned as an `UnknownTrait` with the reason. Raises `ValueError` for a value that is
-    not a `Rating` with a name.
+    A trait with invalid values is returned as an `UnknownTrait` with the reason. Raises `ValueError` for a value that
+    is not a `Rating` with a name.
     """
     static: list[RubricTrait] = []
     dynamic: list[RubricTrait] = []
@@ -200,9 +203,9 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
 
 
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
-    """Remove null entries and unknown fields from the model of an agentic trait; return the unknown fields.
+    """Remove null entries and unknown fields from an agentic trait's model, and return the unknown fields.
 
-    The reference project writes all fields of its models.
+    They occur because the reference project writes all fields of its models.
     """
     given = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
     data[_OVERRIDE] = {name: value for name, value in given.items() if name in ModelConfig.model_fields}
@@ -210,7 +213,7 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Return the trait with these values; one that cannot be scored if there is a `problem` or a wrong value."""
+    """Return the trait with these values; if there is a `problem` or an invalid value, one that cannot be scored."""
     if problem is None:
         try:
             trait = trait_from_json(data)
@@ -224,7 +227,7 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
             return trait
     try:
         return trait_from_json({**data, "unscorable": problem})
-    except ValueError:  # even the fields that all traits have are wrong
+    except ValueError:  # even the fields common to all traits are invalid
         bare = {"type": data["type"], "name": data["name"], "unscorable": problem}
         rest = [property_value(name, value) for name, value in data.items() if name not in (*bare, "unread")]
         unread: dict[str, Any] = data.get("unread", {})
@@ -232,7 +235,7 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return why reading would find that a trait cannot be scored; None if it would not."""
+    """Return why the trait would be unscorable after it is read from a file; None if it would not."""
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)
     return again.unscorable if isinstance(again, UnknownTrait) else None
@@ -247,7 +250,7 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the names of unused values: bounds of a trait without a scale, `tn_instructions` of one in `tp_only`."""
+    """Return the names of unused values: score bounds without a scale, or `tn_instructions` in the mode `tp_only`."""
     if kind == "metric":
         full = data.get("evaluation_mode") == "full_matrix"
         return [] if full or not data.get("tn_instructions") else ["tn_instructions"]
@@ -261,7 +264,7 @@ def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
-    """Convert the values of a built-in kind from older files to this format."""
+    """Convert the values of a built-in trait kind in older files to this format, in place."""
     for name in _ENCODED:
         if isinstance(data.get(name), str):
             data[name] = json.loads(data[name])
@@ -278,7 +281,10 @@ def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]
 
 
 def set_callable_code(data: dict[str, Any]) -> None:
-    """Rename `callable_code`: to `pickled` if it is base64 (a pickle, which is never loaded), else to `source`."""
+    """Rename `callable_code` to `pickled` if it is base64 (a pickle, which is never loaded), else to `source`.
+
+    An empty value is removed.
+    """
     code = data.pop("callable_code")
     if not code:
         return

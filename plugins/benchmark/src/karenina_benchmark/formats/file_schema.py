@@ -1,4 +1,4 @@
-"""The JSON Schema of the YAML format of benchmarks, for editors."""
+"""The JSON Schema of the YAML benchmark format, for editors."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Schema = dict[str, Any]
 
 _REF: Final = "#/$defs/{model}"
 _TEXT: Final[Schema] = {"type": ["string", "number", "boolean", "null"]}
-"""A text, which may be written without quotes even if it looks like a number."""
+"""Text, which need not be quoted even if it looks like a number."""
 _MAPPING: Final[Schema] = {"type": ["object", "null"]}
 _TEMPLATE: Final = "The source of the template, a class Answer(BaseAnswer)."
 _ANSWER: Final = "The fields of the template, by name: what the judge extracts, and its truth."
 _STRATEGY: Final = (
-    "How the fields are combined to the verdict: a field, all_of, any_of or at_least. Default: all of them."
+    "How the fields are combined into a verdict: a field, all_of, any_of or at_least. Default: all must be correct."
 )
 _HEAD_TEXTS: Final = {
     "karenina": "The version of this format: 1.",
@@ -35,22 +35,22 @@ _HEAD_TEXTS: Final = {
     "id": "Identifies the benchmark; derived from its name by default.",
     "description": "What the benchmark is about.",
     "version": "The version of the benchmark.",
-    "creator": "Who made it.",
-    "date_created": "When it was made, ISO 8601.",
-    "date_modified": "When it was last changed, ISO 8601.",
-    "workspace_root": "Folder of the questions' workspaces, relative to this file.",
+    "creator": "Who created the benchmark.",
+    "date_created": "When the benchmark was created, as an ISO 8601 date.",
+    "date_modified": "When the benchmark was last changed, as an ISO 8601 date.",
+    "workspace_root": "The folder with the questions' workspaces, relative to this file.",
     "config": "Defaults for a run; `karenina config` describes them.",
-    "metadata": "Anything else about it.",
+    "metadata": "Any other information about the benchmark.",
     "rubric": "Traits that are scored for every answer.",
-    "dynamic_rubric": "Traits that are scored only for answers that contain their concept.",
+    "dynamic_rubric": "Traits that are scored only for answers in which their concept occurs.",
     "questions": "The questions.",
     "questions_from": "Files whose rows become questions.",
-    "unread": "Content of a file of another version, which is kept.",
+    "unread": "Content from a file of another version, which is preserved.",
 }
 _FIELD_TEXTS: Final = {
-    "type": "The type of the value; by default that of the truth.",
-    "description": "What the judge extracts from the response. The judge sees it: it must not contain the truth.",
-    "ground_truth": "The right value, which no model sees. A range needs none.",
+    "type": "The type of the value; by default, the type of the ground truth.",
+    "description": "What the judge extracts from the response. The judge sees it, so it must not contain the truth.",
+    "ground_truth": "The right value, which no model sees. Not needed for a range.",
     "verify_with": "The primitive that compares the value with the truth; `karenina primitives` describes them.",
     "weight": "The weight in granular scores.",
     "extraction_hint": "A hint for the judge, besides the description.",
@@ -58,19 +58,19 @@ _FIELD_TEXTS: Final = {
 _IMPORT_TEXTS: Final = {
     "file": "A table (.csv, .tsv, .xlsx, .jsonl), relative to this file.",
     "sheet": "The sheet of an Excel file.",
-    "columns": "The column of each field of a question, such as {question: text, raw_answer: gold}.",
-    "separator": "The separator of keywords in a cell.",
-    "answer": "The fields of the template; {column: name} is replaced by the value of the row.",
+    "columns": "The column for each field of a question, such as {question: text, raw_answer: gold}.",
+    "separator": "The separator between keywords in a cell.",
+    "answer": "The fields of the template; {column: name} is replaced by the row's value.",
     "strategy": _STRATEGY,
     "template": _TEMPLATE,
-    "rubric": "Traits of all these questions.",
+    "rubric": "Traits for all these questions.",
 }
 
 
 def benchmark_schema(config: Mapping[str, Any]) -> Schema:
-    """Return the JSON Schema (draft 2020-12) of the YAML format; `config` is that of the configuration.
+    """Return the JSON Schema (draft 2020-12) of the YAML format; `config` is the schema of the configuration.
 
-    It contains the primitives and kinds of traits of the installed plugins.
+    It includes the primitives and trait kinds of the installed plugins.
     """
     owned = OwnedFields(active_plugins()).models
     settings = {key: value for key, value in config.items() if key not in ("$schema", "$defs")}
@@ -81,15 +81,15 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     defs["Verification"] = {"anyOf": [{"enum": names}, *primitives]}
     kinds = _models({kind.__name__: kind for kind in trait_kinds().values()}, defs)
     for kind in trait_kinds().values():
-        _require_type(defs, kind, _of_plugins(owned["trait_fields"]))
+        _add_owned_fields(defs, kind, _plugin_fields(owned["trait_fields"]))
     defs["Traits"] = _traits(kinds)
     defs["Strategy"] = _strategy()
     defs["Field"] = _object(_FIELD_TEXTS, {**_field_types(), "verify_with": {"$ref": "#/$defs/Verification"}})
-    defs["Field"]["properties"] |= _of_plugins(owned["template_fields"])
+    defs["Field"]["properties"] |= _plugin_fields(owned["template_fields"])
     defs["RowField"] = _object(_FIELD_TEXTS, {})
-    defs["Example"] = _object(_of_model(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
+    defs["Example"] = _object(_help_texts(FewShotExample), {"question": _TEXT, "answer": _TEXT}, ["question", "answer"])
     defs["Question"] = _question()
-    defs["Question"]["properties"] |= _of_plugins(owned["question_fields"])
+    defs["Question"]["properties"] |= _plugin_fields(owned["question_fields"])
     defs["QuestionsFrom"] = _object(_IMPORT_TEXTS, {**_template_types("RowField"), "rubric": _rubric()}, ["file"])
     top: Schema = {
         "karenina": {"const": yaml_format.FORMAT_VERSION},
@@ -118,7 +118,7 @@ def _question() -> Schema:
         **dict.fromkeys(("metadata", "unread"), _MAPPING),
     }
     described = {
-        **_of_model(Question),
+        **_help_texts(Question),
         "answer": _ANSWER,
         "strategy": _STRATEGY,
         "template": _TEMPLATE,
@@ -167,7 +167,7 @@ def _rubric() -> Schema:
 
 
 def _traits(kinds: list[Schema]) -> Schema:
-    """Return the schema of a rubric: a list of traits, or one list for each kind, whose traits need no type."""
+    """Return the schema of a rubric: a list of traits, or one list per kind, in which traits need no type."""
     by_kind = {name: {"type": "array"} for name in Rubric.model_fields}
     return {
         "anyOf": [
@@ -178,7 +178,7 @@ def _traits(kinds: list[Schema]) -> Schema:
 
 
 def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]:
-    """Add the schemas of models to `defs`, each with its `type`, and return references to them."""
+    """Add the schema of each model to `defs`, including its `type`, and return references to the schemas."""
     references: list[Schema] = []
     for name, model in models.items():
         _add_type(defs, name, model)
@@ -187,7 +187,7 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 
 
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
-    """Add the schema of a model with its `type` in a file: the name of its class, unless it has one of its own."""
+    """Add the schema of a model with its `type` in a file: `name`, unless the model has a `type` field."""
     try:
         schema = model.model_json_schema(ref_template=_REF)
     except PydanticInvalidForJsonSchema:  # a plugin's model may have any type
@@ -202,14 +202,14 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
     defs[name] = schema
 
 
-def _require_type(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
-    """Let a trait have the fields that plugins own, which are written like its own."""
+def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Schema) -> None:
+    """Add the fields owned by plugins to the schema of a trait kind."""
     properties = {**{name: {} for name in sorted(owned_trait_fields())}, **owned}
     defs[kind.__name__]["properties"] = {**properties, **defs[kind.__name__]["properties"]}
 
 
-def _of_plugins(models: Mapping[str, type[BaseModel]]) -> Schema:
-    """Return the schemas of fields that plugins own, by their full names and as tables of their packages."""
+def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
+    """Return the schemas of fields owned by plugins, by full name and as tables of the plugins' packages."""
     return with_tables(
         {
             name: {"description": model.model_fields[name.rpartition(".")[2]].description or ""}
@@ -219,7 +219,7 @@ def _of_plugins(models: Mapping[str, type[BaseModel]]) -> Schema:
 
 
 def with_tables(properties: Mapping[str, Any]) -> Schema:
-    """Return properties in which `my_package.words` can also be written as `my_package: {words: ...}`."""
+    """Return the properties, extended so that `my_package.words` can also be written as `my_package: {words: ...}`."""
     found: Schema = dict(properties)
     for name, schema in properties.items():
         package, _, field = name.rpartition(".")
@@ -234,14 +234,17 @@ def _list_of(name: str) -> Schema:
     return {"anyOf": [{"type": "array", "items": reference}, reference, {"type": "null"}]}
 
 
-def _of_model(model: type[BaseModel]) -> dict[str, str]:
+def _help_texts(model: type[BaseModel]) -> dict[str, str]:
     return {name: info.description or "" for name, info in model.model_fields.items()}
 
 
 def _object(
     texts: Mapping[str, str], types: Mapping[str, Schema], required: Iterable[str] = (), default: Schema | None = None
 ) -> Schema:
-    """Return the schema of a mapping with these keys and their descriptions; `default` is the type of the others."""
+    """Return the schema of a mapping with the keys and descriptions in `texts`, and no other keys.
+
+    `types` has the schemas of the keys; `default` is the schema of keys that are not in `types`.
+    """
     properties = {name: {**types.get(name, default or {}), "description": text} for name, text in texts.items()}
     return {
         "type": "object",

@@ -1,4 +1,4 @@
-"""`Format`: a kind of file that holds benchmarks."""
+"""`Format`: a file format for benchmarks."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent
 
 CheckPaths = Callable[["Path", Sequence[str]], bool | None]
-"""A check of the files that a benchmark names; it is called with the benchmark's file and their names before any of
-them is opened.
+"""A check that is called with a benchmark's file and the names of the files named in it, before any of them is opened.
 
-It raises if they may not be read. Files outside of the benchmark's folder are read only if it returns True; False means
-that it reported them, and None that there are none.
+The check raises if they must not be read. Files outside of the benchmark's folder are read only if it returns True;
+False means that it has reported them, and None that there are none.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file that holds a benchmark.
+    """A file format for benchmarks.
 
-    `suffixes` are in lower case and begin with a dot (`.cards`, `.bench.json`); a format without suffixes is chosen by
-    other plugins only. `read` returns the benchmark of a file without executing anything in it; before it opens other
-    files, it calls its second argument with their names. `write` yields the new content of a file as text (written as
-    UTF-8) or bytes; the file is replaced after the last piece. `read_columns` reads a table with other column names,
-    given a mapping of the names of `karenina run --columns` to columns. Each raises `BenchmarkFileError`. `recognizes`
-    returns whether a table or a JSON file that is no benchmark is surely of this format, whatever its suffix is.
+    `name` is for messages ("YAML", "a checkpoint"). `suffixes` are in lower case and start with a dot (`.cards`,
+    `.bench.json`); a format without suffixes is only used for files that it recognizes. `read` returns the benchmark in
+    a file without executing anything in it; before it opens other files, it calls its second argument with their names.
+    `write` yields the new content of a file as text (encoded as UTF-8) or bytes; the file is replaced after the last
+    piece. `read_columns` reads a table with other column names, given a mapping from the names in `karenina run
+    --columns` to columns. All three raise `BenchmarkFileError`. `recognizes` is called for tables, and for JSON files
+    that are not benchmarks: it returns whether a file certainly has this format, regardless of its suffix.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The registry of file formats: plugins offer formats, and the suffix of a file selects one.
 
-Built in are YAML, JSON-LD checkpoints, JSON lines, and tables of questions.
+The built-in formats are YAML, JSON-LD checkpoints, JSON lines, and question tables.
 """
 
 from __future__ import annotations
@@ -120,16 +120,19 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of a format that the name ends with (`.bench.json`), else the last part of the name."""
+    """Return the longest suffix of an installed format that the name ends with (`.bench.json`), else `path.suffix`.
+
+    The suffix is in lower case.
+    """
     name = path.name.lower()
     known = [suffix for one in list_formats(plugins) for suffix in one.value.suffixes]
     return max((one for one in known if name.endswith(one) and name != one), key=len, default=path.suffix.lower())
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
-    """Return the format with this suffix; with `writes`, only formats that can be written count.
+    """Return the format with this suffix; with `writes`, only formats that can be written are considered.
 
-    Raises `BenchmarkFileError` about `path` if no format has the suffix, with a list of those that are known, or if two
+    Raises `BenchmarkFileError` for `path` if no format has the suffix (the message lists the known suffixes), or if two
     distributions offer one.
     """
     offered = [one for one in list_formats(plugins) if one.value.write is not None or not writes]
@@ -151,5 +154,5 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and names of formats as a text for messages."""
+    """Return the suffixes and names of formats, for messages."""
     return "; ".join(f"{', '.join(one.value.suffixes)} ({one.value.name})" for one in offered if one.value.suffixes)

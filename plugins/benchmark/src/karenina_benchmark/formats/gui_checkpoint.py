@@ -1,8 +1,8 @@
-"""JSON files of the reference's graphical interface, converted to a checkpoint before they are read.
+"""JSON files of the reference's graphical interface, converted to JSON-LD checkpoints before they are read.
 
-Its checkpoints before JSON-LD are `{"version": "2.0", "global_rubric": ..., "dataset_metadata": ..., "checkpoint":
-{id: question}}`, and its files of extracted questions `{id: question}`. Content that is not known is kept where a
-checkpoint keeps it.
+Checkpoints from before JSON-LD are `{"version": "2.0", "global_rubric": ..., "dataset_metadata": ..., "checkpoint":
+{id: question}}`, and files of extracted questions are `{id: question}`. Unknown content is kept in the same places as
+that of a JSON-LD checkpoint.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ _WORDS: Final = {
     "metric_traits": "MetricRubricTrait",
     "agentic_traits": "AgenticRubricTrait",
 }
-"""The word for the kind of the traits in each list of a rubric; early files have all in `traits`."""
+"""The name of the trait kind for each list of a rubric; early files have all traits in `traits`."""
 _QUESTION: Final = {"question", "raw_answer", "answer_template"}
 _DATES: Final = {"date_created": "dateCreated", "last_modified": "dateModified"}
 _KNOWN: Final = {*_QUESTION, *_DATES, "finished", "question_rubric", "keywords", "custom_metadata", "metadata"}
 _ENCODED: Final = ("author", "sources", "few_shot_examples")
 _FEED: Final = {"@context", "@type", "name", "dataFeedElement"}
-"""Keys of a checkpoint in JSON-LD."""
+"""Keys of a JSON-LD checkpoint."""
 
 
 def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """Return a file of the graphical interface as a checkpoint, and any other as it is. Raises `ValueError`."""
+    """Convert a file of the graphical interface to a JSON-LD checkpoint; return other files unchanged.
+
+    A file without a name for the benchmark is named after `path`. Raises `ValueError` for an invalid rubric.
+    """
     questions = data.get("checkpoint")
     if _FEED & data.keys():
         return data
@@ -61,7 +64,7 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the traits of a rubric, which are plain objects in lists by kind, as `Rating`s, and its other content.
+    """Return the traits of a rubric with lists of plain objects as `Rating`s, and the rubric's other content.
 
     `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
     """
@@ -109,13 +112,13 @@ def _as_item(id: str, data: Any) -> Any:
 
 
 def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
-    if key == "original_answer_template":  # kept if the template was changed since it was drafted
+    if key == "original_answer_template":  # kept if the template has been changed since it was drafted
         return bool(value) and value != data.get("answer_template")
     return value is not None and key not in _KNOWN and key not in _ENCODED
 
 
 def _properties(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the properties of a question: whether it is finished, its author and sources, and the user's own."""
+    """Yield the names and values of a question's properties: `finished`, author, sources, and custom metadata."""
     if "finished" in data:
         yield "finished", data["finished"]
     for name in _ENCODED:

@@ -1,4 +1,4 @@
-"""The hook for file formats of benchmarks."""
+"""The hook for benchmark file formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @hookspec
 def karenina_formats() -> Sequence[Format]:
-    """Offer file formats of benchmarks; the suffix of a file selects its format.
+    """Return file formats for benchmarks; the suffix of a file selects its format.
 
-    `Benchmark.load`, `Benchmark.save` and every command that takes a benchmark use them like the built-in formats.
+    `Benchmark.load`, `Benchmark.save` and all commands that take a benchmark use them like the built-in formats.
     """

@@ -1,13 +1,13 @@
-"""The JSON lines format of benchmarks, for many questions: they are read one at a time.
+"""The JSON lines format for benchmarks with many questions, which are read one at a time.
 
     {"karenina": 1, "name": "Genes", "rubric": [...]}       optional: values for all questions
     {"question": "Which ...?", "raw_answer": "BCL2", "answer": {"gene": {"description": ..., "ground_truth": "BCL2"}}}
     {"question": ..., "template": "class Answer(BaseAnswer): ..."}
 
-The first line may have the keys of the YAML format other than its questions; every other line has the keys of a
-question of that format (see `yaml_format`), and empty lines are skipped. Loading reads each line once for its id and
-keeps only the ids and the offsets in the file: a question is built and checked each time it is accessed. All errors
-name the line.
+The first line may have the top-level keys of the YAML format, except those for questions; every other line has the keys
+of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once for its id and
+keeps only ids and file offsets in memory: a question is built and checked each time it is accessed. All errors name the
+line.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ if TYPE_CHECKING:
 _DIGEST_BYTES = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_BROKEN_LINES = 1000
-"""With more lines without a question, a file has probably another format."""
+"""A file with more lines that cannot be read probably has another format, so reading stops."""
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """Read a benchmark whose questions stay in the file; return it and the ids of questions with `unread` content.
 
-    Its name comes from the first line, or else from the file. Raises `BenchmarkFileError` for a line that is not a JSON
-    object, has no question, or has the id of another line.
+    The name is that in the first line, or else the file's. Errors in a line (not a JSON object, no question, or an id
+    that is already used) are in `broken`. Raises `BenchmarkFileError` if no line can be read, or if there are more than
+    1000 such errors.
     """
     file = _open(path)
     try:
@@ -81,10 +82,9 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """The position of each question by its id, and by position the offset and the number of its line.
+    """The position of each question by id, and the offset, number and digest of its line by position.
 
-    The digest of each line shows whether it changed after loading. `broken` holds the errors of lines without a
-    question.
+    A digest shows whether a line has changed since loading. `broken` has the errors of lines that cannot be read.
     """
 
     positions: dict[str, int]
@@ -119,7 +119,7 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, l
             id = _read_id(values, path, number, len(index.positions) + len(index.broken) + 1)
             same = id if id.isascii() else written.setdefault(compose(id), id)
             if same in index.positions:
-                what = f"the question of line {index.numbers[index.positions[same]]} has the same id {id!r}"
+                what = f"the question in line {index.numbers[index.positions[same]]} has the same id {id!r}"
                 cure = 'give one of the two another "id"'
                 raise BenchmarkFileError(path, f"line {number}", what, cure)
         except BenchmarkFileError as error:
@@ -169,7 +169,7 @@ def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section
 
 @dataclass(frozen=True, slots=True)
 class _ScalarTexts(Mapping[Place, str]):
-    """The scalars of a JSON object as texts, by their place."""
+    """The scalars in a JSON object as text, by their place."""
 
     json_object: Mapping[str, Any]
 
@@ -187,10 +187,10 @@ class _ScalarTexts(Mapping[Place, str]):
 
 
 class QuestionLines(MutableMapping[str, Question]):
-    """The questions of a file by their ids, each built from its line when it is accessed.
+    """A mapping of the questions in a file by id, each built from its line when it is accessed.
 
-    Changes stay in memory; the file is never changed. Raises `BenchmarkFileError` for a line that is not a question, or
-    if the file was changed after loading.
+    Changes stay in memory; the file is never changed. Access raises `BenchmarkFileError` if the line is not a valid
+    question, or if it has changed since loading.
     """
 
     def __init__(self, path: Path, file: IO[bytes], index: _Index) -> None:
@@ -224,14 +224,14 @@ class QuestionLines(MutableMapping[str, Question]):
             del self._changed[id]
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return the place of a question: its line in the file; None if it was changed after loading."""
+        """Return the line of a question in the file; None for a question that was replaced in memory."""
         position = self._positions[question_id]
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain one of `words`, even as escapes or ligatures.
+        """Yield the ids of questions whose line may contain one of `words`, also if written with escapes or ligatures.
 
-        Changed questions, which are in memory, are always included.
+        Questions that were replaced in memory are always included.
         """
         if not words:
             return
@@ -260,7 +260,7 @@ class QuestionLines(MutableMapping[str, Question]):
 
     def _read_line(self, position: int) -> bytes:
         start, end = self._index.offsets[position], self._index.offsets[position + 1]
-        if hasattr(os, "pread"):  # forked processes share the position in the file
+        if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
             found = os.pread(self._file.fileno(), end - start, start)
         else:
             with self._seek_lock:
@@ -270,19 +270,19 @@ class QuestionLines(MutableMapping[str, Question]):
 
 
 def _may_hide_words(line: bytes) -> bool:
-    r"""Return whether a line can contain ASCII words that its bytes do not show: as `\u0041`, or as other letters."""
+    r"""Return whether a line may contain ASCII words in another spelling: as escapes (`\u0041`) or other characters."""
     return b"\\u" in line or not line.isascii()
 
 
 def _normalize(line: bytes) -> str:
-    """Return the text of a line with its escapes resolved, in the normal form of Python's identifiers."""
+    """Return the text of a line with escapes resolved, in Unicode normal form NFKC, like Python identifiers."""
     with suppress(ValueError, RecursionError):
         return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
     return line.decode("utf-8", "replace")
 
 
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the lines of the benchmark. Raises `BenchmarkFileError`, which names `path`."""
+    """Yield the benchmark as JSON lines. Raises `BenchmarkFileError`, which names `path`."""
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
     for number, question in enumerate(benchmark, 1):
         where = f"question {number} ({question.id})"

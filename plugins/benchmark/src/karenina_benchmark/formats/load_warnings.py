@@ -1,4 +1,4 @@
-"""Find the content of a loaded file that has no effect, and traits that cannot be scored."""
+"""Warnings about content of a loaded file that has no effect, and about traits that cannot be scored."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
 
 _PARTS = ("answer", "code", "question", "rating", "creator")
-"""The keys of `unread` for unknown content of parts that are otherwise known."""
+"""The keys of `unread` that hold unknown content of known parts."""
 _READ_PROPERTIES = frozenset({REFERENCE_PROPERTY, FINISHED})
 _SCENARIO: Final = "karenina:Scenario"
-PICKLED = "the file holds only a pickled function, which is never loaded"
+PICKLED = "the file contains only a pickled function, which is never loaded"
 
 Found = dict[str, dict[str, None]]
-"""The places of each name or reason; dicts serve as ordered sets."""
+"""The places where each name or reason occurs; the inner dicts serve as ordered sets."""
 
 
 def find_warnings(
     benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return warnings of the content of a benchmark's file that has no effect, and of traits that cannot be scored.
+    """Return two lists of warnings: about content that has no effect, and about traits that cannot be scored.
 
-    `unread` are the ids of other questions with `unread` content, which are not in `questions`.
+    `unread` are the ids of further questions with `unread` content that are not in `questions`.
     """
     scenarios = scenario_names(benchmark)
     parts = {"hasPart"} if scenarios else set()
@@ -57,13 +57,13 @@ def find_warnings(
         check_traits(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
     found: list[str] = []
     if scenarios:
-        found.append(f"the file holds {describe_scenarios(scenarios)}; they are kept, and left out of runs")
+        found.append(f"the file contains {describe_scenarios(scenarios)}; they are kept, and left out of runs")
     unfinished = benchmark.unfinished_ids()
     if unfinished:
         drafts = f"{len(unfinished)} question{'s are' if len(unfinished) > 1 else ' is'}"
         found.append(
             f"{drafts} marked `finished: false` and left out of runs: {_first_places(unfinished)}; name questions "
-            "(--question) to run them nevertheless"
+            "(--question) to run them anyway"
         )
     if unknown:
         found.append(f"unknown content is kept but has no effect: {join_problems(_with_places(unknown))}")
@@ -77,7 +77,7 @@ def find_warnings(
 
 
 def scenario_names(benchmark: BenchmarkContent) -> list[str]:
-    """Return the names of the scenarios of the reference in a checkpoint, which are in its unknown content."""
+    """Return the names of the reference's scenarios in a checkpoint; they are part of its unknown content."""
     parts = benchmark.unread.get("hasPart")
     return [
         str(one.get("name"))
@@ -87,7 +87,7 @@ def scenario_names(benchmark: BenchmarkContent) -> list[str]:
 
 
 def describe_scenarios(names: Sequence[str]) -> str:
-    """Return what scenarios are, with their number and first names, for messages."""
+    """Return the number of scenarios, the first names, and what scenarios are, for messages."""
     count = f"{len(names)} scenario{'s' * (len(names) > 1)} ({_first_places(names)})"
     return f"{count}: conversations whose next turn depends on an answer, which are not evaluated here"
 
@@ -108,7 +108,7 @@ def why_unscorable(trait: RubricTrait) -> str | None:
 
 
 def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of unknown content, without the keys of JSON-LD itself, which begin with @."""
+    """Yield the names of unknown content, except for keys of JSON-LD itself, which start with @."""
     for key, value in unread.items():
         if key.startswith("@") or value is None:
             continue
@@ -130,6 +130,6 @@ def _with_places(found: Found) -> list[str]:
 
 
 def _first_places(places: Iterable[str]) -> str:
-    """Return the first places, and the number of the others."""
+    """Return the first three places, and how many more there are."""
     shown = list(places)
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")

@@ -1,4 +1,4 @@
-"""Whether a JSON file has rows of any keys, or is one of the benchmark formats."""
+"""Detection of JSON files that contain rows with arbitrary keys instead of a benchmark."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LOOKED_AT: Final = 1 << 20
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether a file of JSON has rows of any keys, as other programs write them.
+    """Return whether a JSON file contains rows with arbitrary keys, as other programs write them.
 
-    Lines of JSON are rows unless the first one has keys that only a benchmark has, such as a declared `answer`; a
-    document is a benchmark if it is an object with keys of a checkpoint. Raises `BenchmarkFileError` if the file cannot
-    be read.
+    JSON lines are rows unless the first line has keys that only a benchmark has, such as a declared `answer`. A JSON
+    document is a benchmark if it is an object with keys of a checkpoint, else it has rows. Raises `BenchmarkFileError`
+    if the file cannot be read.
     """
     try:
         if path.suffix.lower() not in LINES:
@@ -40,7 +40,7 @@ def has_rows(path: Path) -> bool:
     first = start.strip(_BLANK).partition(b"\n")[0]
     try:
         values = json.loads(first)
-    except (ValueError, RecursionError):  # the reader of benchmarks names the place
+    except (ValueError, RecursionError):  # the benchmark reader reports the error with its location
         return False
     return isinstance(values, Mapping) and _is_row(values)
 

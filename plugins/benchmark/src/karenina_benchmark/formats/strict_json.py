@@ -1,4 +1,4 @@
-"""Parse JSON strictly: no duplicate keys, no NaN, and errors that name the place."""
+"""Parse JSON strictly: no duplicate keys, no NaN, and errors with the location."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _RefusedError(Exception):
-    """A value that JSON allows, or Python's reader of it, and a benchmark does not."""
+    """Raised for a value that JSON or Python's JSON parser allows, but a benchmark does not."""
 
     def __init__(self, what: str, cure: str) -> None:
         super().__init__(what)
@@ -38,7 +38,7 @@ def _refuse_constant(name: str) -> None:
 def _parse_finite(number: str) -> float:
     found = float(number)
     if isinf(found):
-        raise _RefusedError(f"the number {number:.40} is too large", "write it as a text, in quotes")
+        raise _RefusedError(f"the number {number:.40} is too large", "write it as text, in quotes")
     return found
 
 
@@ -50,13 +50,13 @@ _DECODER: Final = json.JSONDecoder(
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
     """Parse `text` as a JSON object. Raises `BenchmarkFileError`.
 
-    `line` is the number of the line if the text is one line of the file; `what` names the content for messages. A
-    duplicate key in one object is an error, and so are NaN and the infinities.
+    `line` is the line number if the text is a single line of the file; `what` names the content in messages. Duplicate
+    keys in an object, NaN and infinities are errors.
     """
     place = f"line {line}" if line is not None else ""
     try:
         if text.startswith("\ufeff"):
-            raise _RefusedError("the text begins with a byte-order mark", "save it as UTF-8 without one")
+            raise _RefusedError("the text starts with a byte-order mark", "save it as UTF-8 without one")
         data = _DECODER.decode(text)
     except _RefusedError as error:
         raise BenchmarkFileError(path, place, error.what, error.cure) from None
@@ -65,7 +65,7 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
         raise BenchmarkFileError(path, where, f"the JSON is not valid: {error.msg}", "correct it there") from error
     except ValueError as error:
         what = f"a whole number in the JSON has more than {MAX_DIGITS} digits"
-        raise BenchmarkFileError(path, place, what, "shorten it, or write it as a text, in quotes") from error
+        raise BenchmarkFileError(path, place, what, "shorten it, or write it as text, in quotes") from error
     except RecursionError as error:
         raise BenchmarkFileError(path, place, f"the JSON is nested too deeply for {what}", "check the file") from error
     trouble = find_problem_in_json(text, data)
@@ -74,6 +74,6 @@ def parse_object(text: str, path: Path, line: int | None = None, *, what: str = 
         raise BenchmarkFileError(path, place, f"{within}{trouble.what}", trouble.cure)
     if not isinstance(data, dict):
         kind = type(data).__name__
-        cure = "give the file of a benchmark" if line is None else "write one JSON object per line"
+        cure = "give a benchmark file" if line is None else "write one JSON object per line"
         raise BenchmarkFileError(path, place, f"the JSON value is a {kind}, not an object", cure)
     return data

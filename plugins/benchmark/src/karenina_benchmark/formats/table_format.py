@@ -1,4 +1,4 @@
-"""The table format of benchmarks: each row has a question and its right answer."""
+"""The table format for benchmarks: each row has a question and its right answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MODEL)
 """The names that columns can be mapped to."""
 READING: Final = ("rows", "encoding", "sheet", "choice_by", "exact")
-"""The other names: how a file is read, with the values of the options of these names, and one of `CHOICE_BY`."""
+"""The other names in `columns`: options for reading the file, of which `choice_by` has a value of `CHOICE_BY`."""
 
 _FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)")
 _NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|source|difficulty|split)$")
@@ -54,15 +54,15 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark, named after the file, with one question per row.
+    """Read a benchmark with one question per row; it is named after the file.
 
-    The names of columns say what they hold, in upper or lower case: the question, its right answer, its options, the
-    text that it is about, and fields of questions such as `id` and `author` (`column_roles` has the names). `columns`
-    maps some of `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`, `question` to a text
-    with columns in braces too, `answer.NAME` to the column of one of several right answers, and has the values of
-    `READING`. Unless a row has its own template, the extracted
-    answer is compared with the right one by the kind of the column's answers (`declare_answers`); of a question with
-    options, their letters are. Raises `BenchmarkFileError`.
+    Columns are found by their names, in upper or lower case: the question, its right answer, its options, the text that
+    it is about, and question fields such as `id` and `author` (`column_roles` has the names). `columns` maps names in
+    `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`; `question` can also be a text with
+    columns in braces, and `answer.NAME` maps one of several right answers. `columns` may also have the values of
+    `READING`. Unless a row has its own template, the extracted answer is compared with the right one by a rule for the
+    kind of the column's answers (`declare_answers`), or, if the question has options, by letter. Raises
+    `BenchmarkFileError`.
     """
     given = dict(columns or {})
     reading = {name: given.pop(name) for name in READING if name in given}
@@ -123,13 +123,13 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         benchmark.load_warnings.append(f"unused columns: {name_columns(unused)}; map them with --columns")
     if found.refused:
         benchmark.missing_answers = (
-            f"{found.refused}: `karenina draft` drafts a template for each answer, `karenina import` writes a trait "
-            "for each, whose judge compares responses with the sentence, other traits need --set "
-            "evaluation_mode=rubric_only, and --exact compares word for word"
+            f"{found.refused}: `karenina draft` drafts a template for each answer; `karenina import` writes a trait "
+            "for each, with which a judge compares responses with the sentence; for other traits, add --set "
+            "evaluation_mode=rubric_only; --exact compares word for word"
         )
     elif found.objects:
         benchmark.missing_answers = (
-            f"{found.objects}, which no rule compares: name one of their parts, such as --columns "
+            f"{found.objects}, which no rule can compare: name one of their parts, such as --columns "
             f"answer={roles.get(TRUTH) or 'COLUMN'}.PART"
         )
     elif roles.get(TRUTH) is not None:
@@ -139,14 +139,14 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The roles of columns, and the columns of a question's fields by their names."""
+    """The roles of columns, and the column for each field of a question."""
 
     roles: Roles
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Return a table with a column for each name that is the path to a part of the objects in another column."""
+    """Return the table with an additional column for each name that is a path into the objects in another column."""
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
     for path in paths:
@@ -158,7 +158,10 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Return a table without the rows whose cells are all empty, and a note on them."""
+    """Return the table without rows whose cells are all empty, and a note about these rows.
+
+    If all rows are empty, the table is returned unchanged.
+    """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
         return table, []
@@ -212,7 +215,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 
 
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
-    """Return roles with the columns of several right answers that the user has named, in place of a single one."""
+    """Return the roles with the user's columns for several right answers, in place of the single one."""
     fields, descriptions = dict(roles.fields), dict(roles.descriptions)
     for name, column in several.items():
         kind, _, field_name = name.partition(".")
@@ -226,7 +229,7 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 
 
 def _with_texts(row: Row, one: QuestionRow | None, chosen: _Chosen) -> Row:
-    """Return a row with the whole text of its question and of its right answer, or answers."""
+    """Return the row with the complete text of its question and its right answer or answers."""
     if one is None:
         return row
     roles = chosen.roles
@@ -241,7 +244,7 @@ def _with_texts(row: Row, one: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Return what a table without answers and templates lacks, with the cure."""
+    """Return a message that the table has neither answers nor templates, and how to fix it."""
     cure = "add a column with the right answers"
     guess = next((one for one in unused if not _NO_ANSWER.search(fold_name(one))), None)
     if guess is not None:
@@ -256,7 +259,7 @@ def _describe_missing_answers(table: Table, unused: list[str]) -> str:
 
 
 def _describe_comparison(path: Path, roles: Roles, found: RowTemplates) -> str:
-    """Return how answers are compared, and how to compare them otherwise."""
+    """Return a message about how answers are compared, and how to compare them differently."""
     question, answer = roles.columns[QUESTION], roles.columns[TRUTH]
     shapes = {tuple(map(str, (one[TRUTH]["type"], one[TRUTH].get("verify_with")))) for one in found.fields if one}
     head = f"Answers are compared with the column {answer!r} of {path.name}"
@@ -268,7 +271,7 @@ def _describe_comparison(path: Path, roles: Roles, found: RowTemplates) -> str:
 
 
 def _make_example(path: Path, question: str, answer: str) -> str:
-    """Return a YAML benchmark that imports the same table, with its answers as texts."""
+    """Return a YAML benchmark that imports the same table, with the answers as strings."""
     fields = {
         "type": "str",
         "description": TEXT_ANSWER,

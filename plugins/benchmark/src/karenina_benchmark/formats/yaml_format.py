@@ -1,4 +1,4 @@
-"""The YAML format of benchmarks, for files that people write by hand.
+"""The YAML format for benchmarks, for files that people write by hand.
 
     karenina: 1                            the version of this format
     name: Genes
@@ -17,8 +17,8 @@
       answer:
         gene: {description: ..., ground_truth: {column: gold}}
 
-The questions of rows follow those of `questions`. Saving writes every question, with its template as source. How
-scalars are read (`no` is a text, and so is a date) is described in `yaml_files`.
+Questions from rows come after those in `questions`. Saving writes every question, with its template as source.
+`yaml_files` describes how scalars are read (`no` is a string, and so is a date).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from karenina_template.templates import Template
 
 FORMAT_VERSION = 1
-"""The version of this format; newer ones are refused."""
+"""The version of this format; files with a newer one are refused."""
 
 _TEXTS = ("id", "description", "version", "creator", "date_created", "date_modified")
 _TOP_KEYS = (
@@ -91,11 +91,11 @@ _IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "
 
 
 def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a benchmark from a YAML text.
+    """Read a benchmark from a YAML document.
 
-    `check_paths` is called with all files of `questions_from` before any of them is opened. The errors of the file,
-    each with its line, are in the `problems` and `broken` of the benchmark. Raises `BenchmarkFileError` if the file is
-    not valid YAML, and the errors of `check_paths`.
+    `check_paths` is called with all files in `questions_from` before any of them is opened. Errors are collected, with
+    their lines, in the benchmark's `problems` and `broken`. Raises `BenchmarkFileError` if the document is not valid
+    YAML, and what `check_paths` raises.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -132,7 +132,7 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add a question; `texts` holds the position and line of those without an id. Raises `BenchmarkFileError`."""
+    """Add a question; `texts` has the position and line of each question without an id. Raises `BenchmarkFileError`."""
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
     question = problems.attempt(read_question, section, make_question_id(position, text))
@@ -149,7 +149,7 @@ def _add_question(
 
 
 def check_version(top: Section) -> None:
-    """Raise `BenchmarkFileError` unless the key `karenina` gives a version that can be read."""
+    """Raise `BenchmarkFileError` unless the key `karenina` gives a supported version."""
     version = top.value.get("karenina")
     if version == FORMAT_VERSION and not isinstance(version, bool):
         return
@@ -161,7 +161,7 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Read the keys of a benchmark other than its questions; errors are added to `problems`."""
+    """Read all of a benchmark except its questions; errors are added to `problems`."""
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
     benchmark.head = top
@@ -181,12 +181,12 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their places. Raises `BenchmarkFileError`, which names both lines of a repeated id."""
+    """Add questions with their locations. Raises `BenchmarkFileError`, with both lines if an id is repeated."""
     problems = Problems()
     for id, (origin, question) in questions.items():
         if id in benchmark:
             first = benchmark.place_of(id)
-            same = f"the question of {first.where() if first else 'another line'} has the same id {id!r}"
+            same = f"the question in {first.where() if first else 'another line'} has the same id {id!r}"
             problems.found.append(origin.error(same, "give one of the two another `id`", "id"))
             continue
         try:
@@ -199,7 +199,7 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping; `id` is used if it has none. Raises `BenchmarkFileError` with all errors."""
+    """Read a question from a mapping; `id` is the default id. Raises `BenchmarkFileError` with all errors."""
     problems = Problems()
     attempt = problems.attempt
     given = section.value
@@ -235,7 +235,7 @@ def read_question(section: Section, id: str) -> Question:
 
 
 def _read_owned(section: Section) -> dict[str, Any]:
-    """Return the fields that plugins own, by their full names."""
+    """Return the fields owned by plugins, by full name."""
     try:
         flat = flatten(section.value, QUESTION_KEYS)
     except ValueError as error:
@@ -261,7 +261,7 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
         if section.value.get("strategy") is not None:
             raise section.error(
                 "a `strategy` combines the fields of `answer`, which is missing",
-                "add `answer`, or put the strategy into the template's source",
+                "add `answer`, or put the strategy in the template's source",
                 "strategy",
             )
         return source, None
@@ -277,7 +277,7 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
 
 
 def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
-    """Raise `BenchmarkFileError` with the errors of all fields and of the strategy, if one of them has any."""
+    """Raise `BenchmarkFileError` with the errors in all fields and in the strategy, if there are any."""
     problems = Problems()
     for name, declared in fields.items():
         problems.attempt(_declare, section, {name: declared}, None)
@@ -293,7 +293,7 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
 
 
 def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
-    """Return the source and the template of declared fields. Raises `BenchmarkFileError` with the line of the field."""
+    """Return the source and the template of declared fields. Raises `BenchmarkFileError` with the field's line."""
     try:
         source = make_template_source(fields, strategy)
     except DeclarationError as error:
@@ -302,9 +302,9 @@ def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tupl
 
 
 def _load_declared_template(source: str, section: Section) -> Template:
-    """Load the generated source of a template; an error names the line of the field in the file.
+    """Load the generated source of a template. Raises `BenchmarkFileError` with the field's line in the file.
 
-    The source consists of declarations, so nothing is executed. Plugins are loaded because they may add primitives.
+    The source contains only declarations, so no code is executed. Plugins are loaded because they may add primitives.
     """
     from karenina_core import plugins
     from karenina_template.templates import load_template
@@ -319,14 +319,14 @@ def _load_declared_template(source: str, section: Section) -> Template:
 
 
 def _part_of(reason: str) -> str:
-    """Return the key of a field's declaration that an error of its template is about."""
+    """Return the key in a field's declaration that a template error is about."""
     if "ground truth" in reason or "ground_truth" in reason:
         return "ground_truth"
     return "weight" if reason.startswith("weight") else "verify_with"
 
 
 def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
-    """Add the questions of a table. Raises `BenchmarkFileError` with all errors."""
+    """Add the questions from a table. Raises `BenchmarkFileError` with all errors."""
     problems = Problems()
     attempt = problems.attempt
     attempt(section.check_keys, _IMPORT_KEYS)
@@ -357,7 +357,7 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
 
 
 def _imported_error(section: Section, error: BenchmarkFileError) -> BenchmarkFileError:
-    """Return an error of an imported table: at its line, or, for the table as a whole, at the line that imports it."""
+    """Return the error for an imported table, located at the table's line or, without one, at the importing line."""
     if error.where:
         imported = f"(imported by {section.document.file.name}, {section.where()})"
         return BenchmarkFileError(error.file, error.where, error.what, f"{error.cure} {imported}")
@@ -382,13 +382,13 @@ def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | N
 
 
 def _trait_fields(trait: object) -> Collection[str]:
-    """Return the fields of a trait's kind; none if it is not a trait of a known kind."""
+    """Return the field names of a trait's kind; empty if the kind is unknown."""
     kind = trait_kinds().get(str(trait.get("type"))) if isinstance(trait, dict) else None
     return () if kind is None else kind.model_fields.keys()
 
 
 def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
-    """Raise `BenchmarkFileError` with the errors of all traits of a rubric and its repeated names, if there are any."""
+    """Raise `BenchmarkFileError` with all invalid traits and repeated names in a rubric, if there are any."""
     problems = Problems()
     names: dict[str, str] = {}
     value = section.value[key]
@@ -409,13 +409,13 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
             for one in rubric.names:
                 first = names.setdefault(one, where)
                 if first != where:
-                    what = f"the trait of {first} has the same name {one!r}"
+                    what = f"the trait in {first} has the same name {one!r}"
                     problems.found.append(section.error(what, "rename one of them", *path))
     problems.raise_all()
 
 
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
-    """Raise `ValueError` for a pattern that does not compile; `by_kind` if the rubric has one list of traits a kind."""
+    """Raise `ValueError` for a pattern that does not compile; `by_kind` if the rubric has one list per trait kind."""
     for position, trait in enumerate(rubric.regex_traits):
         try:
             check_pattern(trait.pattern)
@@ -437,7 +437,7 @@ def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
 
 
 def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return the values of a benchmark other than its questions, by their keys in a file."""
+    """Return the values of a benchmark, except its questions, by their keys in a file."""
     data: dict[str, Any] = {"karenina": FORMAT_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)
@@ -475,7 +475,7 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
         "unread": question.unread,
     }
     if taken := sorted(question.extra.keys() & {*QUESTION_KEYS}):
-        what = f"no plugin can own the field {taken[0]!r}, which is one of questions"
+        what = f"no plugin can own the field {taken[0]!r}, because it is a field of all questions"
         raise BenchmarkFileError(path, f"question {number} ({question.id})", what, "remove it from `extra`")
     return {**_without_defaults(data), **question.extra}
 
@@ -488,5 +488,5 @@ _KEPT_IF_EMPTY = {"raw_answer", "workspace_path", "author", "sources", "date_cre
 
 
 def _without_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out None, and empty values of keys whose default is empty."""
+    """Return `data` without None, and without empty values of keys whose default is empty."""
     return {key: value for key, value in data.items() if value is not None and (value or key in _KEPT_IF_EMPTY)}

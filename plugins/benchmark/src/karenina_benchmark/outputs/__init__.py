@@ -1,1 +1,1 @@
-"""Outputs of other programs: reading them, and judging them."""
+"""Reading and judging the outputs of other programs."""

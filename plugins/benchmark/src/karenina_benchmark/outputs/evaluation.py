@@ -1,4 +1,4 @@
-"""Evaluate outputs that already exist: of a product, a log, or another program."""
+"""Evaluate outputs that already exist, from a product, a log, or another program."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Judge = str | Mapping[str, Any] | ModelConfig
 """A judge: `interface:model_name`, the fields of a model, or a `ModelConfig`."""
 
 NO_QUESTION: Final = "What does the text say?"
-"""The question of an output that has none. Small judges extract nothing if they read that there is no question."""
+"""The question for an output that has none. Small judges extract nothing if they are told that there is none."""
 _OUTPUT: Final = "output"
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output to evaluate, its id, and the question that it answers."""
+    """An output to evaluate, with an id and the question that it answers."""
 
     id: str
     response: Response
@@ -53,14 +53,14 @@ def evaluate(
 ) -> VerificationResult:
     """Judge one output and return its result.
 
-    `response` is text or a conversation. `template` is an answer template (a class or its source), `rubric` the traits
-    that score the output; one of them is needed. `judge` may be missing if neither needs a model. `config` holds other
-    settings (`parsing_models` in place of `judge`, for several judges; a `budget` works as in a run), and `journal` is
-    the file in which replies are stored and found again. With several judges, `progress` is that of
-    `Benchmark.run_verification`.
+    `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric` the
+    traits to score; at least one of them is needed. `judge` may be missing if neither needs a model. `config` holds
+    other settings (`parsing_models` instead of `judge` for several judges; a `budget` works as in a run). `journal` is
+    a file that stores replies, so that they are reused by the next call. `trust` and `progress` are those of
+    `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is returned.
 
-    Raises `ConfigError` if both template and rubric are missing, and what `Benchmark.run_verification` raises. An
-    output that could not be judged has a result with an outcome that says so.
+    Raises `ConfigError` if both template and rubric are missing, and what `Benchmark.run_verification` raises. If the
+    output cannot be judged, the outcome of the result says so.
     """
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
@@ -80,7 +80,7 @@ async def aevaluate(
     trust: Trust | Literal["all"] | None = None,
     progress: bool | None = None,
 ) -> VerificationResult:
-    """Judge one output in a running event loop; the arguments are those of `evaluate`."""
+    """Judge one output from async code; the arguments are those of `evaluate`."""
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
     )
@@ -95,10 +95,10 @@ def prepare_evaluation(
     judge: Judge | None,
     config: VerificationConfig | Mapping[str, Any] | None = None,
 ) -> tuple[Benchmark, VerificationConfig]:
-    """Return a benchmark with one question for each output, and the configuration that judges the outputs.
+    """Return a benchmark with one question for each output, and the configuration for judging the outputs.
 
-    Raises `ConfigError` if there is neither a template nor a rubric, if `config` chooses models, and for two outputs of
-    one id.
+    Raises `ConfigError` if there is neither a template nor a rubric, if `config` sets `answering_models`, or
+    `parsing_models` in addition to `judge`, and if two outputs have the same id.
     """
     if template is None and not rubric:
         raise ConfigError(["there is nothing to judge an output by: give template=, rubric= or both"])

@@ -1,6 +1,6 @@
-"""Files of outputs without questions, for `karenina judge`.
+"""Output files for `karenina judge`; the outputs may have no questions.
 
-A file may hold one conversation: JSON of other programs, a transcript, or a text with roles.
+A file may also be a single conversation: JSON from another program, or a transcript with headings or roles.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _REPLIES: Final = ("assistant", "ai", "model", "message")
 
 
 def find_in_text(path: Path, text: str) -> Conversation | None:
-    """Return the conversation that a text file is: as JSON, with headings, or with roles. None for any other text.
+    """Return the conversation in a text file (JSON, or text with headings or roles); None for any other text.
 
-    Raises `ConfigError` for a conversation that cannot be read.
+    Raises `ConfigError` if the conversation cannot be read.
     """
     document = parse_json_conversation(text)
     try:
@@ -64,9 +64,9 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
 
 
 def find_in_document(path: Path, document: Any) -> Conversation | None:
-    """Return the conversation that a JSON document is; None for a list of outputs.
+    """Return the conversation in a JSON document; None for a list of outputs.
 
-    Raises `ConfigError` for an object of no known shape, and a conversation without an answer.
+    Raises `ConfigError` for an object in an unknown format, and for a conversation without an answer.
     """
     if isinstance(document, list):
         return find_in_rows(document, ())
@@ -79,16 +79,16 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
         why = str(error)
     raise ConfigError(
         [
-            f"{path} is JSON of no known conversation: {why}; give a list of outputs with `response`, or name it "
-            "with --rows, or, to judge the JSON as a text, a file whose name ends in .txt"
+            f"{path} is JSON, but not a conversation in a known format: {why}; give a list of outputs with `response`, "
+            "or name that list with --rows; to judge the JSON as text, use a file whose name ends in .txt"
         ]
     )
 
 
 def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | None:
-    """Return rows that are the messages or events of one conversation; None if they are outputs.
+    """Return `rows` if they are the messages or events of one conversation; None if they are outputs.
 
-    Rows with one of the keys `names` are outputs, and so are replies alone, one a row.
+    They are outputs if a row has one of the keys `names`, or if all rows are replies of a model.
     """
     if not all(isinstance(row, Mapping) and not row.keys() & set(names) for row in rows):
         return None
@@ -100,20 +100,22 @@ def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | 
 logger = logging.getLogger("karenina")
 _DOCUMENT: Final = ".json"
 _ANSWERS: Final = ("answer", "text")
-"""Other names of outputs, which hold something else in tables of questions."""
+"""More column names for outputs; in question tables, these columns hold something else."""
 _CONVERSATIONS: Final = ("messages", "trace")
 _CURE: Final = "response, output, answer, text, trace, messages or completion"
 
 
 def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[Output]:
-    """Yield the outputs of a file.
+    """Yield the outputs in a file.
 
-    A `.jsonl` file has one output a line, and a `.json` file with a list of rows one an item: a JSON text, or an object
-    with `response` (or output, answer, text, trace, messages, completion, and what other tools call it), and perhaps
-    `id` and `question`, or an object that is itself a conversation; a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`) has
-    columns with these names, in upper or lower case. `columns` maps `response`, `id` and `question` to other names, and
-    has `rows`, `sheet` and `encoding` as `karenina_toolkit.files.read_records`. A file that is one conversation and any
-    other file is one output, whose id is the file's name. Raises `ConfigError`, naming the line, for anything else.
+    A `.jsonl` file has one output per line, and a `.json` file with a list one per item. An output is a JSON string, an
+    object with `response` (or output, answer, text, trace, messages, completion, or a name used by another tool) and
+    optionally `id` and `question`, or an object that is itself a conversation. A table (`.csv`, `.tsv`, `.xlsx`,
+    `.parquet`) has columns with these names, in upper or lower case. A file that contains a single conversation, and
+    any other file, is one output, with the file's name as its id.
+
+    `columns` maps `response`, `id` and `question` to other names, and may have the `rows`, `sheet` and `encoding` for
+    `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read.
     """
     given = dict(columns or {})
     for name in given.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
@@ -152,12 +154,12 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
             others = ", ".join(map(repr, records.other_sheets))
             logger.warning("only the first sheet of %s is read; others have rows too: %s (--sheet NAME)", path, others)
         if records.columns and not (RESPONSE in given or _response_names(records.columns)):
-            cure = f"give the column of the outputs this name; the columns are {', '.join(records.columns)}"
+            cure = f"give this name to the column with the outputs; the columns are {', '.join(records.columns)}"
             raise ConfigError([f"{path} has no column `response`: {cure}"])
         is_table = bool(records.columns)
         rows = list(records)
         if not rows:
-            raise ConfigError([f"{path} holds no outputs"])
+            raise ConfigError([f"{path} contains no outputs"])
         objects = [row.value for row in rows if isinstance(row.value, Mapping)]
         if not is_table and RESPONSE not in given:
             names = {name for one in objects for name in _response_names(one)}
@@ -166,7 +168,7 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
                 yield Output(path.name, conversation)
                 return
         if objects:
-            _warn_of_truths(path, objects[0])
+            _warn_about_truths(path, objects[0])
         yield from (_make_output(row, given, is_table=is_table) for row in rows)
 
 
@@ -179,12 +181,12 @@ def _response_names(columns: Any) -> list[str]:
     ]
 
 
-def _warn_of_truths(path: Path, values: Mapping[str, Any]) -> None:
+def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
     roles = choose_roles([str(name) for name in values], [values])
     truth = roles.get(TRUTH)
     if truth is not None and roles.get(RESPONSE) is not None:
         logger.warning(
-            "%s: the right answers in %r are not used: `karenina import` makes a benchmark of them, and recordings",
+            "%s: the right answers in %r are not used: `karenina import` makes a benchmark and recordings from them",
             path,
             truth,
         )
@@ -196,7 +198,7 @@ def _make_output(record: Record, given: Mapping[str, str], *, is_table: bool) ->
         return Output(default, record.value)
     values = record.value
     if not isinstance(values, Mapping):
-        raise ConfigError([f"{record} is neither a JSON text nor an object with `response`"])
+        raise ConfigError([f"{record} is neither a JSON string nor an object with `response`"])
 
     def get_all(names: list[str]) -> list[Any]:
         cells = [cell for name in names if (cell := record.get(name)) is not None]
@@ -208,7 +210,7 @@ def _make_output(record: Record, given: Mapping[str, str], *, is_table: bool) ->
             if column is None:
                 raise ConfigError([f"{record} has no {given[role]!r}: it has {', '.join(map(str, values))}"])
             return [column]
-        if role == ID:  # not those of questions, which several models answer
+        if role == ID:  # question ids do not count: several models answer the same question
             column = find_column(map(str, values), ID)
             return [column] if column is not None else []
         return _response_names(values) if role == RESPONSE else ranked_columns(map(str, values), role)
@@ -220,7 +222,7 @@ def _make_output(record: Record, given: Mapping[str, str], *, is_table: bool) ->
     if not is_table and RESPONSE not in given and not isinstance(response, str) and is_conversation(values):
         response = values
     if response is None:
-        raise ConfigError([f"{record} holds no output: it needs one of the keys {_CURE}, or is a conversation itself"])
+        raise ConfigError([f"{record} contains no output: give it one of the keys {_CURE}, or write a conversation"])
     id, question = (next(iter(get_all(named(role))), None) for role in (ID, QUESTION))
     if isinstance(response, str):
         response = add_end(response, {key: next(iter(get_all([key])), None) for key in END_KEYS})
@@ -232,10 +234,10 @@ def _make_output(record: Record, given: Mapping[str, str], *, is_table: bool) ->
 
 
 def describe_conversations(outputs: Sequence[Output], path: Path) -> Iterator[str]:
-    """Yield what the user should know of outputs of `path` that are conversations, or look like some."""
+    """Yield notes for the user about outputs in `path` that are conversations, or look like conversations."""
     if len(outputs) == 1 and outputs[0].id == path.name and not isinstance(outputs[0].response, str):
         is_json = path.suffix.lower() in (_DOCUMENT, *LINES)
-        cure = "" if is_json else " To judge all of the text, give it as the `response` of a row in a .jsonl file."
+        cure = "" if is_json else " To judge the whole text, put it in the `response` of a row in a .jsonl file."
         yield f"{path} is read as one conversation: its last answer is judged.{cure}"
     texts = {output.id: output.response for output in outputs if isinstance(output.response, str)}
     roles = [id for id, text in texts.items() if is_transcript(text)]
@@ -243,12 +245,12 @@ def describe_conversations(outputs: Sequence[Output], path: Path) -> Iterator[st
     json_texts = [id for id, text in texts.items() if parse_json_conversation(text) is not None]
     for one, several, ids in (
         ("begins with a role (`User: ...`)", "begin with a role (`User: ...`)", roles),
-        ("begins with a heading of a conversation", "begin with a heading of a conversation", headings),
-        ("is JSON of a conversation", "are JSON of conversations", json_texts),
+        ("begins with the heading of a conversation", "begin with the heading of a conversation", headings),
+        ("is a conversation in JSON", "are conversations in JSON", json_texts),
     ):
         if ids:
             yield (
-                f"{len(ids)} of {len(outputs)} outputs {one if len(ids) == 1 else several}, first {ids[0]}: all of the "
-                "text is judged; to judge the last answer alone, give the conversation as a list of messages, or its "
-                "JSON as `messages`."
+                f"{len(ids)} of {len(outputs)} outputs {one if len(ids) == 1 else several} (first: {ids[0]}): the "
+                "whole text is judged; to judge only the last answer, give the conversation as a list of messages, or "
+                "its JSON as `messages`."
             )

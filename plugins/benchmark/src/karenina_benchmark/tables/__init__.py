@@ -1,1 +1,1 @@
-"""Tables of questions: what columns hold, what answers are, and the templates made of them."""
+"""Question tables: the roles of columns, the kinds of right answers, and the templates made from them."""

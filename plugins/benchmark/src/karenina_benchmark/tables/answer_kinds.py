@@ -1,23 +1,24 @@
-"""Find what the right answers of a column are: numbers, dates, yes or no, lists, letters, texts or prose.
+"""Classify the right answers in a column: numbers, dates, yes or no, lists, letters, texts or prose.
 
-A column has one kind if at least 95% of its answers (all, below 20) have it and their questions do not contradict. The
-answers of other columns have a kind where it is certain from the answer alone, and are texts otherwise. What each kind
-of cell becomes:
+A column has a single kind if at least 95% of its answers (or all, if there are fewer than 20) have this kind and the
+questions do not contradict it. In other columns, each answer has the kind that is certain from the answer alone, and is
+a text otherwise. The kinds are:
 
-- *number*: numbers of Excel and JSON; 1,234.5, 1.234,5, 1 234, ½, 5e-3, ~5, <5, $5, 5 USD, 5 %, 5 mg, 5 to 10 kg, and
+- *number*: numbers in Excel and JSON; 1,234.5, 1.234,5, 1 234, ½, 5e-3, ~5, <5, $5, 5 USD, 5 %, 5 mg, 5 to 10 kg, and
   years. Only in a column of numbers, or after a question such as *how many*: 46 chromosomes, 3rd, 1/2, 5g, 1E10.
-- *date*: 2024-01-15, also at 00:00:00, dates of Excel, 15 January 2024 and the like; 01/02/2024, with the month first
-  unless another answer of the column shows that the day is first.
-- *yes or no*: booleans of Excel and JSON; yes, no, true, false, y and n in a column without anything else whose
-  questions do not ask for a thing, or after a question that asks whether if no such question has another answer; 1
-  and 0 in a column of both whose questions all ask whether.
-- *list*: lists of JSON, Python and NumPy, also as text; items with semicolons or line breaks between them; 1,2,3 or
-  A, C if the question offers such options.
-- *letter*: B, (b) or B. if the text of the question has lettered options.
-- *prose*: sentences, more than 12 words, and lists of them; all texts of a column in which most texts are prose.
-- *object*: an object, or a list of objects or lists, of which no rule compares the whole.
-- *text*: all else: names, F, NO, MAR1, SEPT2, 1E10 among wells, 007, telephone numbers, 1.2.3, months, quarters, times
-  of day, 5-10, None.
+- *date*: 2024-01-15, also with the time 00:00:00, Excel dates, 15 January 2024 and the like; 01/02/2024, read with the
+  month first unless another answer in the column shows that the day comes first.
+- *yes or no*: booleans in Excel and JSON; yes, no, true, false, y and n in a column without other answers whose
+  questions are not "what" questions, or after a yes-no question if no such question has another answer; 1 and 0 in a
+  column that has both and only yes-no questions.
+- *list*: lists in JSON, Python or NumPy, also as text; items separated by semicolons or line breaks; 1,2,3 or A, C if
+  the question offers such options.
+- *letter*: B, (b) or B. if the question's text has lettered options.
+- *prose*: sentences, texts of more than 12 words, and lists of sentences; all texts in a column in which most texts are
+  prose.
+- *object*: an object, or a list of objects or lists, which no rule can compare as a whole.
+- *text*: everything else: names, F, NO, MAR1, SEPT2, 1E10 among wells, 007, telephone numbers, 1.2.3, months, quarters,
+  times of day, 5-10, None.
 - *empty*: nothing, N/A, -, ?, null and the like.
 """
 
@@ -56,7 +57,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("letter", "choice", "mcq", "multiple choice", "multiple_choice"), "letter"),
     **dict.fromkeys(("text", "string", "str", "name", "exact"), "text"),
 }
-"""The kinds that a column of types can name, with other words for them."""
+"""The kind for each word that a column of answer types may contain."""
 
 _FIT: Final = 0.95
 _FEW: Final = 20
@@ -66,17 +67,17 @@ _SHORT: Final = {"t": True, "f": False}
 _ERRORS: Final = frozenset(
     ("#n/a", "#value!", "#ref!", "#div/0!", "#name?", "#num!", "#null!", "#spill!", "#calc!", "#getting_data")
 )
-"""The values of cells whose formula fails, as spreadsheet programs show and save them."""
+"""The error values of formulas, as spreadsheet programs show and save them."""
 _EMPTY: Final = _ERRORS.union(
     ("", "n/a", "n.a.", "nan", "nat", "<na>", "null", "-", "--", "\u2013", "\u2014", "?", "??", "tbd")
 )
 _TWO_NUMBERS: Final = re.compile(r"([0-9]{1,2})[-/]([0-9]{1,2})[-/][0-9]{4}")
 _HAS_TIME: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9]T[0-9]{2}")
 _MIDNIGHT: Final = re.compile(r"(?<=[0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00:00(?:\.0+)?(?:Z|\+00:00)?")
-"""The time that pandas and others write after a date without one."""
+"""The time that pandas and other programs add to a date without a time."""
 _ENTITY: Final = re.compile(r"&#?\w{2,8};")
 _CODE: Final = re.compile(r"[{}]|\+\+|[=(].*;\s*\Z", re.DOTALL)
-"""The signs that the semicolons of a text end statements."""
+"""Signs that a text is code, so that its semicolons do not separate items."""
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
 _PARTS: Final = re.compile(r"\s*(?:[,;/&\n]|\band\b)\s*")
 _COMMA: Final = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|\.[0-9]{3},[0-9]")
@@ -87,18 +88,18 @@ _SHORT_WORDS: Final = re.compile(
 _SENTENCE_END: Final = re.compile(r"[.!?][\"')\]]*(?:\s|$)|[\u3002\uff01\uff1f\uff61\u0964\u061f\u1362]")
 _CHARACTERS: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _CHARACTER: Final = re.compile(f"[{_CHARACTERS}]")
-"""Chinese and Japanese are written without spaces, with some two characters a word, ..."""
+"""Chinese and Japanese, which are written without spaces, have about two characters per word, ..."""
 _LETTER_WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""... and Thai, Lao, Burmese and Khmer with some five letters a word."""
+"""... and Thai, Lao, Burmese and Khmer about five letters per word."""
 _CLAUSE: Final = re.compile(f"[{_CHARACTERS}]{{8}}[\uff0c,]|[\uff0c,][{_CHARACTERS}]{{8}}")
-"""A comma beside what is too long for an item of a list."""
+"""A comma next to text that is too long to be a list item."""
 _MOST_WORDS: Final = 12
 _SENTENCE: Final = 6
 _SHORT_SENTENCE: Final = 3
-"""The words from which a text with a full stop at its end is a sentence, if it is not written like a name."""
+"""A text of this many words or more with a full stop at the end is a sentence, unless it is capitalized like a name."""
 _OF_NAMES: Final = "a an and at by da de del der des di do dos du e el en et for in la le of on the to van von y"
 _SMALL_WORDS: Final = frozenset(_OF_NAMES.split())
-"""Words that are in lower case in names."""
+"""Words that are lower case in names."""
 _SENTENCE_OF_CHARACTERS: Final = 4
 _ITEM_WORDS: Final = 8
 _MOST_DIGITS: Final = 11
@@ -107,7 +108,7 @@ _LONGEST_OBJECT: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A right answer as a file has it, and the question that it answers; `place` is for messages."""
+    """A right answer as it is in the file, and its question; `place` is the location for messages."""
 
     value: Any
     question: str = ""
@@ -116,11 +117,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A right answer of a kind; `truth` is a boolean, a date in ISO 8601, a list of texts, or a text.
+    """A right answer and its kind; `truth` is a boolean, an ISO 8601 date, a list of strings, or a string.
 
-    A date that can be two dates is a text as it is written.
-
-    `is_certain` says whether it has the kind also without the other answers of its column.
+    An ambiguous date stays as it is written. `is_certain` says whether the answer has this kind even without the other
+    answers in its column. `decimal` is the decimal mark of a number.
     """
 
     kind: Kind
@@ -131,9 +131,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class ColumnKinds:
-    """The kinds of the answers of a column, in order; `kind` is that of the column, None if it has several.
+    """The answers in a column with their kinds, in order; `kind` is the column's kind, or None if there are several.
 
-    `unfit` are the places of the answers that do not have the column's kind.
+    `unfit` are the positions of the answers that do not have the column's kind.
     """
 
     answers: tuple[Answer, ...]
@@ -142,22 +142,25 @@ class ColumnKinds:
 
     @cached_property
     def counts(self) -> Counter[Kind]:
-        """The number of answers of each kind, without empty ones."""
+        """The number of answers of each kind, not counting empty ones."""
         return Counter(one.kind for one in self.answers if one.kind != "empty")
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What the marks in a column mean."""
+    """The notation of numbers and dates in a column.
+
+    `day_first` is None if the column does not show whether the day or the month comes first.
+    """
 
     decimal: DecimalMark
     day_first: bool | None
     code_widths: frozenset[int]
-    """The numbers of digits of cells with a leading zero: other cells with as many digits are no numbers either."""
+    """The lengths of cells with a leading zero: other cells with the same number of digits are not numbers either."""
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the kinds of the right answers of a column."""
+    """Return the right answers in a column with their kinds."""
     marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
@@ -170,19 +173,19 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
             answers = [found.get(kind) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
             return ColumnKinds(tuple(answers), kind, tuple(at for at in filled if answers[at].kind != kind))
     if any(asks_whether(cells[at].question) and "yes or no" not in readings[at] for at in filled):
-        for at in filled:  # or the type of the field would tell a judge which of the questions has another answer
+        for at in filled:  # else the type of a field would tell the judge which questions are not answered yes or no
             if not isinstance(cells[at].value, bool):
                 readings[at].pop("yes or no", None)
-    answers = [_alone(found) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
+    answers = [_certain_reading(found) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
     answers = _with_sentences(cells, _without_lists_of_lines(cells, answers))
     found_kinds = {answers[place].kind for place in filled}
     return ColumnKinds(tuple(answers), found_kinds.pop() if len(found_kinds) == 1 else None)
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Return a right answer as one of a kind that the user named; None if it has no such reading.
+    """Read a right answer as the kind that the user named; return None if that is not possible.
 
-    `marks` are those of its column.
+    `marks` are those of the answer's column. An empty cell is returned as *empty*.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -202,24 +205,24 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a cell has no answer: nothing, or a placeholder such as N/A."""
+    """Return whether a cell contains no answer: it is empty, or has a placeholder such as N/A."""
     if isinstance(value, str):
         return fold(value).strip().casefold() in _EMPTY
     return value is None or value == [] or (isinstance(value, float) and not math.isfinite(value))
 
 
 def is_error_cell(value: Any) -> bool:
-    """Return whether a cell has the value of a formula that fails, such as #DIV/0!."""
+    """Return whether a cell contains the error value of a formula, such as #DIV/0!."""
     return isinstance(value, str) and fold(value).strip().casefold() in _ERRORS
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as text; a float with the 15 digits that spreadsheets keep."""
+    """Return a cell as text; a float has at most 15 significant digits, as in spreadsheets."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def is_prose(text: str) -> bool:
-    """Return whether a text is a sentence or several, or too long for a name."""
+    """Return whether a text consists of sentences, or is too long for a name."""
     words = _count_words(text)
     if words > _MOST_WORDS or _CLAUSE.search(text) is not None:
         return True
@@ -235,32 +238,32 @@ def _ends_sentence(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether all words after the first one begin as those of names do, or are small."""
+    """Return whether all words after the first are capitalized, start with a digit, or are small words such as *of*."""
     words = text.split()[1:]
     return all(word[0].isupper() or word[0].isdigit() or word.casefold() in _SMALL_WORDS for word in words)
 
 
 def _count_words(text: str) -> int:
-    """Return the number of words of a text; of scripts without spaces between words, as many as its length allows."""
+    """Return the number of words in a text; for scripts without spaces, an estimate from its length."""
     spaced, characters = _CHARACTER.subn("", text)
     spaced, letters = _LETTER_WITHOUT_SPACES.subn("", spaced)
     return len(spaced.split()) + characters // 2 + letters // 5
 
 
 def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
-    """Return whether answers that fit a kind show that it was meant, though not each of them is certain."""
+    """Return whether the answers that fit a kind show that this kind was meant, although not all are certain."""
     certain = sum(one.is_certain for one in fitting)
     both = kind == "yes or no" and len({one.truth for one in fitting}) == 2
     return both or 2 * certain >= len(fitting)
 
 
-def _alone(found: Mapping[Kind, Answer]) -> Answer | None:
+def _certain_reading(found: Mapping[Kind, Answer]) -> Answer | None:
     kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
     return next((found[kind] for kind in kinds if kind in found and found[kind].is_certain), None)
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return answers in which texts of several lines are no lists if as many others of their column are prose."""
+    """Return the answers, with multi-line lists as prose if no fewer multi-line texts in the column are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -271,7 +274,7 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return answers in which all texts are prose if most of them are."""
+    """Return the answers, with all texts as prose if most of them are prose."""
     split = [one.kind == "list" and isinstance(cells[at].value, str) for at, one in enumerate(answers)]
     texts = [
         at for at, one in enumerate(answers) if one.kind in ("text", "prose") or (split[at] and ";" in cells[at].value)
@@ -306,7 +309,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
-    """Return what a cell can be, by kind, without text and prose."""
+    """Return the possible readings of a cell by kind, except text and prose."""
     value, question = cell.value, cell.question
     if is_empty(value):
         return {"empty": Answer("empty")}
@@ -399,13 +402,13 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels of several options of the question that a text names, such as *1, 3*; else none."""
+    """Return the option labels in a text that names several of the question's options, such as *1, 3*; else none."""
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 
 
 def _items(text: str) -> list[str]:
-    """Return the items of a list in brackets, or with semicolons or line breaks between them; else none."""
+    """Return the items of a list in brackets, or separated by semicolons or line breaks; empty for any other text."""
     found = parse_list(text)
     if found is not None:
         return _flat_items(found)
@@ -420,7 +423,7 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as texts; none if some are no scalars, or if most are sentences."""
+    """Return the items of a list as text; empty if some are not scalars, or if most are sentences."""
     if not all(isinstance(item, str | int | float) for item in values):
         return []
     items = [cell_text(item).strip() for item in values]
@@ -428,7 +431,7 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
-    """Return what the marks in a column mean."""
+    """Return the notation of numbers and dates in a column, found from all of its cells."""
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]
     has_comma = any(_COMMA.search(text) for text in numbers)

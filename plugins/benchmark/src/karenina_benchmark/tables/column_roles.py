@@ -1,8 +1,8 @@
-"""What the columns of a table are: the question, its right answer, its options, its context and the rest, by name.
+"""The roles of table columns by their names: the question, its right answer, its options, its context, and so on.
 
-This is the only place that knows names of columns, for `karenina run`, `check`, `draft`, `judge` and `import`. Names
-are compared without regard to case, spaces and punctuation: `Correct Answer`, `correct_answer` and `correctAnswer` are
-one. Where names do not decide, the cells do: a column of grades beside another candidate is not the right answer.
+This is the only module with column names, for `karenina run`, `check`, `draft`, `judge` and `import`. Names are
+compared without case, spaces and punctuation: `Correct Answer`, `correct_answer` and `correctAnswer` are the same.
+Where names are ambiguous, the cells decide: a column with grades is not the right answer if there is another candidate.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _KNOWN: Final[Mapping[str, str]] = {
 }
 _RANKS: Final = {role: {name: rank for rank, name in enumerate(text.split())} for role, text in _KNOWN.items()}
 _GENERAL: Final = "gold.*|expected.*|groundtruth.*|correct.*"
-"""Names of one of several right answers too, such as `expected_risk` and `expected_scope`."""
+"""Names that may also be one of several right answers, such as `expected_risk` and `expected_scope`."""
 _TRUTHS: Final = (
     "rawanswer",
     "(best|gold|golden|goldstandard|correct|right|true|expected|reference|groundtruth|ideal|target|standard)answers?",
@@ -75,7 +75,7 @@ _TRUTHS: Final = (
     "labels?",
     "(must|should)(include|contain|mention)s?(all)?|containsall|(required|expected|musthave)(keywords|terms|phrases)",
 )
-"""Names of the right answer, from specific to general."""
+"""Names for the right answer, from specific to general."""
 _LABELS: Final = ("label", "labels")
 _NOT_TRUTH: Final = re.compile(
     r"(score|reason|reasoning|explanation|rationale|comment|notes?|type|source|url|urls|link|context|contexts|count|"
@@ -84,12 +84,12 @@ _NOT_TRUTH: Final = re.compile(
     r"confidence|latency|tokens|grade|rating|accuracy|points|pages?)$|^(reference|gold|expected)id$"
 )
 _GRADE_NAMES: Final = re.compile(r"correct|labels?")
-"""Names under which yes, no, 1 and 0 beside a model's answer are a verdict on it."""
+"""Names with which yes, no, 1 and 0 in a column next to a model's answer are verdicts on that answer."""
 _MODEL_ANSWERS: Final = ("answer", "answers")
 _SAYS_TRUTH: Final = re.compile(r"groundtruths?|reference|expectedanswer|goldanswer|correctanswer|referenceanswer")
 _OPTION: Final = re.compile(r"(option|opt|op|choice|ending|alternative|alt|answer|ans)?([a-z]|[0-9]{1,2})")
 _ANSWERS: Final = ("answer", "ans")
-"""Beginnings of names that are options only beside the right one: `answer1` may be one of several right answers."""
+"""Prefixes of option names that need a column for the right option: `answer1` alone may be a right answer."""
 _RIGHT_ONE: Final = re.compile(r"(correct|right|key|answerkey|gold|solution).*|answer(index|idx)?")
 _FEWEST_OPTIONS: Final = 2
 _WORDS_OF_GRADES: Final = (
@@ -111,13 +111,14 @@ _KEY: Final = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The columns of a table by their roles.
+    """The columns of a table by role.
 
-    `options` are the columns of lettered options by their letters, if each has a column, and `fields` those of several
-    right answers by name (`answer.gene`, `gold.gene`), with their `descriptions` (`description.gene`). `contexts` are
-    all columns of contexts, of which `columns` has the first; `grades` are columns that look like a right answer and
-    hold verdicts, and `unused` the rest. `rivals` are those of `unused` that have the name of a right answer too.
-    `repeated_id` is a column with the name of an id whose values repeat for different questions.
+    `columns` maps each role to its column. `options` has the columns with the options by letter, if each option has its
+    own column. `fields` has the columns of several right answers by name (`answer.gene`, `gold.gene`), and
+    `descriptions` their descriptions (`description.gene`). `contexts` are all context columns; `columns` has the first
+    of them. `grades` are columns that are named like a right answer but contain verdicts. `unused` are the remaining
+    columns, and `rivals` those of them that are also named like a right answer. `repeated_id` is a column that is named
+    like an id, but has the same value for different questions.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -135,7 +136,7 @@ class Roles:
         return self.columns.get(role)
 
     def describe(self) -> str:
-        """Return what was taken as what, in one line."""
+        """Return the roles and their columns in one line, for messages."""
         parts = [f"{role} is {column!r}" for role, column in self.columns.items() if role in NAMES]
         if self.options:
             parts.append(f"options are {', '.join(map(repr, self.options.values()))}")
@@ -145,12 +146,12 @@ class Roles:
 
 
 def fold_name(name: str) -> str:
-    """Return a name of a column without case, spaces and punctuation."""
+    """Return a column name in lower case, without spaces and punctuation."""
     return _KEY.sub("", name.casefold())
 
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
-    """Return the column of a role other than the right answer by its name alone; None if there is none."""
+    """Return the best column for a role, by name alone; None if there is none. The role must not be `TRUTH`."""
     found = ranked_columns(columns, role)
     return found[0] if found else None
 
@@ -161,9 +162,9 @@ def choose_roles(
     given: Mapping[str, str] | None = None,
     taken: Collection[str] = (),
 ) -> Roles:
-    """Choose the columns of a table by their names, and by the cells of `rows` where names do not decide.
+    """Choose the column for each role by name, and by the cells in `rows` where names are ambiguous.
 
-    `given` are columns that the user has chosen, and `taken` those that have another use.
+    `given` maps roles to columns that the user has chosen; `taken` are columns with another use.
     """
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}
@@ -204,7 +205,7 @@ def choose_roles(
         if role not in chosen and not (role == CHOICES and options):
             _take(chosen, free, role)
     if RESPONSE not in chosen and TRUTH in chosen and _SAYS_TRUTH.fullmatch(fold_name(chosen[TRUTH])):
-        # In sets of ragas and the like, `answer` beside `ground_truth` is what the model said.
+        # In data sets for ragas and similar tools, `answer` next to `ground_truth` is the model's answer.
         said = next((one for one in free if fold_name(one) in _MODEL_ANSWERS and contexts), None)
         if said is not None:
             chosen[RESPONSE] = said
@@ -232,14 +233,14 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column tells rows apart that differ in others; single repetitions are mistakes in it."""
+    """Return whether a column distinguishes rows that differ in the columns `of`; a few repetitions are tolerated."""
     filled = [row for row in rows if row.get(column) is not None]
     different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
     return 2 * len({str(row[column]) for row in filled}) > len(different) or not filled
 
 
 def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
-    """Return the columns that have a name of a role other than the right answer, the most specific first."""
+    """Return the columns with a name for a role, the most specific name first. The role must not be `TRUTH`."""
     ranks = _RANKS[role]
     found = [
         (ranks[name], place, column) for place, column in enumerate(columns) if (name := fold_name(column)) in ranks
@@ -248,7 +249,7 @@ def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
 
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
-    """Return the column of the right answers, the candidates that hold grades, and the other candidates."""
+    """Return the column with the right answers, the candidates that contain grades, and the other candidates."""
     ranked = [
         (rank, column)
         for column in columns
@@ -277,19 +278,19 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has few values, and each of them is a verdict such as `correct` or `refusal`."""
+    """Return whether a column has at most six different values, all of them verdicts such as `correct`."""
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
     return bool(values) and len(values) <= _MOST_GRADES and values <= set(grades)
 
 
 def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column, such as `reference`, holds the addresses of sources."""
+    """Return whether all cells of a column, such as `reference`, are URLs or DOIs."""
     cells = [cell for row in rows if (cell := row.get(column)) is not None]
     return bool(cells) and all(isinstance(cell, str) and _LINK.match(cell.strip()) for cell in cells)
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether `labels` holds lists, which are topics of a question more often than its right answer."""
+    """Return whether a column `label` or `labels` contains lists, which are rather topics than right answers."""
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
     return fold_name(column) in _LABELS and any(
         isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells
@@ -301,7 +302,7 @@ def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column without a name, or with one such as `index` or `No`, numbers the rows."""
+    """Return whether a column numbers the rows: it has no name or one like `index` or `No`, and unique integers."""
     if not is_unnamed(column) and fold_name(column) not in _INDICES:
         return False
     cells = [str(row.get(column)).removesuffix(".0") for row in rows]
@@ -309,9 +310,9 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def find_options(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns with one option each by their letters: `A`, `B`, ...; `Option A`; `ending0`, `ending1`.
+    """Return the columns that contain one option each, by letter: `A`, `B`, ...; `Option A`; `ending0`, `ending1`.
 
-    Empty unless two or more follow one another from A, 0 or 1.
+    Empty unless there are at least two in sequence, starting at A, 0 or 1.
     """
     has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns)
     groups: dict[tuple[str, bool], dict[str, str]] = {}

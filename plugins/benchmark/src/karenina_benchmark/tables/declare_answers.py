@@ -1,7 +1,7 @@
-"""Declare the answer templates of a column of right answers by their kinds.
+"""Declare answer templates for a column of right answers, according to the kinds of the answers.
 
-A judge sees the type and the description of a field. Both depend on the column, on its kinds of answers and on the
-question with its options, never on the value of the row's own answer.
+A judge sees the type and the description of a field. Both depend on the column, the kinds of answers in it, and the
+question with its options, but never on the row's own answer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _DESCRIPTIONS: Final[Mapping[str, tuple[str, str]]] = {
         "The letter of the option that the response gives as the {}",
     ),
 }
-"""By kind, the description of the only field of a template, and of one of several with its name."""
+"""By kind: the description of a template's only field, and of one of several named fields."""
 _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "number": ("number, with or without a unit", "numbers, with or without units", "NumberWithUnit"),
     "date": ("date", "dates", "DateMatch"),
@@ -68,14 +68,14 @@ _SHOWN_KINDS: Final[Mapping[Kind, tuple[str, str, str]]] = {
     "text": ("name or short text", "names or short texts", "ExactMatch"),
     "prose": ("sentence", "sentences", "ExactMatch, word for word"),
 }
-"""By kind: the name of one answer and of several, and the rule."""
+"""By kind: the singular and plural for messages, and the rule that compares."""
 _ALTERNATIVES: Final = ("list of right answers", "lists of right answers", "ExactMatch, any of them")
 _IN_RESPONSE: Final = re.compile(
     r"(?:.*_)?(?:must|should)_(?P<no>not_)?(?:include|contain|mention)s?(?:_(?:all|(?P<any>any)))?|"
     r"(?:.+_)?(?P<never>not_)?contains?(?:_(?:all|(?P<some>any)))?|"
     r"(?:required|expected|must_have)_(?:terms|keywords|phrases|substrings)"
 )
-"""Names of columns of what a response must contain, or must not."""
+"""Names of columns with texts that a response must contain, or must not contain."""
 _MANY: Final = re.compile(
     r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
     re.IGNORECASE,
@@ -96,10 +96,10 @@ _LONGEST: Final = 60
 
 @dataclass
 class DeclaredAnswers:
-    """The declared field of each answer of a column, None for those without one.
+    """The declared field for each answer in a column, None for answers without one.
 
-    `notes` say what was found, a line for each kind, and `warnings` what could not be compared by the column's kind.
-    `refused` says why sentences are not compared; it is empty if there are none.
+    `notes` list the kinds that were found, one line per kind; `warnings` list answers that cannot be compared like the
+    rest of the column. `refused` says why sentences are not compared; it is empty if there are none.
     """
 
     fields: list[dict[str, Any] | None]
@@ -110,11 +110,11 @@ class DeclaredAnswers:
     objects: str = ""
     """Why objects are not compared; empty if there are none."""
     asks_the_question: bool = True
-    """Whether the fields have no subject or description of their own."""
+    """Whether the fields are about the question itself, because they have no subject or description of their own."""
 
 
 class WrongTypeError(ValueError):
-    """An answer that is none of the type that its row names; `place` is that of the row, and `cure` the way on."""
+    """Raised when an answer does not have the type that its row names; `place` locates the row, `cure` is the fix."""
 
     def __init__(self, place: str, what: str, cure: str) -> None:
         super().__init__(f"{what}; {cure}")
@@ -122,8 +122,9 @@ class WrongTypeError(ValueError):
 
 
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
-    """Return whether any item of a list in this column is a right answer: its name says so, and no question asks for
-    several items.
+    """Return whether each item of a list in this column is a right answer by itself.
+
+    This is so if the column's name says so and no question asks for several items.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     return _MANY.fullmatch(name) is not None and not any(_ALL.search(question) for question in questions)
@@ -139,12 +140,14 @@ def declare_answers(
     descriptions: Sequence[str | None] | None = None,
     column: str = "",
 ) -> DeclaredAnswers:
-    """Declare the field of each right answer of a column.
+    """Declare the field for each right answer in a column.
 
-    `types` are the kinds that the rows name (`answer_kinds.KINDS`; empty ones are found). With `any_of`, any item of a
-    list is a right answer, and all items otherwise. With `exact`, sentences are compared word for word. `subject` says
-    what the field is about, such as *gene*, if there are several; `descriptions` are the user's own. A `column` with a
-    name such as `must_include` holds texts that are searched in the response itself. Raises `WrongTypeError`.
+    `types` are the kinds that the rows name (`answer_kinds.KINDS`); where a row names none, the kind is detected. With
+    `any_of`, each item of a list is a right answer by itself; otherwise all items are needed. With `exact`, sentences
+    are compared word for word. `subject` is what the field is about, such as *gene*, if a template has several fields;
+    `descriptions` are the user's own. If the name of `column` is like `must_include`, the cells contain texts to search
+    for in the response itself, and the other arguments are ignored, except that `any_of` is taken from the name.
+    Raises `WrongTypeError`.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
@@ -175,7 +178,7 @@ def declare_answers(
 
 
 def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
-    """Declare that a response has all texts of each cell, or any or none of them, in upper or lower case."""
+    """Declare that a response contains all, any or none of the texts in each cell, regardless of case."""
     done = DeclaredAnswers([], find_kinds(cells))
     one_of = forbidden or any_of
     what = "Whether the response contains one of the texts" if one_of else "Whether the response contains all texts"
@@ -194,14 +197,14 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the pattern of a text that a response must have, or of a list of texts of which it must have one."""
+    """Return the pattern for a text that the response must contain, or for a list of alternative texts."""
     alternatives = item if isinstance(item, list) else [item]
     found = [re.escape(cell_text(one).strip()) for one in alternatives if not is_empty(one)]
     return f"(?:{'|'.join(found)})" if len(found) > 1 else "".join(found)
 
 
 def _unwrapped(cell: Cell) -> Cell:
-    """Return a cell with the only item of its list, if it has one, or with the items of a list that is a text."""
+    """Return the cell with a list written as text parsed, and a list with one distinct item replaced by that item."""
     items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
     if not isinstance(items, list):
         return cell
@@ -210,7 +213,7 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds of a column in which any item of a list is right: what has one item is a text."""
+    """Return the kinds in a column of alternatives, in which a list with one item is a text."""
     answers = tuple(
         replace(one, kind="text", truth=one.truth[0]) if one.kind == "list" and len(one.truth) == 1 else one
         for one in kinds.answers
@@ -224,16 +227,16 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
     name = str(type).strip().casefold()
     if name not in KINDS:
         cure = suggest_key(name, KINDS, f"the types are {', '.join(dict.fromkeys(KINDS.values()))}")
-        raise WrongTypeError(cell.place, f"there is no type {type!r:.40} of answers", cure)
+        raise WrongTypeError(cell.place, f"there is no answer type {type!r:.40}", cure)
     found = read_as(KINDS[name], cell, marks)
     if found is None:
-        what = f"the answer {cell_text(cell.value)!r:.60} is no {_SHOWN_KINDS[KINDS[name]][0]}, which its type says"
-        raise WrongTypeError(cell.place, what, "correct one of them, or leave the type empty")
+        what = f"the answer {cell_text(cell.value)!r:.60} is not of its type, {KINDS[name]}"
+        raise WrongTypeError(cell.place, what, "correct the answer or the type, or leave the type empty")
     return found
 
 
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
-    """Return the declared field of an answer without its description; None if it has no answer."""
+    """Return the declared field of an answer without its description; None if it is empty or an object."""
     truth = answer.truth
     match answer.kind:
         case "empty" | "object":
@@ -258,9 +261,9 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return `ExactMatch` with the first truth, which stands for other right answers too.
+    """Return an `ExactMatch` rule for the first truth that accepts the other truths as synonyms.
 
-    The full stop at the end of a truth may be missing in a response.
+    A full stop at the end of a truth may be missing in the response.
     """
     first, *rest = (fold(truth).casefold().strip() for truth in truths)
     rest += [one.rstrip(_STOPS) for one in (first, *rest) if one.rstrip(_STOPS) and one[-1:] in _STOPS]
@@ -278,7 +281,7 @@ def _number_rule(cell: Cell, answer: Answer) -> Any:
 
 
 def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bool) -> str:
-    """Return the description of a field: texts and numbers of one column have the same."""
+    """Return the description of a field; it is the same for the texts and numbers in a column."""
     if any_of or kind in ("number", "text", "prose"):
         has_numbers = kinds.counts["number"] > 0
         key = "number" if kinds.kind == "number" else "text or number" if has_numbers else "text"
@@ -295,7 +298,7 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
 
 
 def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> None:
-    """Add what was found, and what does not have the kind of its column."""
+    """Add notes about the kinds that were found, and warnings about answers that are probably not what was meant."""
     kinds = done.kinds
     for kind, count in kinds.counts.most_common():
         if kind != "object" and (kind != "prose" or not done.refused):
@@ -325,7 +328,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     if labels:
         done.warnings.append(
             f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question asks for or names, so "
-            "hardly any response has them: let the questions ask for one of them, and name them"
+            "hardly any response contains them: list the labels in the questions, and ask for one of them"
         )
     commas = [
         at
@@ -334,7 +337,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     ]
     if commas:
         what = f"{quantity(len(commas), 'answer')} to questions for several items compared as one text: "
-        cure = "write lists with semicolons, or list in a column type"
+        cure = "separate the items with semicolons, or write `list` in a column `type`"
         done.warnings.append(f"{what}{_examples(cells, commas)}; {cure}")
     nested = [
         at
@@ -345,11 +348,11 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         what = (
             f"{quantity(len(nested), 'answer')} made of several values compared as one text: {_examples(cells, nested)}"
         )
-        done.warnings.append(f"{what}; give each value a column answer.NAME")
+        done.warnings.append(f"{what}; give each value its own column answer.NAME")
     two = [at for at, one in enumerate(kinds.answers) if one.kind == "date" and len(read_dates(one.truth)) > 1]
     if two:
         what = f"{quantity(len(two), 'answer')} can be two dates: {_examples(cells, two)}"
-        done.warnings.append(f"{what}; they are read with the month first, so write them as 2024-01-31")
+        done.warnings.append(f"{what}; they are read with the month first; to be sure, write them as 2024-01-31")
     placeholders = [
         at for at, one in enumerate(kinds.answers) if one.kind == "empty" and cells[at].value not in (None, "", [])
     ]
@@ -370,7 +373,7 @@ def _asks_yes_or_no(question: str) -> bool:
 
 
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
-    """Return the labels such as *late_delivery* that are all answers of a column, if no question has one of them."""
+    """Return the labels (such as *late_delivery*) in a column that has only labels, if no question mentions any."""
     texts = [(one.truth, cell.question) for one, cell in zip(kinds.answers, cells, strict=True) if one.kind == "text"]
     labels = list(dict.fromkeys(truth for truth, _ in texts))
     if len(texts) < _FEWEST_LABELS or len(labels) > _MOST_LABELS or not any("_" in label for label in labels):

@@ -1,4 +1,4 @@
-"""The options of multiple-choice questions: read from cells, joined to the question, and the right one found."""
+"""The options of multiple-choice questions: read them from cells, add them to the question, and find the right one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 Options = Mapping[str, str]
-"""The texts of the options by their letters, in order."""
+"""The texts of the options by letter, in order."""
 CHOICE_BY: Final = ("letter", "text", "index", "number")
-"""What a right option can be: its letter, its text, or its place, counted from 0 (`index`) or from 1 (`number`)."""
+"""How the right option can be given: by letter, by text, or by position, from 0 (`index`) or from 1 (`number`)."""
 
 _QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _LIST: Final = re.compile(rf"\[\s*{_QUOTED}(?:(?:\s*,\s*|\s+){_QUOTED})*\s*,?\s*\]", re.DOTALL)
@@ -26,16 +26,16 @@ _LETTER: Final = re.compile(r"(?:option|choice|answer)?\s*[(\[]?([A-Za-z])[.):\]
 _SEVERAL: Final = re.compile(r"\s*(?:[,;/|&]|\band\b)\s*|\s+")
 _LONGEST: Final = 100_000
 _FIT: Final = 0.95
-"""The share of rows whose right answer must be an option."""
+"""The share of rows in which the right answer must be one of the options."""
 _FEW: Final = 20
-"""With fewer rows than these, all must be."""
+"""With fewer rows, the right answer must be an option in all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RightOptions:
-    """The letters of the right options of each row, empty for rows that name none, and how they were found.
+    """The letters of the right options in each row (empty if the row names none), and how they were found (`way`).
 
-    `problem` says that there are several ways; empty if there is one, or none.
+    `problem` says that they can be found in several ways with different results, and is empty otherwise.
     """
 
     letters: tuple[tuple[str, ...], ...]
@@ -44,12 +44,12 @@ class RightOptions:
 
     @property
     def several(self) -> bool:
-        """Whether a row has several right options."""
+        """Whether any row has several right options."""
         return any(len(one) > 1 for one in self.letters)
 
 
 def parse_list(text: str) -> list[Any] | None:
-    """Return the items of a list that is written as text, in JSON, by Python or by NumPy; None for another text."""
+    """Return the items of a list written as text in JSON, Python or NumPy notation; None for any other text."""
     text = text.strip()
     array = _ARRAY.fullmatch(text) if len(text) < _LONGEST else None
     text = array[1] if array else text
@@ -61,17 +61,17 @@ def parse_list(text: str) -> list[Any] | None:
         if not _LIST.fullmatch(text):
             return None
         try:
-            return [ast.literal_eval(one) for one in _ITEM.findall(text)]  # one after another: NumPy writes no commas
+            return [ast.literal_eval(one) for one in _ITEM.findall(text)]  # one by one, because NumPy writes no commas
         except (ValueError, SyntaxError):
             return None
     return found if isinstance(found, list) else None
 
 
 def read_options(cell: Any) -> Options:
-    """Return the options in a cell by their letters; empty if it has fewer than two.
+    """Return the options in a cell by letter; empty if there are fewer than two.
 
-    A cell is a list, an object with letters as keys or with `text` and `label`, or a text: such a list, options with
-    their own letters, or options between line breaks, `|`, `;` or commas.
+    A cell is a list, an object with letters as keys or with `text` and `label`, or text: a list written as text,
+    options with their own letters, or options separated by line breaks, `|`, `;` or commas.
     """
     labels: Sequence[Any] = ()
     if isinstance(cell, Mapping):
@@ -104,7 +104,7 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Return options without their own letters or numbers, if all of them have these in order."""
+    """Return the options without their own letters or numbers, if all of them have one and these are in order."""
     marks = [_MARK.match(text) for text in texts]
     found = [mark[1].upper() for mark in marks if mark is not None]
     orders = (ascii_uppercase, [str(one) for one in range(1, 100)], [str(one) for one in range(100)])
@@ -129,7 +129,7 @@ def _split(text: str) -> list[str]:
 
 
 def options_in(question: str, truth: Any) -> Options:
-    """Return the options that end a question, each in a line with its letter, if its right answer is such a letter."""
+    """Return the lettered options on separate lines of a question's text, if `truth` is a letter; else none."""
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
     found: dict[str, str] = {}
@@ -141,10 +141,10 @@ def options_in(question: str, truth: Any) -> Options:
 
 
 def join_options(question: str, options: Options) -> str:
-    """Return the question followed by its options with letters, unless each of them already ends a line of it."""
+    """Return the question followed by its lettered options, unless each of them already ends a line of the question."""
     ends = [line.rstrip() for line in question.splitlines()]
     if list(options) == list(options.values()):
-        return question  # the letters of options that the question itself has
+        return question  # the options are letters, so their texts are in the question itself
     if not options or all(any(line.endswith(text) for line in ends[1:]) for text in options.values()):
         return question
     return "\n".join([question.rstrip(), "", *(f"{letter}. {text}" for letter, text in options.items())])
@@ -158,11 +158,11 @@ def find_right_options(
     *,
     hint: str = "",
 ) -> RightOptions:
-    """Find the right options of rows, all in one way: by letter or text, or by place from 0 or from 1.
+    """Find the right options of all rows in the same way: by letter or text, or by position from 0 or from 1.
 
-    Rows without options or truth are left out. `columns` are the names of the columns of options by their letters,
-    which may be the right answers too. Where several ways are possible and differ, `choice_by` must name one, or `hint`
-    decides between the two ways of counting.
+    Rows without options or truth are skipped. `columns` are the names of the option columns by letter; a right answer
+    may also be such a name. If several ways are possible and differ, `choice_by` must name one, or `hint` (`index` or
+    `number`) decides between the two ways of counting; otherwise the result has a `problem`.
     """
     names = {name.casefold(): letter for letter, name in (columns or {}).items()}
 
@@ -204,7 +204,7 @@ def find_right_options(
 
 
 def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the letters that a cell names by letter or text; empty if it could be two different options."""
+    """Return the letters of the options that a cell names by letter, text or column; empty if it is ambiguous."""
     found = {one for one in (_by_letter(cell, options), _by_text(cell, options)) if one}
     named = names.get(str(cell).strip().casefold())
     if named in options:

@@ -1,4 +1,4 @@
-"""The texts of questions and answers in cells that are values of JSON: texts, numbers, prompts of messages, lists."""
+"""Convert cells with JSON values (strings, numbers, lists of messages or content parts) to text."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from karenina_toolkit.files.value_limits import has_lone_surrogate
 
 
 class NotText(ValueError):
-    """An error for a value that is not a text; the message says what it is."""
+    """Raised when a value cannot be read as text; the message says what it is."""
 
 
 def as_text(value: Any) -> str:
-    """Return a text, number, boolean, prompt of messages or list of content parts as text. Raises `NotText`."""
+    """Return a string, number, boolean, list of messages or list of content parts as text. Raises `NotText`."""
     if isinstance(value, str):
         if has_lone_surrogate(value):
-            raise NotText("the text holds half of a character (a lone surrogate)")
+            raise NotText("the text contains half of a character (a lone surrogate)")
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -31,18 +31,18 @@ def as_text(value: Any) -> str:
         return _render_messages(value)
     if _is_parts(value):
         return _join_parts(value)
-    raise NotText(f"it is {_describe(value)}, not a text")
+    raise NotText(f"it is {_describe(value)}, not text")
 
 
 def as_texts(value: Any) -> list[str]:
-    """Return a list as the texts of its items, and any other value as one text. Raises `NotText`."""
+    """Return the items of a list as texts, and any other value as a single text. Raises `NotText`."""
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
         return [as_text(one) for one in value]
     return [as_text(value)]
 
 
 def is_conversation(value: Any) -> bool:
-    """Return whether a value is a list of messages with roles."""
+    """Return whether a value is a non-empty list of messages with `role` and `content`."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -59,7 +59,7 @@ def _is_parts(value: Any) -> bool:
 
 
 def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of content parts; reasoning is left out. Raises `NotText` for images and other media."""
+    """Return the text in content parts, without reasoning. Raises `NotText` for images and other media."""
     texts = []
     for part in parts:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):
@@ -70,7 +70,7 @@ def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return a prompt of messages as text: one message of a user as it is, others with their roles."""
+    """Return messages as text: a single message as it is, several with their roles."""
     shown = [(str(one["role"]), as_text(one["content"] or "")) for one in messages]
     if len(shown) == 1:
         return shown[0][1]

@@ -1,4 +1,4 @@
-"""The questions of a table: each row's text with its context and options, its right answer, and where it is."""
+"""The questions in a table: the text of each with context and options, the right answer, and its row."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ _ABOUT_A_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _MENTION: Final = 0.1
-"""The share of questions that must mention a text for the contexts to be joined."""
+"""If more than this share of the questions mention a text, the contexts become part of the questions."""
 _SHARED: Final = 1.5
-"""The questions to one context, on the average, from which they are questions about it."""
+"""If there are at least this many questions per context on average, the contexts become part of the questions."""
 _FEWEST_WORDS: Final = 4
-"""The words from which a context is a text."""
+"""A context with fewer words than this is a name or a topic, not a text."""
 _PLACES: Final = {"index": "index", "idx": "index", "number": "number"}
-"""The ends of names of columns that say from where places of options are counted."""
+"""Suffixes of column names that say whether the positions of options are counted from 0 or from 1."""
 _ENTITY: Final = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{1,6}|#x[0-9a-fA-F]{1,5});")
 ALIASES: Final = ("text", "aliases", "value", "answer")
-"""The keys of an object that hold a right answer, or several of which each is right."""
+"""The keys under which an object contains a right answer, or a list of alternative right answers."""
 _TEXT_KEYS: Final = ("contexts", "sentences", "evidence_text", "text", "page_content", "content")
-"""The keys of an object that hold its text."""
+"""The keys under which an object contains its text."""
 _EXPECTED: Final = ("expected", "gold", "groundtruth", "reference", "target")
 _KEY: Final = re.compile(r"\W+")
 _LONGEST: Final = 200
@@ -68,12 +68,12 @@ _MOST_NAMED: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """A question of a table.
+    """A question in a table.
 
-    `text` is what a model is asked: the question's own text, `asked`, with its context before and its options after it.
-    `truth` is the cell of the right answer as the file has it (a text, a number, a boolean, a list, ...), None if it is
-    empty. `options` are the options by their letters, and `right` the letters of the right ones; both are empty if the
-    question has none, or if `truth` names none.
+    `text` is what a model is asked: the question's own text, `asked`, after its context and before its options.
+    `truth` is the cell with the right answer as it is in the file (a string, a number, a boolean, a list, ...), or None
+    if it is empty. `options` are the options by letter; `right` are the letters of the right options, and is empty if
+    there are no options or `truth` does not name one.
     """
 
     row: Row
@@ -84,7 +84,7 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the right answer as text; of a multiple-choice question, the right options with their letters."""
+        """Return the right answer as text; for a multiple-choice question, the right options with their letters."""
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
         if isinstance(self.truth, list) and len(self.truth) == 1:
@@ -94,10 +94,10 @@ class QuestionRow:
 
 @dataclass
 class QuestionRows:
-    """The questions of a table, the roles of its columns, and what the user must know of how they were read.
+    """The questions in a table, the roles of its columns, and messages about how it was read.
 
-    `notes` say what was taken as what. `warnings` are probable mistakes, with their cures. `blanks` are rows without a
-    question.
+    `notes` say how columns were interpreted; `warnings` are about probable mistakes and how to fix them. `blanks` are
+    rows without a question.
     """
 
     roles: Roles
@@ -106,28 +106,28 @@ class QuestionRows:
     warnings: list[str] = field(default_factory=list)
     blanks: list[Row] = field(default_factory=list)
     unreadable: list[tuple[Row, str]] = field(default_factory=list)
-    """The rows whose question is messages with more than text, such as images, and why each cannot be read."""
+    """Rows that cannot be read, with the reason: messages with images or other media, or cells with formula errors."""
     unused: list[str] = field(default_factory=list)
     joined: bool = False
     """Whether the contexts are part of the questions."""
     choice_by: str = ""
-    """How right options were found."""
+    """How the right options were found (`RightOptions.way`)."""
     problem: str = ""
     """Why the right options cannot be found; empty if they can."""
     cure: str = ""
-    """The cure of the problem."""
+    """How to fix the problem."""
     several_right: bool = False
-    """Whether some question has several right options."""
+    """Whether any question has several right options."""
 
 
 def name_columns(columns: Sequence[str]) -> str:
-    """Return the names of columns for a message; of many, the first."""
+    """Return the names of columns for a message; at most 30, and the number of the rest."""
     more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
     return ", ".join(map(repr, columns[:_MOST_NAMED])) + more
 
 
 def cell_text(cell: Any) -> str:
-    """Return a cell as text: lists and objects as JSON."""
+    """Return a cell as text; lists and objects are written as JSON."""
     return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_json(cell) else str(cell)
 
 
@@ -143,7 +143,11 @@ def _is_json(cell: Any) -> bool:
 def make_question_rows(
     rows: Sequence[Row], roles: Roles, *, choice_by: str | None = None, option: str = "--columns"
 ) -> QuestionRows:
-    """Make the questions of rows. `option` is the option of the command that maps columns, for messages."""
+    """Make questions from rows; `option` is the command-line option that maps columns, for messages.
+
+    `roles.columns[QUESTION]` may be a text with column names in braces. If the right options cannot be found, the
+    result has a `problem`.
+    """
     done = QuestionRows(roles)
     question = roles.columns[QUESTION]
     template = question if _PLACEHOLDER.search(question) else None
@@ -165,7 +169,7 @@ def make_question_rows(
         failed = next((name for name in used if is_error_cell(row.values.get(name))), None)
         if failed is not None or is_error_cell(asked):
             of = f"{failed} is {row.values[failed]}" if failed is not None else f"a cell is {asked}"
-            done.unreadable.append((row, f"{of}, the value of a formula that fails"))
+            done.unreadable.append((row, f"{of}, the error value of a formula"))
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
         options = _options_of(row, roles) or options_in(text, cell)
@@ -183,7 +187,7 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a right answer, or the texts of its objects; None if it is empty."""
+    """Return the cell of a right answer, with objects replaced by the answers in them; None if it is empty."""
     if isinstance(cell, float) and isnan(cell):
         return None
     if isinstance(cell, Mapping):
@@ -201,26 +205,26 @@ def plain_truth(cell: Any) -> Any:
 
 
 def has_alternatives(cell: Any) -> bool:
-    """Return whether any item of the right answers in a cell is right: it is an object with a list of them."""
+    """Return whether a cell is an object with a list of alternative right answers."""
     return isinstance(cell, Mapping) and any(isinstance(cell.get(key), list) for key in ALIASES)
 
 
 def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> list[str]:
-    """Return the columns that have no use: of several contexts, all but the first."""
+    """Return the columns that are not used, including all contexts except the first."""
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
-    contexts = roles.contexts[1:]  # a note says what is done with the first
+    contexts = roles.contexts[1:]  # a note says whether the first is used
     return [one for one in (*contexts, *roles.unused) if one not in used]
 
 
 def join_context(question: str, context: str) -> str:
-    """Return a question after the text that it is about."""
+    """Return the context followed by the question; only the question if it already contains the context."""
     return f"{context}\n\n{question}" if context and context not in question else question
 
 
 def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -> str | None:
-    r"""Return a text in which `{name}` is the cell of a column, or of a role's column, and `\n` a new line.
+    r"""Replace each `{name}` in a text with the cell of that column (or that role's column), and `\n` with a newline.
 
-    None if the row has no such cell.
+    Return None if the row has no value for one of the names.
     """
     empty = False
 
@@ -237,12 +241,12 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
 
 
 def names_in(template: str) -> list[str]:
-    """Return the names in the braces of a text."""
+    """Return the names in braces in a text."""
     return [name.strip() for name in _PLACEHOLDER.findall(template)]
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context: of a list, also one that is written as text, the items with blank lines between."""
+    """Return the text of a context; the items of a list (also one written as text) are separated by blank lines."""
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
         return cell.strip() if items is None else context_text(items, 1)
@@ -269,15 +273,15 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether questions need their contexts: they repeat with other ones, share them, or mention a text."""
+    """Return whether questions need their contexts: one question has several, many share one, or mention a text."""
     by_question: dict[str, set[str]] = {}
     for one, context in zip(rows, contexts, strict=True):
         by_question.setdefault(one.asked, set()).add(context)
     repeated = any(len(found) > 1 for found in by_question.values())
     if not repeated and all(len(context.split()) < _FEWEST_WORDS for context in contexts):
-        return False  # names of files, or of topics
+        return False  # file names or topics
     mentions = sum(bool(_ABOUT_A_TEXT.search(one.asked)) for one in rows)
-    is_input = (roles.get(CONTEXT) or "").casefold() == "input"  # beside an instruction, which is nothing without it
+    is_input = (roles.get(CONTEXT) or "").casefold() == "input"  # belongs to an instruction
     given = [context for context in contexts if context]
     retrieved = fold_name(roles.get(CONTEXT) or "").startswith("retriev")  # what a system found for its answer
     shared = not retrieved and len(given) >= _SHARED * len(set(given)) and len(by_question) > len(set(given))
@@ -287,7 +291,7 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
 def _with_right_options(
     rows: list[QuestionRow], roles: Roles, choice_by: str | None, done: QuestionRows
 ) -> list[QuestionRow]:
-    """Return the rows with their options, and the right ones, in place."""
+    """Return the rows with options added to their texts and the letters of the right options set."""
     hint = next((way for end, way in _PLACES.items() if fold_name(roles.get(TRUTH) or "").endswith(end)), "")
     truths, options = [one.truth for one in rows], [one.options for one in rows]
     right = find_right_options(truths, options, choice_by, roles.options, hint=hint)
@@ -337,11 +341,13 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         )
     elif roles.rivals:
         name = TRUTH if option == "--columns" else "raw_answer"
-        cure = f"{option} {quote(f'{name}={roles.rivals[0]}')} takes another one"
+        cure = f"to choose another column, add {option} {quote(f'{name}={roles.rivals[0]}')}"
         rivals = ", ".join(map(repr, roles.rivals))
         done.warnings.append(f"{roles.get(TRUTH)!r} is the right answer, and not {rivals}; {cure}")
     if roles.get(RESPONSE):
-        done.notes.append(f"{roles.columns[RESPONSE]!r} holds answers of a model, which `karenina import` records")
+        done.notes.append(
+            f"{roles.columns[RESPONSE]!r} contains a model's answers; `karenina import` writes recordings of them"
+        )
     without = Counter(bool(one.options) for one in done.rows)
     if without[True] and without[False]:
         done.warnings.append(f"{quantity(without[False], 'question')} of {len(done.rows)} without options")
@@ -349,11 +355,11 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     entities = [match[0] for text in texts for match in _ENTITY.finditer(text) if html.unescape(match[0]) != match[0]]
     if entities:
         shown = shorten(", ".join(dict.fromkeys(entities)), _LONGEST)
-        done.warnings.append(f"texts have HTML entities, which stay as they are: {shown} ({len(entities)} in all)")
+        done.warnings.append(f"texts contain HTML entities, which are not decoded: {shown} ({len(entities)} in all)")
 
 
 def _same(column: str, other: str) -> bool:
-    """Return whether two names begin with the same of the words for a right answer."""
+    """Return whether two names start with the same word for a right answer."""
     return any(fold_name(column).startswith(word) and fold_name(other).startswith(word) for word in _EXPECTED)
 
 

@@ -1,4 +1,4 @@
-"""What a question asks for, by its words: whether something is so, a number and its unit, a name, or an option."""
+"""What a question asks for, judging by its wording: yes or no, a number and its unit, a name, or an option."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ _AFTER_UNIT: Final = re.compile(
 )
 _SENTENCES: Final = re.compile(r"[^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?]?")
 _OTHER_WORDS: Final = frozenset(("in", "us", "won"))
-"""Words that are spelled like units, but hardly ever are units in a question."""
+"""Words that are spelled like units, but are hardly ever units in a question."""
 _MONEY: Final = re.compile(r"£|\b(?:costs?|priced?|pays?|paid|spend|spent|earns?|salary|money)\b", re.IGNORECASE)
 _PERCENT: Final = re.compile(r"\b(?:what|which) (?:percentage|percent)\b|\bhow many percent\b", re.IGNORECASE)
 _MARKED: Final = re.compile(r"(?:^|(?<=[\s(,;]))\(?([A-Z](?=[.):]\s)|[1-9][0-9]?(?=[.):]\s)|[a-z](?=\)\s))")
 
 
 def asks_whether(question: str) -> bool:
-    """Return whether a question is answered with yes or no: it says *whether*, or begins with a verb."""
+    """Return whether a question is answered with yes or no: it contains *whether*, or starts with a verb."""
     return _WHETHER.search(question.strip()) is not None
 
 
 def asks_true_or_false(question: str) -> bool:
-    """Return whether a question says *true or false*."""
+    """Return whether a question contains *true or false*."""
     return _TRUE_OR_FALSE.search(question) is not None
 
 
 def asks_a_thing(question: str) -> bool:
-    """Return whether a question asks for something that is no yes or no."""
+    """Return whether a question asks what, which, who and the like, and is not a yes-no question."""
     return _THING.search(question) is not None and not asks_whether(question)
 
 
@@ -72,12 +72,12 @@ def asks_an_amount(question: str) -> bool:
 
 
 def asks_a_name(question: str) -> bool:
-    """Return whether a question asks for a person, a code or a name, which is no number even if it is of digits."""
+    """Return whether a question asks for a person, a code or a name: never a number, even if numeric."""
     return _NAME.search(question) is not None and not asks_an_amount(question)
 
 
 def asked_unit(question: str) -> str | None:
-    """Return the unit that a question asks for: *km* of "How long is it in km?"; None if it names none, or several."""
+    """Return the unit that a question asks for (*km* in "How long is it in km?"); None if it has none or several."""
     asking = _asking_part(question)
     if _PERCENT.search(asking):
         return "%"
@@ -99,18 +99,18 @@ def asked_unit(question: str) -> str | None:
 
 
 def _asking_part(question: str) -> str:
-    """Return the sentences of a question that ask: those with a question mark, or else all of it."""
+    """Return the sentences with a question mark or in brackets; the whole text if no sentence has a question mark."""
     asking = [part for part in _SENTENCES.findall(question) if part.endswith("?") or part.lstrip().startswith("(")]
     return " ".join(asking) if any(part.endswith("?") for part in asking) else question
 
 
 def _is_certain(unit: str, question: str) -> bool:
-    """Return whether a unit is no other one in this question: *pounds* are money too."""
+    """Return whether a unit is unambiguous in this question: *pounds* may be money."""
     return find_unit(unit) != "lb" or not _MONEY.search(question)
 
 
 def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
-    """Return the first words that are a unit, as many as possible; single letters only with `letters`."""
+    """Return the longest unit at the start of `words`, if there is one; single letters count only with `letters`."""
     names = (" ".join(words[:size]) for size in range(min(len(words), 4), 0, -1))
     return next((name for name in names if find_unit(name) is not None and _may_be_unit(name, letters)), None)
 
@@ -118,11 +118,11 @@ def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
 def _may_be_unit(name: str, letters: bool) -> bool:
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
-    return not (len(name) == 2 and name.isupper() and find_unit(name) != name)  # AU, PC and PM are other words
+    return not (len(name) == 2 and name.isupper() and find_unit(name) != name)  # AU, PC and PM have other meanings
 
 
 def offered_labels(question: str) -> tuple[str, ...]:
-    """Return the letters or numbers of the options in the text of a question: *A) iron B) gold*; empty without."""
+    """Return the labels of the options in a question's text, such as *A) iron B) gold*; empty if there are none."""
     marks = [mark.upper() for mark in dict.fromkeys(_MARKED.findall(question))]
     for labels in (list(ascii_uppercase), [str(number) for number in range(1, 27)]):
         count = next((at for at, label in enumerate(labels) if label not in marks), len(labels))

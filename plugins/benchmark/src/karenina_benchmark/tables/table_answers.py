@@ -1,4 +1,4 @@
-"""The answer templates of the rows of a table, declared by the kinds of its right answers."""
+"""The answer templates for the rows of a table, declared according to the kinds of the right answers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _OPTIONS: Final = "The letters of all options that the response gives as its ans
 
 @dataclass
 class RowTemplates:
-    """The declared fields of each row of a table, None for rows without a right answer.
+    """The declared fields for each row of a table, None for rows without a right answer that can be compared.
 
-    `notes` say which kinds of answers were found, `warnings` what could not be compared by its kind, and `refused` why
-    sentences are not compared, `objects` why objects are not. `types` is the column of types, if the table has one.
+    `notes` say which kinds of answers were found, and `warnings` what is probably a mistake. `refused` says why
+    sentences are not compared, and `objects` why objects are not. `types` is the column with the answer types, if any.
     """
 
     fields: list[dict[str, Any] | None]
@@ -44,11 +44,12 @@ class RowTemplates:
 def declare_rows(
     table: QuestionRows, rows: Sequence[QuestionRow] | None = None, *, exact: bool = False, any_of: bool | None = None
 ) -> RowTemplates:
-    """Declare the templates of the rows of a table, or of some of them.
+    """Declare templates for `rows`, by default for all rows of the table.
 
-    Questions with options have their letters, and others a field for each right answer, by its kind. With `exact`,
-    sentences are compared word for word. `any_of` says whether any item of a list is a right answer; by default, the
-    name of the column does. Raises `WrongTypeError`.
+    For questions with options, the letters of the right options are compared; for others, each right answer is compared
+    according to its kind. With `exact`, sentences are compared word for word. `any_of` says whether each item of a list
+    is a right answer by itself; by default, this depends on the column's name and on the cells. Raises
+    `WrongTypeError`.
     """
     rows = table.rows if rows is None else rows
     types = _find_types(table)
@@ -76,9 +77,9 @@ def _declare_column(
     exact: bool,
     any_of: bool | None,
 ) -> None:
-    """Add the field of a column to the rows; of the only answer, those with options have their letters."""
+    """Add the field for a column to the rows; for the only answer, rows with options get a field for their letters."""
     places = [at for at, one in enumerate(rows) if name is not None or not one.right]
-    cells = [  # of one of several answers, its name says what is asked for
+    cells = [  # for one of several answers, its name says what is asked for
         Cell(rows[at].row.values.get(column), name.replace("_", " "), rows[at].row.where())
         if name is not None
         else Cell(rows[at].truth, rows[at].asked, rows[at].row.where())
@@ -110,14 +111,14 @@ def _declare_column(
 
 
 def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
-    """Return the declared field of a question with options: its right letter, or all of them if there are several."""
+    """Return the declared field for a question with options; with `several`, its value is a list of letters."""
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
     return {"type": {"literal": list(letters)}, "description": _OPTION, "ground_truth": right[0]}
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the column whose cells are all types of answers; None without one."""
+    """Return the column that is named like a type and contains only answer types; None if there is none."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue

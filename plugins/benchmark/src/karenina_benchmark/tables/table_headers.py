@@ -1,4 +1,4 @@
-"""Tables whose first row is no header: data from the first row on, or lines of text above the header."""
+"""Detection of tables whose first row is not a header, but data, or text above the header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from karenina_benchmark.tables.table_reader import Row
 
 _LOOKED_AT: Final = 9
-"""The rows below the first that may be the header."""
+"""The number of rows below the first one that are examined."""
 _PATH: Final = re.compile(r"(?:[\w.~-]*[/\\])+[^/\\]*\.\w{1,5}")
 _NUMBER: Final = re.compile(r"-?[0-9]+[.,][0-9]+|[0-9]{5,}")
 _ASKS: Final = re.compile(r"\S+(?:\s+\S+){3,}\?")
@@ -22,10 +22,10 @@ _LONGEST: Final = 60
 
 
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Return why the first row of a table is no header, with the cure; None if it may be one.
+    """Return why the first row of a table is not a header, and how to fix it; None if it may be one.
 
-    It is none if a later one of the first rows has the name of a question, or if it has a number, a path, a question
-    or a value like those below it. A row with the name of a question is a header.
+    It always is one if it has a column name for the question. It is not a header if one of the next rows has such a
+    name, or if one of its cells occurs in the rows below, or is a number, a path or a question like the cells below.
     """
     if find_role(columns, QUESTION) is not None:
         return None
@@ -38,7 +38,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
     if alike is None:
         return None
     what = f"the first row looks like data, not like a header: {shorten(alike, _LONGEST)!r} is like the cells below it"
-    return what, "write a row with the names of the columns above it, such as question,answer"
+    return what, "insert a row with the column names above it, such as question,answer"
 
 
 def _is_data(column: str, cells: Sequence[str]) -> bool:

@@ -1,6 +1,6 @@
-"""Read the rows of a file of questions: CSV, Excel, Parquet, JSON lines, or a JSON document with rows in it.
+"""Read the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document that contains rows.
 
-This is the one reader of `karenina run`, `check`, `draft`, `judge` and `import`.
+`karenina run`, `check`, `draft`, `judge` and `import` all use this reader.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _ZIP: Final = b"PK\x03\x04"
 _OLD_EXCEL: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MOST_SHEETS: Final = 8
 _LOOKED_AT: Final = 20
-"""The rows at a path of a JSON document that are searched for questions."""
+"""The number of rows at a path in a JSON document that must have a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a file: its values by column, and its place.
+    """A row of a file: its values by column, and its location.
 
-    `is_short` says that a row of CSV had fewer cells than the header. `line` is the line of the file (or the row of the
-    sheet) where it ends, and `place` the same in words: `line 3`, or `data.0.qas.1` in a JSON document. `problem` says
-    why a row could not be read, which then has no values.
+    `line` is the line of the file (or the row of the sheet) where the row ends, and `place` its location in words:
+    `line 3`, or `data.0.qas.1` in a JSON document. `problem` says why the row cannot be read; it then has no values.
+    `is_short` says that a CSV row has fewer cells than the header.
     """
 
     line: int
@@ -60,7 +60,7 @@ class Row:
     is_short: bool = False
 
     def where(self) -> str:
-        """Return the place for messages."""
+        """Return the location for messages."""
         return self.place or f"line {self.line}"
 
 
@@ -68,7 +68,7 @@ class Row:
 class Table:
     """The rows and the columns of a file, in order.
 
-    `notes` say how it was read, where the file does not state it, and `warnings` what may be wrong in it.
+    `notes` say what was detected while reading, such as the encoding; `warnings` say what may be wrong in the file.
     """
 
     file: Path
@@ -80,9 +80,9 @@ class Table:
 
 @dataclass
 class TableRows(Iterator[Row]):
-    """The rows of an open file, to be read once. `columns` is empty for JSON, whose rows name their own.
+    """An iterator over the rows of an open file. `columns` is empty for JSON, where each row has its own keys.
 
-    `notes` are complete when the first row has been read. Raises `BenchmarkFileError`.
+    `notes` are complete when the first row has been read. Iteration raises `BenchmarkFileError`.
     """
 
     file: Path
@@ -109,13 +109,13 @@ def open_rows(
     keep_problems: bool = False,
     package: str = "karenina-benchmark",
 ) -> TableRows:
-    """Open a file of rows; `karenina_toolkit.files.read_records` states the rules, and what the arguments mean.
+    """Open a file of rows; see `karenina_toolkit.files.read_records` for the rules and the arguments.
 
-    Without `encoding`, cp1252 and UTF-16 are recognized. Without `rows`, the rows of a JSON document are the only list
-    in it whose rows have a question; they have the scalars of the objects around them too, and the key of a row as
-    `id`. Cells of Excel and Parquet are values of JSON: dates and times in ISO 8601. With `keep_problems`, a line that
-    cannot be read is a row with its `problem`, and texts of a document may hold halves of characters. YAML, which is
-    read only with this `suffix`, has the rules of JSON. Raises `BenchmarkFileError`.
+    Without `encoding`, UTF-8, cp1252 and UTF-16 are detected. Without `rows`, the rows of a JSON document are the only
+    list in it whose rows have a question. Rows in a JSON document also have the scalars of the enclosing objects, and
+    the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601. With
+    `keep_problems`, a line that cannot be read is a row with its `problem`, and texts in a JSON document may contain
+    lone surrogates. YAML is only read if `suffix` says so, and like JSON. Raises `BenchmarkFileError`.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -154,9 +154,9 @@ def open_rows(
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `BenchmarkFileError` for a workbook with the name of a text, and for a text with the name of a workbook."""
+    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, and for a text file with this suffix."""
     if not file.is_file():
-        return  # the reader says what is wrong
+        return  # the reader reports what is wrong
     try:
         with bounded_files.open_file(file, any_size=True) as content:
             start = content.read(len(_OLD_EXCEL)) or b""
@@ -165,10 +165,11 @@ def _check_content(file: Path, ending: str) -> None:
     is_zip, is_old = start.startswith(_ZIP), start == _OLD_EXCEL
     if is_old or (is_zip and ending not in (_EXCEL, _PARQUET)):
         cure = "save it as .xlsx with a spreadsheet program" if is_old else "rename it so that its name ends in .xlsx"
-        raise BenchmarkFileError(file, "", "it is an Excel workbook" + (" of the old kind" if is_old else ""), cure)
+        what = "it is an Excel workbook" + (" in the old format (.xls)" if is_old else "")
+        raise BenchmarkFileError(file, "", what, cure)
     if ending == _EXCEL and start and not is_zip and b"\0" not in start:
         cure = "rename it so that its name ends in .csv, or save it as a workbook"
-        raise BenchmarkFileError(file, "", "it is no Excel workbook, but perhaps a CSV", cure)
+        raise BenchmarkFileError(file, "", "it is not an Excel workbook, but perhaps a CSV file", cure)
 
 
 def read_rows(
@@ -189,7 +190,7 @@ def read_rows(
     if not found:
         what = f"the table has the columns {', '.join(columns)} and no rows"
         raise BenchmarkFileError(
-            opened.file, "", what, "; ".join(["write a question into the second row", *opened.notes])
+            opened.file, "", what, "; ".join(["write a question in the second row", *opened.notes])
         )
     if not columns:
         raise BenchmarkFileError(opened.file, "", "all rows are empty", 'write objects such as {"question": ...}')
@@ -232,14 +233,14 @@ def _read_document(
         document = read_yaml(read_text(path), path).value
     chosen = rows or find_rows(document, path)
     if chosen is not None and not rows:
-        notes.append(f"the rows are `{chosen}` of {path.name}; name other ones with --rows")
+        notes.append(f"the rows are `{chosen}` in {path.name}; to read others, use --rows")
     yield from (_row_of(record) for record in iter_rows(document, chosen, path))
 
 
 def find_rows(document: Any, path: Path) -> str | None:
-    """Return the path to the rows of a JSON document that have a question; None for a list.
+    """Return the path to the list in a JSON document whose rows have a question; None if the document is a list.
 
-    Raises `FileError` with the paths to choose from if there are none, or several.
+    Raises `FileError`, with the paths to choose from, if there is no such list, or several.
     """
     if isinstance(document, list):
         return None
@@ -248,7 +249,7 @@ def find_rows(document: Any, path: Path) -> str | None:
     if len(fitting) == 1:
         return fitting[0]
     if not paths:
-        cure = "give a file with a list of rows; `karenina import` reads files of other tools"
+        cure = "give a file with a list of rows; `karenina import` reads other tools' files"
         raise FileError(path, "", "it is neither a benchmark nor a list of rows", cure)
     cure = f"name the path to the rows: {' or '.join(f'--rows {shlex.quote(one)}' for one in fitting or paths)}"
     what = (
@@ -277,7 +278,7 @@ def _row_of(record: Record) -> Row:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return a cell of Excel or Parquet as a value of JSON."""
+    """Return an Excel or Parquet cell as a JSON value; bytes are replaced by their number."""
     if isinstance(value, Mapping):
         return {str(key): _plain_value(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -288,7 +289,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
-    """Return the names of classes that the library `datasets` writes into the metadata of a file, if it did."""
+    """Return the class names that the library `datasets` writes in a file's metadata; empty if there are none."""
     try:
         found = json.loads(metadata.get(b"huggingface", b"{}"))
     except (ValueError, RecursionError):
@@ -299,7 +300,7 @@ def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
 
 
 def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the names of the classes of columns that hold the number of a class, by the types of all columns."""
+    """Return the class names for each column that contains class numbers, given the types of all columns."""
     return {
         name: kind["names"]
         for name, kind in types.items()
@@ -308,7 +309,7 @@ def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return the values of a row with the names of classes in place of their numbers."""
+    """Return the values of a row with class numbers replaced by class names."""
     return {key: _class_name(value, classes[key]) if key in classes else value for key, value in values.items()}
 
 

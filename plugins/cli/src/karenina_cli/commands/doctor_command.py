@@ -9,11 +9,11 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -24,6 +24,7 @@ from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_terminal.options import PrintJSON
 from karenina_terminal.screen import ExitCode, get_screen
+from karenina_toolkit.package_check.finding import Finding
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
 
-State = Literal["ok", "warning", "problem"]
 _CONNECT_SECONDS: Final = 3.0
 _PORTS: Final = {"http": 80, "https": 443}
 _MARKS: Final = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
@@ -77,19 +77,6 @@ def doctor(
         if problems:
             screen.note(f"{quantity(problems, 'problem')} found.")
             raise typer.Exit(ExitCode.BAD_INPUT)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check: `area` is what was checked, and `text` what was found and how to fix it."""
-
-    area: str
-    state: State
-    text: str
-
-    def to_json(self) -> dict[str, str]:
-        """Return the finding as JSON values."""
-        return asdict(self)
 
 
 def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
@@ -145,9 +132,12 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
 
     `found` replaces the installed distributions, in the order of `sys.path`.
     """
+    from karenina_core.plugins.discovery import canonical
+    from karenina_toolkit.package_check.metadata import unmet_requirements
+
     installed: dict[str, Distribution] = {}
     for one in distributions() if found is None else found:
-        name = _canonical(one.name or "")
+        name = canonical(one.name or "")
         if not _concerns_karenina(name, one):
             continue
         first = installed.setdefault(name, one)
@@ -156,7 +146,11 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
                 f"{name} {first.version} in {_place(first)} hides {one.version} in {_place(one)}: uninstall one of them"
             )
             yield Finding("Versions", "problem", text)
-    unmet = [text for one in installed.values() for text in _unmet(one, installed)]
+    unmet = [
+        text
+        for one in installed.values()
+        for text in unmet_requirements(one, installed, lambda name: name.startswith("karenina"))
+    ]
     yield from (Finding("Versions", "problem", text) for text in unmet)
     if not unmet:
         versions = sorted({one.version for name, one in installed.items() if name.startswith("karenina")})
@@ -260,34 +254,6 @@ def _concerns_karenina(name: str, distribution: Distribution) -> bool:
     if name == "karenina" or name.startswith("karenina-"):
         return True
     return any(point.group.startswith("karenina.") for point in distribution.entry_points)
-
-
-def _unmet(distribution: Distribution, installed: dict[str, Distribution]) -> Iterator[str]:
-    """Yield a distribution's requirements on Karenina that the installed versions do not meet."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    for text in distribution.requires or ():
-        try:
-            required = Requirement(text)
-        except InvalidRequirement:
-            continue
-        name = _canonical(required.name)
-        if not name.startswith("karenina") or (
-            required.marker is not None and not required.marker.evaluate({"extra": ""})
-        ):
-            continue
-        other = installed.get(name)
-        who = f"{distribution.name} {distribution.version} requires {name}{required.specifier}"
-        if other is None:
-            yield f"{who}, which is not installed: pip install '{name}{required.specifier}'"
-        elif not required.specifier.contains(other.version, prereleases=True):
-            yield f"{who}, but {other.version} is installed: pip install --upgrade {distribution.name} {name}"
-
-
-def _canonical(name: str) -> str:
-    from packaging.utils import canonicalize_name
-
-    return canonicalize_name(name)
 
 
 def _place(distribution: Distribution) -> Any:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_terminal.screen import get_screen, print_wrapped
-from karenina_toolkit.printable import clean
+from karenina_core.errors import ConfigError
+from karenina_terminal.screen import ExitCode, get_screen, print_wrapped
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from karenina_terminal.screen import Screen
 
 NOT_INSTALLED = "not installed"
+_RESULTS = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "problem": ("failed", "red")}
 _STYLES = {"loaded": "green", "failed": "red", "conflict": "red", "blocked": "yellow"}
 
 
@@ -33,15 +35,30 @@ def list_plugins(
     hooks: Annotated[
         bool, typer.Option("--hooks", help="List the hooks that plugins can implement, instead of the plugins.")
     ] = False,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            "--check",
+            metavar="NAME",
+            help="Check an installed package, named by its distribution, import package or plugin.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """List the installed plugins, and what is wrong with those that cannot be used.
 
     Also lists adapters of this project that are not installed, and hook specifications that cannot be used. `--hooks`
     lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and an
-    implementation to start from, which shows its arguments and imports its types.
+    implementation to start from, which shows its arguments and imports its types. `--check` tests one package as it is
+    installed, prints a line for each check, and exits with 2 if one failed.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
+        if check is not None:
+            if hooks:
+                raise ConfigError(["--check and --hooks print different things: give one of them"])
+            _check_package(screen, check, as_json)
+            return
         if hooks:
             _list_hooks(screen, as_json)
             return
@@ -69,6 +86,34 @@ def _print_plugin(screen: Screen, one: dict[str, Any]) -> None:
     details = _details(one)
     if details:
         print_wrapped(screen.out, Text(clean(f"      {details}")))
+
+
+def _check_package(screen: Screen, name: str, as_json: bool) -> None:
+    from karenina_toolkit.package_check.check import check_package
+
+    package, findings = check_package(name)
+    problems = sum(one.state == "problem" for one in findings)
+    who = f"{package.name} {package.distribution.version}"
+    if as_json:
+        screen.json(
+            {
+                "distribution": package.name,
+                "version": package.distribution.version,
+                "problems": problems,
+                "findings": [one.to_json() for one in findings],
+            }
+        )
+    else:
+        screen.out.print(Text(clean(who), "bold"))
+        for one in findings:
+            word, style = _RESULTS[one.state]
+            line = Text(f"{word:<8}", style) + Text(clean(f"{one.area}: {one.text}"))
+            screen.out.print(line, soft_wrap=True)
+        if not problems:
+            screen.out.print("No check failed.")
+    if problems:
+        screen.note(f"{quantity(problems, 'check')} of {who} failed.")
+        raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 def _list_hooks(screen: Screen, as_json: bool) -> None:

@@ -74,6 +74,8 @@ def show(
         from karenina_cli.output.result_output import Failures, print_result
         from karenina_cli.output.summary_output import print_summary, result_json, summary_json
         from karenina_engine.cost.ledger import make_spending_report
+        from karenina_engine.journal.view import find_journal
+        from karenina_engine.results.kept_files import KeptFiles
         from karenina_engine.results.result_set import VerificationResultSet, read_results
         from karenina_report.options import read_named_benchmark
         from karenina_report.registered_notes import find_notes
@@ -82,7 +84,8 @@ def show(
 
         reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
         loaded = read_named_benchmark(files, benchmark, reading)
-        everything = VerificationResultSet(result for file in files for result in read_results(file))
+        read = [(file, result) for file in files for result in read_results(file)]
+        everything = VerificationResultSet(result for _, result in read)
         items = list(everything)
         chosen = select_items(items, question) if question else range(len(items))
         numbered = [(at, items[at]) for at in sorted(chosen) if not outcome or items[at].outcome in outcome]
@@ -101,6 +104,7 @@ def show(
             )
             return
         if not quiet:
+            folders = {file: KeptFiles(file, find_journal(file)) for file in files}
             failures = Failures(screen.out, len(items))
             rules = find_rules(files, loaded)
             if not rules and any(result.template.field_results for result in items):
@@ -109,7 +113,8 @@ def show(
                 if full or question or not failures.repeats(result, at + 1):
                     of_fields = rules.get(result.metadata.template_id)
                     position = f"{at + 1}/{len(items)}"
-                    print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields)
+                    beside = folders[read[at][0]]
+                    print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields, files=beside)
             failures.print(files[0] if len(files) == 1 else None)
         cost = cost_text(files, spent) if everything.usage().calls else None
         shown_notes = [(one.name, one.text) for one in notes]

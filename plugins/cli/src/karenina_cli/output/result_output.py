@@ -23,13 +23,15 @@ from karenina_engine.results.result_text import (
     trait_lines,
 )
 from karenina_engine.results.tables import result_table
+from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.printable import clean, clip, quantity, shorten
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_core.data.result import VerificationResult
-    from karenina_core.data.sections import StageRecord
+    from karenina_core.data.sections import KeptFile, StageRecord
+    from karenina_engine.results.kept_files import KeptFiles
     from karenina_report.rules import FieldRules
 
 STYLES: Final[Mapping[OutcomeGroup, str]] = {
@@ -69,13 +71,14 @@ def print_result(
     full: bool = False,
     most_answer: int = 1200,
     rules: FieldRules | None = None,
+    files: KeptFiles | None = None,
 ) -> None:
     """Print one result: question, answer, extracted values next to the truth, verdict and reason.
 
     `position` ("3/12") is printed first. The answer is truncated to `most_answer` characters, with a note on how many
     are missing. `detailed` prints more of the answer, and vetoes, revisions, reasons, excerpts, tokens and stages;
     `full` prints the whole answer below. Other texts are truncated like a detailed answer. `rules` has the comparison
-    of each template field in words, if known.
+    of each template field in words, if known, and `files` the folders with the files of the item.
     """
     meta = result.metadata
     head = _head(console, result, position)
@@ -96,7 +99,7 @@ def print_result(
         grid.add_row("Traits", _cut("\n".join(traits)))
     grid.add_row("Why", _cut(result.why()))
     if detailed:
-        _add_details(grid, result)
+        _add_details(grid, result, files)
     _print_block(console, head, grid)
     if full and len(result.template.raw_llm_response) > (MAX_DETAILED if detailed else most_answer):
         console.print(_UnwrappedText(clean(result.template.raw_llm_response)), crop=False)
@@ -285,7 +288,7 @@ def _fields(
     return table
 
 
-def _add_details(grid: Table, result: VerificationResult) -> None:
+def _add_details(grid: Table, result: VerificationResult, files: KeptFiles | None) -> None:
     template = result.template
     for veto in result.vetoes:
         grid.add_row("Veto", _cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})"))
@@ -306,10 +309,20 @@ def _add_details(grid: Table, result: VerificationResult) -> None:
         grid.add_row("Pattern", _cut(f"{name}: {'found' if passed else 'not found'}"))
     for owner, values in result.extensions.items():
         grid.add_row("Extension", _cut(f"{owner}: {as_text(values)}"))
+    for number, kept in enumerate(result.metadata.files):
+        grid.add_row("" if number else "Files", _cut(file_text(kept, files)))
     for number, record in enumerate(result.stages):
         grid.add_row("" if number else "Stages", Text(_stage_text(record)))
     meta = result.metadata
     grid.add_row("Item", Text(f"{meta.result_id}, {meta.execution_time:.2f} s, ended {meta.timestamp}", style="dim"))
+
+
+def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
+    """Return a file of an item in one line: its name, type and size, and where it is, or why it is not there."""
+    size = "" if kept.size is None else f", {format_size(kept.size)}"
+    found = files.find(kept) if files is not None else None
+    where = kept.left_out if found is None else found.problem or str(found.path)
+    return f"{kept.name} ({kept.media_type}{size})" + (f": {where}" if where else "")
 
 
 def _stage_text(record: StageRecord) -> str:

@@ -1,4 +1,4 @@
-"""A model call: what is called, what is sent, its size, and the interfaces that handle it."""
+"""A model call: its target, messages and size, and the interfaces of the objects that handle it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from karenina_core.models.ports import CallInfo, CallNotes, Message, PortError, 
 from karenina_engine.calls.reply_json import Reply, dump_json_bytes
 
 if TYPE_CHECKING:
+    from karenina_core.data.sections import KeptFile
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.model import ModelConfig
 
 FRAME: Final = 64
-"""The tokens that a server adds to the messages, and those of the frame of a tool call."""
+"""The tokens that a server adds to the messages of a call, and the characters counted for the markup of a tool call."""
 
-_PER_CHARACTER: Final = 0.5  # tokens: more than long texts in alphabets have
-_PER_SIGN: Final = 2.0  # of texts in other scripts
+_PER_CHARACTER: Final = 0.5  # tokens: more than long texts in alphabetic scripts have
+_PER_SIGN: Final = 2.0  # tokens, for texts in other scripts
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 
 
 class CallSize(NamedTuple):
-    """The `characters` that are sent, the most tokens per character (`density`), and the most requests (`turns`) of an
-    agent that is called as a whole."""
+    """The size of a call: its `characters`, and the most tokens per character (`density`) and requests (`turns`).
+
+    `turns` is above 1 only for an agent that is called as a whole.
+    """
 
     characters: int
     density: float
@@ -35,7 +38,7 @@ class CallSize(NamedTuple):
 
 
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
-    """Return the size of a call that sends `messages` and `request`, which holds JSON values or is None."""
+    """Return the size of a call that sends `messages` and `request`, which is a JSON value or None."""
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
     if request is not None:
@@ -50,9 +53,9 @@ def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool
 class Endpoint:
     """The target of a call: a model through one port of an adapter, or a service (the port `service`).
 
-    `adapter` is its interface and version; `identity` holds all parameters that may change a reply, as JSON values and
-    without secrets. With `by_item` the reply depends also on the question and replicate (recordings are found by them).
-    `spec` is the adapter's. One is made for each model and port.
+    `adapter` is the adapter's interface and version, and `spec` its specification. `identity` holds all parameters that
+    may change a reply, as JSON values without secrets. With `by_item` the reply also depends on the question and
+    replicate, as recordings do. A run has one endpoint for each model and port.
     """
 
     port: PortKind
@@ -65,7 +68,7 @@ class Endpoint:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of port, adapter and identity, or the one that a journal stored."""
+        """The digest of port, adapter and identity, unless `stored_digest` (read from a journal) replaces it."""
         if self.stored_digest is not None:
             return self.stored_digest
         written = json.dumps([self.port, self.adapter, self.identity], sort_keys=True, default=str)
@@ -76,11 +79,11 @@ class Endpoint:
 class Call:
     """One call to make.
 
-    `messages` are sent to the model; of a turn, they are those of the agent and its trace so far. `request` holds what
-    else decides the reply, as JSON values: the schema, or an agent's tools and bounds. `notes` say what the reply took,
-    and are complete when the reply is stored. If the call is not `self_contained`, it also leaves files that others
-    read, and a run that is resumed does not take its reply from the journal. A `composite` call consists of calls that
-    are made and counted themselves, such as an agent's turns: it is not limited, retried or counted as a whole.
+    `messages` are sent to the model; for an agent's turn they are the agent's messages and its trace so far. `request`
+    is whatever else decides the reply, as JSON values: the schema, or an agent's tools and limits. `notes` hold what
+    the reply took (time, retries), and are complete when the reply is stored. A call that is not `self_contained` also
+    leaves files that other calls read, so a resumed run does not reuse its stored reply. A `composite` call consists of
+    calls that are made and counted themselves, such as an agent's turns; the whole is not limited, retried or counted.
     """
 
     endpoint: Endpoint
@@ -93,14 +96,14 @@ class Call:
 
     @property
     def is_model_call(self) -> bool:
-        """Whether a model is called, and not a service, which has no limit, tokens or price."""
+        """Whether a model is called, as opposed to a service, which has no limit, tokens or price."""
         return self.endpoint.port != "service"
 
     @cached_property
     def key(self) -> bytes:
-        """The SHA-256 of endpoint, messages, request, replicate and sample.
+        """The SHA-256 of everything that decides the reply: endpoint, messages, request, replicate and sample.
 
-        Calls with the same key are identical: the reply to one serves the others.
+        Calls with the same key are identical: the reply to one is used for all.
         """
         info = self.info
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.request, info.replicate, info.sample]
@@ -110,11 +113,11 @@ class Call:
 
     @cached_property
     def size(self) -> CallSize:
-        """How much is sent, from which a budget estimates the cost."""
+        """The size of the call, from which a budget estimates the cost."""
         return measure_call(self.messages, self.request, is_agent=self.endpoint.port == "agent")
 
     def with_endpoint_digest(self, digest: bytes) -> Call:
-        """Return the call with the key that it has for an endpoint with this digest."""
+        """Return the call with the key that it would have for an endpoint with this digest."""
         return replace(self, endpoint=replace(self.endpoint, stored_digest=digest))
 
 
@@ -122,16 +125,18 @@ class Call:
 class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` of its last attempt.
 
-    A call that was cancelled has neither; observers get its outcome, and it is not stored.
+    A cancelled call has neither. Observers get its outcome, but it is not stored. `files` are those that its adapter
+    gave for the item.
     """
 
     reply: Reply | None
     error: PortError | None
     notes: CallNotes
+    files: tuple[KeptFile, ...] = ()
 
 
 class CallRecord(Protocol):
-    """The part of a call that stores, ledgers and budgets use: a `Call`, or the record of one in another process."""
+    """The part of a call that stores, ledgers and budgets use: a `Call`, or the record of a call in another process."""
 
     @property
     def endpoint(self) -> Endpoint:
@@ -139,7 +144,7 @@ class CallRecord(Protocol):
 
     @property
     def info(self) -> CallInfo:
-        """The question, stage and judge of the call."""
+        """The question, stage and judge that the call is for."""
 
     @property
     def key(self) -> bytes:
@@ -147,7 +152,7 @@ class CallRecord(Protocol):
 
     @property
     def size(self) -> CallSize:
-        """How much is sent."""
+        """The size of the call."""
 
     @property
     def self_contained(self) -> bool:
@@ -155,53 +160,54 @@ class CallRecord(Protocol):
 
     @property
     def composite(self) -> bool:
-        """Whether the call consists of other calls, which are recorded themselves."""
+        """Whether the call consists of other calls, each recorded on its own."""
 
     @property
     def is_model_call(self) -> bool:
-        """Whether a model is called, and not a service."""
+        """Whether a model is called, as opposed to a service."""
 
     def with_endpoint_digest(self, digest: bytes) -> CallRecord:
-        """Return the call with the key that it has for an endpoint with this digest."""
+        """Return the call with the key that it would have for an endpoint with this digest."""
 
 
 class ReplyStore(Protocol):
     """A store of replies, so that no finished call is made twice."""
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call, or None if it is to be made: then `store` or `leave` follows.
+        """Return the stored outcome of an identical call, or None if the call has to be made.
 
-        Raises `PortError` if no call may be made and no outcome is stored.
+        After None, the caller calls `store` or `leave`. Raises `PortError` if nothing is stored and no call may be
+        made.
         """
 
     def store(self, call: CallRecord, outcome: CallOutcome) -> Awaitable[None]:
-        """Store the outcome of a call. When the awaitable returns, it survives the end of the process.
+        """Store the outcome of a call. Once the awaitable has returned, the outcome survives the end of the process.
 
-        Awaiting it raises `PortError` if the reply cannot be stored.
+        Awaiting raises `PortError` if the reply cannot be stored.
         """
 
     def leave(self, call: CallRecord) -> None:
-        """Note that a call that was not found is not made, or that its outcome cannot be stored."""
+        """Record that a call that was not found is not being made, or that its outcome cannot be stored."""
 
 
 class BudgetGuard(Protocol):
-    """The budget of calls: `karenina_engine.cost.budget.Budget`, or one in another process."""
+    """The budget for calls: `karenina_engine.cost.budget.Budget`, or a proxy for one in another process."""
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the most that the call may cost, and return the reservation for `release`. Raises `OverBudget`."""
+        """Reserve the call's maximum cost, and return the id of the reservation for `release`. Raises `OverBudget`."""
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call that was reserved some time ago may be made, after what others have cost since then."""
+        """Return whether a call with this reservation may still be made, given what other calls have cost since."""
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count the actual cost of a call; None if it is not known."""
+        """Count a call's actual cost in picodollars; None if unknown."""
 
     def release(self, reserved: int) -> None:
-        """Release a reservation, after the actual cost was counted."""
+        """Release a reservation, after the call's actual cost was counted."""
 
 
 class CallListener(Protocol):
-    """A listener to the calls of a run: `karenina_engine.progress.observers.Observers`."""
+    """A listener for the calls of a run: `karenina_engine.progress.observers.Observers`."""
 
     observes_calls: bool
     """Whether any observer observes calls."""
@@ -214,7 +220,7 @@ class CallLedger(Protocol):
     """A ledger of the usage of calls: `karenina_engine.cost.ledger.Ledger`."""
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made, and return its cost in picodollars; None if it is not known."""
+        """Count a call that was made, and return its cost in picodollars; None if unknown."""
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
         """Count a reply that was stored earlier, or shared with an identical call."""
@@ -222,9 +228,10 @@ class CallLedger(Protocol):
 
 @dataclass(slots=True)
 class CallCounts:
-    """Counts of calls: made now, answered by stored or shared replies (`cached`), failed; `used` and `saved` tokens.
+    """Counts of calls: `made` now, `cached` (answered by a stored or shared reply) and `failed`.
 
-    `unknown_ends` counts the replies that ended for a reason that is not known, by server and reason.
+    `used` is the usage of the calls made, `saved` that of cached replies.
+    `unknown_ends` counts replies that ended for an unknown reason, by server and reason.
     """
 
     made: int = 0

@@ -1,7 +1,7 @@
-"""The path of every model call: stored replies, identical calls in flight, the budget, limits, retries, the adapter.
+"""The path of a model call: stored replies, identical calls in flight, budget, limits, retries, then the adapter.
 
-The factory of ports (`karenina_engine.run.port_factory`) describes a request as a `Call` and passes it to
-`CallRunner.make`. Everything that a run adds to a call is here, once, for every port and every adapter.
+`karenina_engine.run.port_factory` describes a request as a `Call` and passes it to `CallRunner.make`. Everything that a
+run adds to a call is in this module, for all ports and adapters.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from karenina_engine.calls.call import BudgetGuard, Call, CallCounts, CallLedger
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_engine.calls.reply_json import Reply, copy_error
 from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.results.kept_files import add_call_files, collect_call_files
 from karenina_toolkit.replies.reply_ends import NO_REASON
 from karenina_toolkit.replies.reply_sanitizer import sanitize_usage
 
@@ -26,16 +27,16 @@ logger = logging.getLogger("karenina")
 _MOST_REASONS = 10
 _MORE_REASONS = "(more)"
 _LEAST_WAIT = 0.001
-"""The least seconds that count as waiting; a call that need not wait takes some, too."""
+"""Waits shorter than this many seconds are not counted; even a call that need not wait takes some time."""
 
 R = TypeVar("R", bound=Reply)
 
 
 @dataclass(slots=True)
 class _CallInFlight:
-    """A call that is being made, for which identical calls wait. `outcome` stays None if it was cancelled."""
+    """A call in flight that identical calls may wait for. `outcome` stays None if the call was cancelled."""
 
-    ended: asyncio.Event | None = None  # made by the first call that waits; most calls have none
+    ended: asyncio.Event | None = None  # created by the first call that waits; usually none does
     outcome: CallOutcome | None = None
 
     async def wait(self) -> None:
@@ -45,16 +46,17 @@ class _CallInFlight:
         await self.ended.wait()
 
     def end(self) -> None:
-        """Wake the calls that wait."""
+        """Wake the calls that are waiting."""
         if self.ended is not None:
             self.ended.set()
 
 
 @dataclass(slots=True)
 class CallRunner:
-    """A runner of model calls. Without `reply_store` no reply is stored, without `ledger` and `budget` no cost counted.
+    """The runner that makes the model calls of a run.
 
-    `storing` counts the replies that are being stored.
+    Without `reply_store` no reply is stored; without `ledger` and `budget` no cost is counted. `storing` is the number
+    of replies that are being stored.
     """
 
     limits: ConcurrencyLimits
@@ -69,7 +71,7 @@ class CallRunner:
 
     @property
     def in_flight(self) -> int:
-        """The number of calls in flight, and of replies that are not stored yet."""
+        """The number of calls in flight, plus replies that are being stored."""
         return self.limits.answering + self.storing
 
     def take_counts(self) -> CallCounts:
@@ -80,7 +82,7 @@ class CallRunner:
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Return the reply to `call`: from the reply store, from an identical call in flight, or from `send`.
 
-        `send` makes one request, and may be called several times. Raises `PortError` if all attempts failed.
+        `send` makes one request, and may be called several times. Raises `PortError` if no attempt succeeded.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
         _note_open_calls(notes, 1)
@@ -94,16 +96,17 @@ class CallRunner:
             outcome: CallOutcome | None = None
             began = time.monotonic()
             try:
-                reply = await self._dispatch(call, send)
+                with collect_call_files() as kept:
+                    reply = await self._dispatch(call, send)
                 self._count_reply(call, reply)
-                outcome = CallOutcome(reply, None, call.notes)
+                outcome = CallOutcome(reply, None, call.notes, kept.files if kept is not None else ())
             except PortError as error:
                 self.tally.failed += not call.composite
                 outcome = CallOutcome(None, error, call.notes)
                 raise
             finally:
                 waiting = time.monotonic() - began - call.notes.seconds - call.notes.waited
-                if waiting >= _LEAST_WAIT and not call.composite:  # the calls of a composite one wait themselves
+                if waiting >= _LEAST_WAIT and not call.composite:  # the parts of a composite call count their own waits
                     call.notes.queued = waiting
                 notes.add(call.notes)
                 if store is not None:
@@ -113,12 +116,12 @@ class CallRunner:
             _note_open_calls(notes, -1)
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call, in flight or stored; None if this call is in flight from now on."""
+        """Return the outcome of an identical call, stored or in flight; else register this call and return None."""
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
             if other.outcome is not None:
                 return other.outcome
-            # It was cancelled: one of the calls that waited makes it now.
+            # The other call was cancelled: the first of the waiting calls makes it instead.
         mine = self._in_flight[call.key] = _CallInFlight()
         to_be_made = False
         try:
@@ -130,7 +133,7 @@ class CallRunner:
         return mine.outcome
 
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
-        """Store the outcome of the call, unless it was cancelled, and then pass it to the calls that wait."""
+        """Store the call's outcome, unless it was cancelled, and then pass it to the calls that wait for it."""
         mine = self._in_flight[call.key]
         self.storing += 1
         try:
@@ -147,11 +150,11 @@ class CallRunner:
             self._end_flight(call)
 
     def _end_flight(self, call: Call) -> None:
-        """End the flight of a call."""
+        """Remove a call from those in flight, and wake the calls that wait for it."""
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Make the call with the layers that it needs."""
+        """Return an awaitable that makes the call with the steps that it needs (budget, limits, retries, observers)."""
         if call.composite:
             making = send()
         elif not call.is_model_call:
@@ -164,7 +167,7 @@ class CallRunner:
         return making if observers is None or not observers.observes_calls else self._observe(call, making, observers)
 
     async def _observe(self, call: Call, making: Awaitable[R], observers: CallListener) -> R:
-        """Make the call, and report it to the observers."""
+        """Make the call, and report its start and outcome to the observers."""
         finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None
@@ -178,7 +181,7 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Count the reply of a model."""
+        """Count a model's reply."""
         if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
             self.tally.used += reply.usage
@@ -186,20 +189,20 @@ class CallRunner:
                 self._count_unknown_end(call, reply.server_reason)
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason, and warn of the first one.
+        """Count a reply that ended for an unknown reason, and log a warning for the first with this reason.
 
-        Reasons beyond the first ones of a model's server, which may hold an id, are counted together.
+        A reason may contain an id, so beyond the first ten reasons of a server, all others are counted together.
         """
         model, known = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
         if place not in known and sum(other == model for other, _ in known) >= _MOST_REASONS:
             place = (model, _MORE_REASONS)
         if place not in self.tally.unknown_ends:
-            logger.warning("%s; it is taken as a normal end", describe_unknown_ends(*place, 1))
+            logger.warning("%s; it is treated as a normal end", describe_unknown_ends(*place, 1))
         self.tally.unknown_ends[place] += 1
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Call a service, and retry it as the policy allows."""
+        """Call a service, and retry as the policy allows."""
         self.limits.services += 1
         began = time.monotonic()
         try:
@@ -218,16 +221,16 @@ class CallRunner:
             reservation.release()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request, also of an agent that failed before its end."""
+        """Record the usage of a request, including that of an agent that failed before its end."""
         if self.ledger is not None:
             cost = self.ledger.record_call(call, usage)
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call within the server's limit, and retry it as the policy allows.
+        """Make the call within the server's limit, and retry as the policy allows.
 
-        Nothing is reserved while a call waits before a retry: other calls may be made then.
+        While a call waits for a retry, its reservation is released, so that other calls can be made.
         """
         notes = call.notes
         paid = NO_USAGE
@@ -282,6 +285,7 @@ class CallRunner:
         if cached.error is not None:
             raise copy_error(cached.error)
         assert cached.reply is not None
+        add_call_files(cached.files)
         if call.is_model_call and not call.composite:
             self.tally.cached += cached.reply.usage.calls
             self.tally.saved += cached.reply.usage
@@ -291,7 +295,7 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Count a call that starts (1) or ends (-1), and the time in which any is open."""
+    """Count a call that starts (1) or ends (-1), and the time during which at least one is open."""
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
     notes.open_calls += change
@@ -299,21 +303,21 @@ def _note_open_calls(notes: CallNotes, change: int) -> None:
 
 @dataclass(slots=True)
 class _Reserved:
-    """The part of a budget that is reserved for a call; `number` is None while nothing is."""
+    """A call's reservation in a budget; `number` is None while nothing is reserved."""
 
     budget: BudgetGuard
     call: Call
     number: int | None = None
 
     async def renew(self) -> None:
-        """Reserve what the call may cost, after what was reserved for it before is released. Raises `OverBudget`."""
+        """Release any current reservation, and reserve the call's maximum cost. Raises `OverBudget`."""
         self.release()
         self.number = await self.budget.reserve(self.call)
 
     async def holds(self, limiter: ServerLimiter) -> bool:
-        """Return whether the call may be made now, with the permit that it has.
+        """Return whether the call may be made now, with the permit that it holds.
 
-        If others have cost more than expected since it was reserved, the permit is released, and the reservation
+        If other calls have cost more than expected since the reservation, the permit is released and the reservation
         renewed. Raises `OverBudget`.
         """
         try:
@@ -334,10 +338,10 @@ class _Reserved:
 
 
 def describe_unknown_ends(model: str, reason: str, count: int) -> str:
-    """Return how many replies of a model's server ended for a reason that is not known."""
+    """Return, as text, how many replies of a model's server ended for an unknown reason."""
     replies = f"{count} {'reply' if count == 1 else 'replies'}"
     if reason == NO_REASON:
         return f"the server of {model} ended {replies} without a finish reason"
     if reason == _MORE_REASONS:
-        return f"the server of {model} ended {count} more for other reasons, which are not known"
-    return f"the server of {model} ended {replies} with {reason!r}, which is not known"
+        return f"the server of {model} ended {count} more for other unknown reasons"
+    return f"the server of {model} ended {replies} with the unknown reason {reason!r}"

@@ -1,15 +1,15 @@
-"""Limits on the number of calls in flight: one for each server, which adapts during the run, and one for all servers.
+"""Limits on calls in flight: one for each server, which adapts during the run, and one for all servers together.
 
-Calls to a server (the models of one interface, name and base URL) need a permit each. How many calls a server can
-handle is not known, so the number of permits changes: it doubles with each round of replies until the server refuses a
-call (status 429, for example), is halved then, returns quickly to just below the level of the refusal, and searches
-from there for more, by one permit at a time and more slowly after each further refusal. Refusals of calls that were in
-flight together count as one. (This is TCP's congestion control: V. Jacobson, Congestion avoidance and control, SIGCOMM
-1988; the slower and slower search is our own.) Refusals that do not depend on the number of calls change nothing
-(`karenina_engine.calls.overload_detection`).
+Each call to a server (the models with the same interface, name and base URL) needs a permit. How many calls a server
+can handle is not known, so the number of permits adapts. It doubles with each round of replies until the server refuses
+a call (with status 429, for example). Then it is halved, quickly returns to just below the number at which the refusal
+came, and searches for more from there: one permit at a time, and more slowly after each further refusal. Refusals of
+calls that were in flight together count as one. (This is TCP's congestion control: V. Jacobson, Congestion avoidance
+and control, SIGCOMM 1988; the slowing search is our own.) Refusals that do not depend on the number of calls change
+nothing (`karenina_engine.calls.overload_detection`).
 
-A server that accepts every call and makes it wait shows only that more permits bring no more replies: then the doubling
-ends as well.
+A server that accepts every call but makes it wait never refuses one. Therefore the doubling also ends when more permits
+bring no more replies.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ CEILING: Final = 256
 START: Final = 32
 
 _REFUSALS: Final = frozenset({429, 503, 529})
-_SLOWEST: Final = 1 / 64  # permits a round with which the search starts after many refusals
-_LARGER, _GAIN = 1.5, 1.15  # with so many times the permits, there must be so many times the replies
+_SLOWEST: Final = 1 / 64  # permits per round at which the search starts after many refusals
+_LARGER, _GAIN = 1.5, 1.15  # this many times the permits must bring this many times the replies
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 30.0
-_GIVING_UP_PAUSE = 0.1  # for a server that is not expected to reply any more
+_GIVING_UP_PAUSE = 0.1  # for a server that is no longer expected to reply
 
 
 def server_of(model: ModelConfig) -> Server:
-    """Return the server of a model: models of one interface, name and base URL share their permits."""
+    """Return the key of a model's server: models with the same interface, name and base URL share permits."""
     return (model.interface, model.model_name, model.endpoint_base_url)
 
 
 def is_refusal(error: PortError) -> bool:
-    """Return whether the server refused a call for its load: a rate limit, or status 429, 503 or 529."""
+    """Return whether the server refused a call because of its load: a rate limit, or status 429, 503 or 529."""
     return error.category is ErrorCategory.RATE_LIMIT or error.status in _REFUSALS
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The first and the largest number of permits of a server. With `fixed` the number does not change."""
+    """The initial and maximum number of permits for a server. With `fixed` the number never changes."""
 
     start: int = START
     ceiling: int = CEILING
@@ -63,9 +63,10 @@ class Bounds:
 class Concurrency:
     """The limits that a configuration sets.
 
-    `most` is the limit of all servers together, `models` the fixed limits of some models by their ids. Other servers
-    start with `start` permits and have at most `ceiling`; if an adapter declares a number, it is both. `part` says
-    which of how many workers these limits are for; each has an equal part of the permits.
+    `most` is the limit for all servers together, `models` the fixed limits of some models, by id. Other servers start
+    with `start` permits and have at most `ceiling`; a number that an adapter declares replaces `ceiling`, and `start`
+    if that is not set. `part` is the index of a worker and the number of workers; each worker has an equal part of the
+    permits.
     """
 
     start: int | None = None
@@ -75,15 +76,15 @@ class Concurrency:
     part: tuple[int, int] = (0, 1)
 
     def share(self, worker: int, workers: int) -> Self:
-        """Return the limits of one of several workers, so that together they have those of one process.
+        """Return the limits for one of several workers, so that together they have those of one process.
 
-        Each has at least one permit: with more workers than permits there would be more permits.
+        Each worker has at least one permit, so more workers than permits exceed the limit.
         """
         most = _share_of(self.most, worker, workers) if self.most is not None else None
         return replace(self, most=most, part=(worker, workers))
 
     def bounds(self, model: ModelConfig, declared: int | None) -> Bounds:
-        """Return the bounds of the model's server. `declared` is the number that its adapter declares, or None."""
+        """Return the bounds for the model's server; `declared` is the number that its adapter declares, or None."""
         fixed = self.models.get(model.id)
         if fixed is not None:
             permits = _share_of(fixed, *self.part)
@@ -98,10 +99,10 @@ def _share_of(permits: int, worker: int, workers: int) -> int:
 
 
 class ServerLimiter:
-    """The limiter of one server.
+    """The limiter for one server.
 
-    A call acquires a permit (`acquire`, or `wait` if none is free) and returns it with `on_success`, `on_overload` or
-    `release`. A call that waits before a retry holds none.
+    A call gets a permit from `acquire`, or from `wait` if none is free, and returns it with `on_success`, `on_overload`
+    or `release`. A call that waits for a retry holds none.
     """
 
     __slots__ = (
@@ -130,25 +131,25 @@ class ServerLimiter:
 
     def __init__(self, limits: ConcurrencyLimits, name: str, bounds: Bounds) -> None:
         self.name = name
-        """The name of the server in messages."""
+        """The server's name in messages."""
         self.limit: float = max(1, min(bounds.start, bounds.ceiling))
-        """The number of permits; the whole part of a fraction counts."""
+        """The number of permits; fractions accumulate, and only the integer part counts."""
         self.held = 0
         """Calls in flight."""
         self.queued = 0
-        """Calls that wait for a permit."""
+        """Calls waiting for a permit."""
         self.retrying = 0
-        """Calls that failed and wait for their retry. They hold no permit."""
+        """Failed calls waiting for their retry. They hold no permit."""
         self._limits = limits
         self._bounds = bounds
         self._queue: list[tuple[int, int, asyncio.Future[int]]] = []
         self._serial = 0
         self._growth_replies = 0  # replies that may raise the limit: those to calls that together held all permits
         self._granted = 0
-        self._last_before_reduction = 0  # the last permit that was granted before the last reduction
-        self._ceiling_seen = inf  # just below the level at which the server refused
-        self._step = self._first_step = 1.0  # growth of the limit per round above that level
-        self._refusals = 0  # in a row, without a reply between them
+        self._last_before_reduction = 0  # the last permit granted before the last reduction
+        self._ceiling_seen = inf  # just below the number of calls at which the server refused
+        self._step = self._first_step = 1.0  # growth of the limit per round above that number
+        self._refusals = 0  # consecutive, without a reply in between
         self._refusing_since: float | None = None
         self._pausing: asyncio.TimerHandle | None = None
         self._round = _Round()
@@ -156,20 +157,20 @@ class ServerLimiter:
         self._test = OverloadDetector()
 
     def tighten(self, bounds: Bounds) -> None:
-        """Apply `bounds` as well."""
+        """Apply `bounds` in addition to the current ones."""
         known = self._bounds
         ceiling = min(known.ceiling, bounds.ceiling)
         self._bounds = Bounds(min(known.start, bounds.start, ceiling), ceiling, known.fixed or bounds.fixed)
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Return a permit, as a number above 0, or 0 if the call has to `wait`."""
+        """Return a permit, as a number above 0, or 0 if the call must `wait`."""
         if self._queue or not self._has_free_permit():
             return 0
         return self._grant()
 
     async def wait(self, order: int) -> int:
-        """Return a permit as soon as one is free. Of the calls that wait, those of the lowest `order` are first."""
+        """Return a permit as soon as one is free. Waiting calls with the lowest `order` come first."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._serial += 1
         heappush(self._queue, (order, self._serial, future))
@@ -201,13 +202,13 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
-        """Return a permit after the server refused the call and asked for a delay of `retry_after` seconds."""
+        """Return `permit` after the server refused the call and asked for a delay of `retry_after` seconds."""
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
         under_way = self.held
         self.held -= 1
         self._limits.held -= 1
-        if permit <= self._last_before_reduction:  # in flight when another call was refused: one burst of refusals
+        if permit <= self._last_before_reduction:  # in flight when another call was refused: part of the same burst
             self._ceiling_seen = max(self.limit, self._ceiling_seen - 1)
         else:
             verdict = RefusalCause.OVERLOAD if self._bounds.fixed else self._test.judge(permit, under_way)
@@ -219,17 +220,17 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return for how many seconds the server has refused calls without any reply."""
+        """Return for how many seconds the server has refused all calls; 0 after any reply."""
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:
-        """Return the permit after a call that says nothing about the server's load."""
+        """Return the permit after a call whose outcome says nothing about the server's load."""
         self.held -= 1
         self._limits.held -= 1
         self._limits.wake(self)
 
     def _reduce(self, under_way: int, retry_after: float | None) -> None:
-        """Lower the limit, and pause if this was not the first refusal without a reply between."""
+        """Lower the limit, and pause if there was an earlier refusal without a reply since."""
         self._refusals += 1
         self._last_before_reduction = self._granted
         if not self._bounds.fixed:
@@ -238,7 +239,7 @@ class ServerLimiter:
             self._pause(retry_after)
 
     def _halve(self, under_way: int) -> None:
-        alone = self.limit < 2  # even one call at a time is refused: the limit of the server is not known
+        alone = self.limit < 2  # even one call at a time is refused, so the server's limit is not known
         again = self.limit >= self._ceiling_seen and not alone
         self._first_step = max(_SLOWEST, self._first_step / 2) if again else 1.0
         self._step = self._first_step
@@ -247,18 +248,18 @@ class ServerLimiter:
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
-        """Grant the free permits to the calls that wait."""
+        """Grant the free permits to waiting calls."""
         while self._queue and self._has_free_permit():
             self.wake_one()
 
     def wake_one(self) -> None:
-        """Grant one permit to the first call that waits."""
+        """Grant one permit to the first waiting call."""
         future = heappop(self._queue)[2]
         if not future.done():
             future.set_result(self._grant())
 
     def next_order(self) -> int | None:
-        """Return the order of the call that would get the next permit; None if none waits or no permit is free."""
+        """Return the order of the call that would get the next permit; None if no call waits or no permit is free."""
         while self._queue and self._queue[0][2].done():
             heappop(self._queue)
         return self._queue[0][0] if self._queue and self._has_free_permit() else None
@@ -311,7 +312,7 @@ class ServerLimiter:
             known.limit, known.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
-        """Grant no permits for a while: only refusals came, and further calls would be refused as well."""
+        """Grant no permits for a while, because only refusals came and further calls would be refused too."""
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
         seconds = min(max(own, retry_after or 0.0), longest)
@@ -331,11 +332,11 @@ class ServerLimiter:
 
 @dataclass(slots=True)
 class ConcurrencyLimits:
-    """The limiters of all servers of a run. `bounds` returns the bounds of a model's server.
+    """The limiters of all servers of a run. `bounds` returns the bounds for a model's server.
 
-    `most` is the limit of all servers together. `changed` is set when the capacity has changed. `clock` measures time.
-    A server that has refused all calls for longer than `patience` seconds delays the remaining calls only by short
-    pauses. `services` counts the services that are being called, which have no limit.
+    `most` is the limit for all servers together. `changed` is set whenever the capacity changes. `clock` returns
+    seconds. If a server has refused all calls for longer than `patience` seconds, the remaining calls to it are delayed
+    only by short pauses. `services` is the number of services being called, which have no limit.
     """
 
     bounds: Callable[[ModelConfig], Bounds]
@@ -348,7 +349,7 @@ class ConcurrencyLimits:
     _limiters: dict[Server, ServerLimiter] = field(default_factory=dict)
 
     def limiter(self, model: ModelConfig) -> ServerLimiter:
-        """Return the limiter of the model's server."""
+        """Return the limiter for the model's server."""
         server = server_of(model)
         found = self._limiters.get(server)
         if found is None:
@@ -356,31 +357,31 @@ class ConcurrencyLimits:
         return found
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
-        """Make the limiters of all servers of `models`. If models of one server differ, the narrowest bounds apply."""
+        """Create the limiters for all `models`. If models on the same server differ, the narrowest bounds apply."""
         for model in models:
             self.limiter(model).tighten(self.bounds(model))
 
     @property
     def servers(self) -> Sequence[ServerLimiter]:
-        """The limiters of all servers so far."""
+        """The limiters created so far."""
         return tuple(self._limiters.values())
 
     @property
     def answering(self) -> int:
-        """The number of calls that models and services are answering."""
+        """The number of calls that models and services are answering now."""
         return self.held + self.services
 
     def capacity(self) -> int:
-        """Return how many calls could be in flight now, plus those that wait for a retry."""
+        """Return how many calls could be in flight now, plus as many of those that wait for a retry."""
         permits = min(self.most, sum(int(one.limit) for one in self._limiters.values()))
         return int(permits) + min(sum(one.retrying for one in self._limiters.values()), int(permits))
 
     def close(self) -> None:
-        """Grant no more permits: calls in flight may end, and no others start."""
+        """Grant no more permits: calls in flight may end, but no new call starts."""
         self.most = 0
 
     def wake(self, changed: ServerLimiter) -> None:
-        """Grant free permits to the calls that wait, the earliest items first. `changed` has a free permit."""
+        """Grant free permits to waiting calls, earliest items first. `changed` may have a free permit."""
         if self.most == inf:
             changed.wake()
             return
@@ -393,7 +394,7 @@ class ConcurrencyLimits:
 
 @dataclass(slots=True)
 class _Round:
-    """A round of as many replies as there are permits: when it began, and with which limit."""
+    """A round, which has as many replies as there are permits: its start, its limit, and its replies so far."""
 
     began: float = 0.0
     limit: float = 0.0
@@ -402,7 +403,7 @@ class _Round:
 
 @dataclass(slots=True)
 class _Reference:
-    """An earlier round: its replies per second, and its limit."""
+    """An earlier round to compare with: its replies per second, and its limit."""
 
     rate: float = 0.0
     limit: float = 0.0

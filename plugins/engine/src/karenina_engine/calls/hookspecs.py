@@ -1,4 +1,4 @@
-"""The hook for the tools of agents."""
+"""The hook for agents' tools."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_tool_sources() -> Sequence[ToolSource]:
-    """Offer sources of tools for agents; the run opens them for the models that are configured to have them."""
+    """Return tool sources for agents; a run opens them for the models that are configured to use them."""

@@ -1,4 +1,4 @@
-"""The run that a journal describes, for display: models, settings and files as labels, which start nothing."""
+"""A journal's run for display: its models, settings and files as labels, which are never used to start anything."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _OF_A_LABEL: Final = (
     *("id", "interface", "model_name", "model_provider", "temperature", "max_tokens", "system_prompt"),
     "agent_max_turns",
 )
-"""The fields of a model that are read from a journal: its names, and the parts of its requests."""
+"""The model fields that are read from a journal: names, and what goes into requests."""
 _OF_A_LINE: Final = (*_OF_A_LABEL, "endpoint_base_url", "request_timeout", "agent_timeout")
 _SIMPLE: Final = frozenset({"id", "interface", "model_name", "endpoint_base_url"})
 _LONGEST: Final = 2000
-"""The most characters of an argument in a printed command; longer ones are left out."""
+"""The maximum length of an argument in a printed command; longer arguments are left out."""
 _MOST_QUESTIONS: Final = 20
 
 
 class ModelLabel(ModelConfig):
-    """A model that a journal names. Its replies are looked up; its adapter, address, tools and files are not used.
+    """A model that a journal names. Its replies are looked up; its adapter, URL, tools and files are not used.
 
-    `conversations` are the answers (question and replicate) that it gave as an agent.
+    `conversations` are the answers (question and replicate) that the model gave as an agent.
     """
 
     conversations: set[tuple[str, int]] = Field(default_factory=set, exclude=True, repr=False)
@@ -49,7 +49,7 @@ class JournalLabels:
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
-        """Return the labels in a command. Values of a wrong type are left out."""
+        """Return the labels in a command. Values of the wrong type are ignored."""
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
         questions = command.get("questions")
@@ -64,7 +64,7 @@ class JournalLabels:
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings that files may set, and the names of the others."""
+        """Return the settings that files may set, and the names of all other settings."""
         from karenina_core.config import all_settings
 
         owned = all_settings()
@@ -82,7 +82,7 @@ class JournalLabels:
 
 
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
-    """Return the `karenina run` command that a journal describes, on one line and quoted, for display."""
+    """Return the `karenina run` command that a journal describes, quoted and on one line, for display only."""
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
     for option, entries in (("-a", labels.answering), ("-j", labels.judges)):
@@ -110,7 +110,7 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
 
 
 def _spec(entry: Mapping[str, Any]) -> str:
-    """Return a model as a value of `-a`: in the short form if it suffices, else as JSON."""
+    """Return a model as a value for `-a`: in the short form if that is enough, else as JSON."""
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
     if shown.get("id") == name and not set(shown) - _SIMPLE:
@@ -141,17 +141,17 @@ def _texts(value: Any) -> dict[str, str]:
 
 
 def _name(path: Any) -> str | None:
-    """Return the last part of a path: folders of another machine mean nothing here."""
+    """Return the last part of a path, since another machine's folders mean nothing here; None if it is not a path."""
     if not isinstance(path, str) or not path:
         return None
     return PureWindowsPath(PurePosixPath(path).name).name or None
 
 
 def plain_name(name: str | None) -> str:
-    """Return a file name that no command reads as an option."""
+    """Return a file name that no command reads as an option; an empty string for None."""
     return f"./{name}" if name is not None and name.startswith("-") else name or ""
 
 
 def _on_one_line(text: str) -> str:
-    """Return `text` without line breaks and control characters."""
+    """Return `text` with line breaks and control characters replaced by spaces."""
     return "".join(ch if ch.isprintable() else " " for ch in text)

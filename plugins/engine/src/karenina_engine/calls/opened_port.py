@@ -1,7 +1,7 @@
-"""A port of an adapter, opened for one model of a run: requests are sent to it, and its replies checked.
+"""An adapter's port, opened for one model of a run: it sends requests and checks the replies.
 
-Judges are called at temperature 0, if the user set no temperature and the server accepts one. The run of an agent is
-one call, or one call for each turn if the adapter guards its requests.
+Judges are called at temperature 0 if the user set no temperature and the server accepts 0. An agent's run is one call,
+or one call per turn if the adapter guards its requests.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ logger = logging.getLogger("karenina")
 
 @dataclass(slots=True)
 class OpenedPort:
-    """A port of an adapter, opened for one model; `port` is None in a run without calls.
+    """An adapter's port, opened for one model; `port` is None in a run without calls.
 
-    `open_warm` opens the port without a temperature, if this one sends temperature 0 because the user set none.
-    `start_tools` adds the tools of the model's servers to the options of an agent; None if the run starts none.
+    `open_warm` opens the port without a temperature; it is set if this port sends temperature 0 because the user set
+    none. `start_tools` adds the tools of the model's servers to an agent's options; it is None if the run starts none.
     """
 
     endpoint: Endpoint
@@ -54,14 +54,14 @@ class OpenedPort:
 
     @property
     def where(self) -> str:
-        """The name of the model in messages."""
+        """The model's name in messages."""
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
-        """Return the reply to a request, if it can be used. Raises `PortError`."""
+        """Return the reply to a request if it can be used. Raises `PortError`."""
         port = self.port
         if port is None:
-            message = f"this run makes no calls, and a call reached its {request.port} port"
+            message = f"this run makes no calls, but a call reached its {request.port} port"
             raise PortError(message, category=ErrorCategory.PERMANENT)
         try:
             try:
@@ -69,7 +69,7 @@ class OpenedPort:
             except PortError as error:
                 if not _refuses_temperature(error):
                     raise
-                if self.port is port:  # else another call was refused at the same time
+                if self.port is port:  # otherwise another call was refused at the same time and has replaced it
                     if self.open_warm is None:
                         raise
                     id = self.endpoint.model.id
@@ -82,7 +82,7 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return the model as a judge: at temperature 0, unless it sets one or its adapter takes none."""
+    """Return a judge's model at temperature 0, or unchanged if it sets a temperature or its adapter takes none."""
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
     return model.model_copy(update={"temperature": 0.0})
@@ -97,11 +97,11 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     info = request.info
     asked = _describe(options)
     if options.workspace is not None:
-        # Questions may send the same request with different folders: a run is for one question, its turns for any.
+        # Questions may send the same request with different folders: a run belongs to one question, its turns to any.
         asked["question_id"] = info.question_id
         if info.sources:
             asked["files"] = await to_thread.run_sync(digest_folders, info.sources)
-    # Judges read what an agent leaves in the workspace of an answer; nothing reads a judge's own copy.
+    # Judges read what an agent leaves in an answer's workspace; nothing reads a judge's own copy.
     self_contained = options.workspace is None or not info.shared
     composite = bool(getattr(opened.port, "guards_calls", False))
     call = Call(opened.endpoint, request.messages, info, asked, self_contained=self_contained, composite=composite)
@@ -128,9 +128,9 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent whose turns are calls of their own; their notes are also those of the whole.
+    """Run an agent whose turns are calls of their own; what they note is also added to the notes of the whole.
 
-    A failed start of its tools is retried as calls are.
+    If starting the agent's tools fails, that is retried as calls are.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     began = time.monotonic()
@@ -145,18 +145,18 @@ async def _run_turns(
         guarded = replace(request, info=info, options=replace(with_tools, guard=guard))
         reply: AgentReply = await opened.send(guarded)
         return reply
-    finally:  # the tools work before the turns and between them
+    finally:  # tools also take time before and between the turns
         notes.add(started)
         notes.seconds = notes.work_seconds(time.monotonic() - began - started.waited)
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
-    """Return the options with the tools of the model's servers, which are started."""
+    """Return the options with the tools of the model's servers, after starting them."""
     return options if opened.start_tools is None else await opened.start_tools(options)
 
 
 def _describe(options: AgentOptions) -> dict[str, Any]:
-    """Return what of an agent's options decides its replies, as JSON values."""
+    """Return the parts of an agent's options that decide its replies, as JSON values."""
     return {
         "max_turns": options.max_turns,
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],

@@ -1,10 +1,10 @@
-"""Whether a server refuses calls because too many are under way, or refuses some share of them whatever the load.
+"""Overload detection: does a server refuse calls because too many are in flight, or a share of them at any load?
 
 A limiter that takes each refusal for overload, as TCP takes each loss for congestion, ends with one call at a time if a
-server refuses a tenth of all calls at random. The share of refused calls tells the two apart: overload vanishes with
-fewer calls at once, a constant share does not. So after each reduction the share at the lower level is measured. If it
-is not lower than before, the refusals are no reason to have fewer calls under way. The answer expires: after some time
-the next refusal causes a reduction, and a new measurement.
+server refuses a tenth of all calls at random. The share of refused calls distinguishes the two: overload vanishes with
+fewer concurrent calls, a constant share does not. So after each reduction the share at the lower level (the number of
+calls in flight) is measured. If it is not lower than before, the refusals are no reason to have fewer calls in flight.
+This finding expires: after a number of calls, the next refusal causes a reduction and a new measurement.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from math import sqrt
 from typing import Final
 
 _ENOUGH: Final = 16
-"""How many calls at the lower level a share is estimated from, at least."""
+"""The minimum number of calls at the lower level from which a share is estimated."""
 _MEMORY: Final = 64.0
-"""How many calls a share goes back at most."""
+"""The maximum number of past calls that a share covers."""
 _LARGEST: Final = 0.5
-"""A larger share than this is overload, at any level."""
+"""A share above this is overload, at any level."""
 _FIRST: Final = 3
-"""If the first calls after a reduction are all refused, there are still too many."""
+"""If this many first calls after a reduction are all refused, there are still too many calls."""
 _STREAK, _AMONG = 8, 10
-"""So many refusals among so many calls in a row are overload."""
+"""This many refusals among this many consecutive calls are overload."""
 _CHANCE: Final = 3.0
-"""By how many standard errors shares may differ by chance."""
+"""The number of standard errors by which shares may differ by chance."""
 _VALID: Final = 32.0
-"""For how many calls each measured call answers."""
+"""The number of calls for which a finding is valid, for each call that was measured."""
 
 
 class RefusalCause(Enum):
-    """The cause of a refusal: too many calls in flight, a share that does not depend on them, or not known yet."""
+    """The cause of a refusal: too many calls in flight, a share that does not depend on them, or not yet known."""
 
     OVERLOAD = auto()
     CONSTANT = auto()
@@ -41,7 +41,7 @@ class RefusalCause(Enum):
 
 @dataclass(slots=True)
 class _Share:
-    """The recent calls of one level of concurrency, and how many of them were refused."""
+    """The recent calls at one level of concurrency, and how many of them were refused."""
 
     calls: float = 0.0
     refused: float = 0.0
@@ -57,65 +57,65 @@ class _Share:
         self.calls = max(self.calls, self.refused)
 
     def exceeds(self, other: _Share) -> bool:
-        """Return whether this share is larger, and by more than chance explains."""
+        """Return whether this share is larger than `other` by more than chance explains."""
         pooled = (self.refused + other.refused) / (self.calls + other.calls)
         error = sqrt(pooled * (1 - pooled) * (1 / self.calls + 1 / other.calls))
         return self.refused / self.calls > other.refused / other.calls + _CHANCE * error
 
 
 class OverloadDetector:
-    """A comparison of the share of refused calls at two levels of concurrency, repeated as long as there are refusals.
+    """A comparison of the share of refused calls at two levels of concurrency, made as long as there are refusals.
 
-    `add_call` counts each call that begins, `judge` each refusal of a call that began after the last reduction. The
-    limiter reduces its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.
+    `add_call` counts each call that starts, `judge` each refusal of a call that started after the last reduction. The
+    limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.
     """
 
     __slots__ = ("_above", "_below", "_calls", "_certain", "_expires", "_last", "_level", "_reduced_at", "_refused")
 
     def __init__(self) -> None:
-        self._above = _Share()  # at the level of the last reduction and higher; without one, at every level
+        self._above = _Share()  # at the level of the last reduction and above; at every level if there was no reduction
         self._below = _Share()
-        self._level = 0  # at which the last refusal for overload came; 0 if the share was found to be constant since
-        self._certain = False  # that it was overload
+        self._level = 0  # of the last refusal for overload; 0 if the share was found to be constant since
+        self._certain = False  # whether that refusal was certainly for overload
         self._calls = 0
-        self._expires = 0.0  # with which call
+        self._expires = 0.0  # the number of calls after which the finding of a constant share expires
         self._reduced_at = 0  # the number of calls at the last reduction
-        self._refused = 0  # since then
+        self._refused = 0  # refusals since the last reduction
         self._last: deque[int] = deque(maxlen=_STREAK)
 
     @property
     def measuring(self) -> bool:
-        """Whether calls were refused at the lower level, and too few were made there to know their share."""
+        """Whether calls were refused at the lower level, but too few were made there to know their share."""
         return self._level > 0 and self._below.refused > 0 and self._below.calls < _ENOUGH
 
     def add_call(self, level: int) -> None:
-        """Count a call that begins as one of `level` calls under way."""
+        """Count a call that starts, with `level` calls in flight including it."""
         self._calls += 1
         (self._below if level < self._level else self._above).add_call()
 
     def judge(self, number: int, level: int) -> RefusalCause:
-        """Count the refusal of the call with this number, one of `level` under way, and return what it means."""
+        """Count the refusal of call `number`, when `level` calls were in flight, and return its cause."""
         self._refused += 1
         self._last.append(number)
         below = level < self._level
         (self._below if below else self._above).add_refusal()
         if self._in_a_row(number):
             return self._overload(level, certain=True)
-        return self._judge_below(level) if below else self._judge_above(level)
+        return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
         if self._refused == _FIRST and number == self._reduced_at + _FIRST:
             return True
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
 
-    def _judge_below(self, level: int) -> RefusalCause:
+    def _classify_below(self, level: int) -> RefusalCause:
         if self._below.calls < _ENOUGH:
             return RefusalCause.UNDECIDED
         if self._below.refused > _LARGEST * self._below.calls:
             return self._overload(level, certain=True)
         return RefusalCause.UNDECIDED if self._certain else self._constant()
 
-    def _judge_above(self, level: int) -> RefusalCause:
+    def _classify_above(self, level: int) -> RefusalCause:
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires
         if not measured or expired:
@@ -131,7 +131,7 @@ class OverloadDetector:
         return RefusalCause.CONSTANT
 
     def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
-        """Begin a new measurement below `level`; `keep` what was measured so far."""
+        """Start a new measurement below `level`; with `keep`, keep what was measured there so far."""
         self._level = level
         self._certain = certain
         self._reduced_at = self._calls

@@ -1,4 +1,4 @@
-"""`PanelModel`, the name of a panel of judges where a single judge would be named."""
+"""`PanelModel`, which stands for a panel of judges where a configuration names a single judge."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from karenina_core.models.model import ModelConfig
 
 
 class PanelModel(ModelConfig):
-    """A panel in the place of a judge: its `id` and names are those of its results. It is never called itself.
+    """A panel in the place of a judge. Results carry its `id` and names, but it is never called itself.
 
-    `members` are the judges that it asks for every answer, and `others` those that it asks for some.
+    `members` are the judges that the panel asks about every answer, and `others` those that it asks about some.
     """
 
     members: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)

@@ -1,4 +1,4 @@
-"""Replies of models, and errors of calls, as the JSON that a journal stores."""
+"""Model replies and call errors as JSON, as a journal stores them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _TRUNCATED: Final = ("length", "content_filter")
 
 
 def is_reusable(reply: Reply) -> bool:
-    """Return whether the reply may answer an identical call later.
+    """Return whether the reply can be reused for an identical call.
 
-    Replies that were cut short or filtered may not, nor may parser replies without complete JSON and replies without
+    Not reusable are replies that were cut short or filtered, parser replies without complete JSON, and replies without
     content, which older versions stored.
     """
     if reply.finish_reason in _TRUNCATED:
@@ -40,9 +40,9 @@ def is_reusable(reply: Reply) -> bool:
 
 
 def is_empty(reply: Reply) -> bool:
-    """Return whether a reply of a model is not one, because it has no content although it ended normally.
+    """Return whether a model's reply has no content although it ended normally. Parser replies never count as empty.
 
-    No such reply is stored; older versions did.
+    Such replies are no longer stored, but older versions did.
     """
     if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
         return False
@@ -54,7 +54,7 @@ def is_empty(reply: Reply) -> bool:
 
 
 def dump_reply(reply: Reply) -> str:
-    """Return the reply as JSON text, which `load_reply` reads."""
+    """Return the reply as JSON text for `load_reply`."""
     return dump_json(_WRITERS[type(reply)](reply))
 
 
@@ -67,7 +67,7 @@ def load_reply(port: str, text: str) -> Reply:
 
 
 def dump_error(error: PortError) -> str:
-    """Return the error of a call as JSON text, which `load_error` reads."""
+    """Return a call's error as JSON text for `load_error`. Its `retry_after` is not included."""
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
         values["status"] = error.status
@@ -79,7 +79,7 @@ def dump_error(error: PortError) -> str:
 
 
 def load_error(text: str) -> PortError:
-    """Return the error of a call from its JSON text."""
+    """Return a call's error from the JSON text that `dump_error` wrote."""
     values = json.loads(text)
     partial = values.get("partial")
     return PortError(
@@ -92,7 +92,7 @@ def load_error(text: str) -> PortError:
 
 
 def copy_error(error: PortError) -> PortError:
-    """Return a copy of the error for another caller: an exception object belongs to one traceback."""
+    """Return a copy of the error for another caller, since an exception object belongs to one traceback."""
     return PortError(
         str(error),
         category=error.category,
@@ -109,13 +109,13 @@ def dump_json(value: Any) -> str:
 
 
 def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
-    """Return `value` as JSON in UTF-8, with the keys of objects in their order.
+    """Return `value` as UTF-8 encoded JSON, without sorting keys.
 
-    `fallback` replaces what is not a JSON value; without it, such a value raises `TypeError`.
+    `fallback` converts what is not a JSON value; without it, such a value raises `TypeError`.
     """
     try:
         return to_json(value, fallback=fallback)
-    except PydanticSerializationError:  # half a character, from a model or a tool
+    except PydanticSerializationError:  # half a surrogate pair, from a model or a tool
         return json.dumps(value, separators=(",", ":"), default=fallback).encode()
 
 

@@ -1,4 +1,4 @@
-"""The only retry layer: which failed calls are retried, and after which delay."""
+"""The retry policy, and the only retry layer: which failed calls are retried, and after which delay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_MAX_RETRIES: Final[Mapping[ErrorCategory, int]] = {
     ErrorCategory.PERMANENT: 0,
 }
 _AT_ONCE: Final = (ErrorCategory.EMPTY, ErrorCategory.INCOMPLETE)
-"""Errors after which a server is not given time: it works, and sent a reply."""
+"""Errors that are retried without a delay: the server works, since it sent a reply."""
 
 _RATE_LIMIT_CURE: Final = (
     "wait and run it again, allow fewer calls at once (max_concurrency), or raise retry_rate_limit and retry_patience"
@@ -31,11 +31,11 @@ _RATE_LIMIT_CURE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The most retries of a call for each category of error, and the delays between them in seconds.
+    """The maximum number of retries of a call by error category, and the delays before them in seconds.
 
-    The n-th delay is drawn between half and all of `base * 2**n`, at most `cap`; if the server sent a Retry-After
-    header, the delay is at least that long. All delays of a call together are at most `patience`: a call that would
-    have to wait longer fails. So does every call to a server that has refused all calls for that long.
+    The n-th delay is drawn between half and all of `base * 2**n`, up to `cap`; if the server sent a Retry-After header,
+    the delay is at least that long. The delays of a call may add up to `patience`: a call that would have to wait
+    longer fails, as does every call to a server that has refused all calls for that long.
     """
 
     max_retries: Mapping[ErrorCategory, int] = field(default_factory=lambda: DEFAULT_MAX_RETRIES)
@@ -54,7 +54,7 @@ class RetryPolicy:
         return delay if notes.waited + delay <= self.patience else None
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
-        """Return the delay before the next retry, and count the retry in `notes`. Raises `error` if there is none.
+        """Return the delay before the next retry, and count the retry in `notes`. Raises `error` if there is no retry.
 
         `refusing` is the number of seconds for which the server has refused all calls.
         """
@@ -67,7 +67,7 @@ class RetryPolicy:
         return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Return the end of the message of a call that is not retried."""
+        """Return the end of the error message of a call that is not retried: attempts, waits and the fix."""
         parts = []
         tries = 1 + sum(notes.retries.values())
         if tries > 1:
@@ -84,7 +84,7 @@ class RetryPolicy:
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
-        """Return the result of `call`, retried as the policy allows; note retries in `notes`. Raises `PortError`."""
+        """Return the result of `call`, retried as the policy allows; count retries in `notes`. Raises `PortError`."""
         while True:
             try:
                 return await call()

@@ -1,4 +1,4 @@
-"""The tools of a run's agents: each source is opened once for a workspace, shared, and closed after it."""
+"""The tools of a run's agents: each source is opened once per workspace, shared by its users, and then closed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ logger = logging.getLogger("karenina")
 
 @dataclass(slots=True)
 class ToolSessions:
-    """The open tool sources of a run, which are shared and closed.
+    """The open tool sources of a run.
 
-    A session belongs to a source, to the `mcp_` fields of models (models with the same fields share it), and to a
-    workspace. It lasts as long as items use the workspace; without a workspace, as long as the run.
+    There is one session for each combination of source, workspace and `mcp_` fields (models with the same fields share
+    it). A session lasts as long as items use its workspace or, without a workspace, as long as the run.
     """
 
     plugins: Plugins
@@ -43,18 +43,18 @@ class ToolSessions:
     async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
         """Return the tools that the model is configured to have in that workspace. Raises `PortError`.
 
-        A source that could not be opened is opened again by the next call.
+        If a source could not be opened, the next call tries again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
         found = [await self._session(source, model, workspace) for source in sources]
         return tuple(tool for tools in found for tool in tools)
 
     def enter(self, workspace: Path) -> None:
-        """Note that an item uses the workspace, until `leave` is called as often."""
+        """Record that an item uses the workspace, until `leave` is called as many times as `enter`."""
         self._users[workspace] = self._users.get(workspace, 0) + 1
 
     async def leave(self, workspace: Path) -> None:
-        """Note that an item has left the workspace; after the last one, its sources are closed."""
+        """Record that an item has left the workspace; after the last item, the workspace's sources are closed."""
         left = self._users.get(workspace, 0) - 1
         if left > 0:
             self._users[workspace] = left
@@ -63,10 +63,10 @@ class ToolSessions:
         await self._close([key for key in self._open if key[2] == workspace])
 
     async def aclose(self) -> None:
-        """Close everything. A source that fails to close is logged, and the others are closed."""
+        """Close everything. If a source fails to close, a warning is logged and the others are closed."""
         self._users.clear()
         await self._close(list(self._open))
-        if self._closing:  # of workspaces whose item was cancelled while it waited
+        if self._closing:  # workspaces whose item was cancelled while it waited for them to close
             await asyncio.wait(self._closing)
 
     async def _session(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> Sequence[Tool]:
@@ -92,7 +92,7 @@ class ToolSessions:
 
 
 class _Session:
-    """One open source, in a task of its own: it has to be exited in the task in which it was entered."""
+    """An open source, in a task of its own, because it must be exited in the task in which it was entered."""
 
     def __init__(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
         self.tools: asyncio.Future[Sequence[Tool]] = asyncio.get_running_loop().create_future()
@@ -100,7 +100,7 @@ class _Session:
         self._task = asyncio.create_task(self._hold(source, model, workspace), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
-        """Start closing the source, and return the task that does it. A source that is being opened is cancelled."""
+        """Start closing the source, or cancel it if it is still being opened, and return the task that does so."""
         self._over.set()
         if not self.tools.done():
             self._task.cancel()
@@ -127,22 +127,22 @@ class _Session:
             message = f"the tool source {source.name!r} failed: {type(error).__name__}: {error}"
             error = PortError(message, category=ErrorCategory.PERMANENT)
         self.tools.set_exception(error)
-        self.tools.exception()  # a caller that was cancelled meanwhile does not retrieve it
+        self.tools.exception()  # retrieve it, since a caller that was cancelled meanwhile does not
 
 
 def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
-    """Return the sources of tools for agents, sorted by name and distribution."""
+    """Return the tool sources for agents, sorted by name and distribution."""
     offers = sorted(plugins.offers(karenina_tool_sources), key=lambda one: (one.value.name, one.distribution))
     return [offer.value for offer in offers]
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield what prevents the model from having its configured tools. Starts nothing."""
+    """Yield the reasons for which the model cannot have its configured tools. Opens no source."""
     if spec.recorded or spec.starts_tools:
         return
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
     if stated and not model.mcp_urls_dict:
-        yield f"{stated[0]} is set, and there is no MCP server that it applies to: set mcp_urls_dict, or remove it"
+        yield f"{stated[0]} is set, but there is no MCP server that it applies to: set mcp_urls_dict, or remove it"
     wanted = [source for source in list_tool_sources(plugins) if source.applies_to(model)]
     if model.mcp_urls_dict and not wanted:
         yield _missing(plugins)
@@ -151,7 +151,7 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
             one.spec.interface for one in registered_adapters(plugins) if one.spec.agent and not one.spec.recorded
         )
         yield (
-            f"it is configured to have tools, and the adapter {spec.interface!r} has no agent port to use them; these "
+            f"it is configured to have tools, but the adapter {spec.interface!r} has no agent port to use them; these "
             f"have one: {', '.join(able) or 'no installed adapter'}"
         )
     for source in wanted:
@@ -165,4 +165,4 @@ def _missing(plugins: Plugins) -> str:
     from karenina_core.catalog import read_catalog
 
     why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))
-    return f"mcp_urls_dict names MCP servers, and no plugin for them is available: {why}"
+    return f"mcp_urls_dict names MCP servers, but no plugin for them is available: {why}"

@@ -1,1 +1,1 @@
-"""Checks before a run: everything that would fail every item is found before the first call."""
+"""Checks before a run, which find everything that would fail every item before the first call is made."""

@@ -1,4 +1,4 @@
-"""The check of the fields that plugins own: those of questions, of traits, and of the fields of templates."""
+"""The check of fields that plugins own in questions, traits and template fields."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Kind = Literal["question_fields", "trait_fields", "template_fields"]
 Models = Mapping[str, type[BaseModel]]
 Given = tuple[Kind, str, Mapping[str, object]]
-"""The values of one question, trait or template field: their kind, where they are, and the values by full name."""
+"""The values of one question, trait or template field: kind, the trait's or field's name, and values by full name."""
 
 
 class OwnedFields:
-    """The fields that installed plugins own, by their full names, each with the model that declares it."""
+    """The fields that installed plugins own, by full name, each with the model that declares it."""
 
     def __init__(self, plugins: Plugins) -> None:
         stages = [one.stage for one in registered_stages(plugins)]
@@ -39,14 +39,14 @@ class OwnedFields:
         }
 
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield what is wrong with the values of a question, each with the path of the value in the question.
+        """Yield each problem in a question's plugin-owned values, with the path of the value in the question.
 
-        Wrong are names without an owner, also those of plugins that are not installed, and invalid values.
+        A name without an owner (also one whose plugin is not installed) and an invalid value are problems.
         """
         yield from self.problems_in(given_fields(question, trust))
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield what is wrong with values, as `problems` does."""
+        """Yield each problem in `given`, as `problems` does."""
         for kind, place, values in given:
             models = self.models[kind]
             path = ("answer", place) if kind == "template_fields" else ()
@@ -65,7 +65,7 @@ class OwnedFields:
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
-    """Yield the values of a question that plugins own: its own, those of its traits, and those of its template."""
+    """Yield a question's plugin-owned values: its own, its traits', and its template fields'."""
     if question.extra:
         yield "question_fields", "", question.extra
     yield from trait_fields(question.rubric, question.dynamic_rubric)
@@ -75,7 +75,7 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the values of traits that plugins own."""
+    """Yield the plugin-owned values of the traits in `rubrics`."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, LLMRubricTrait) and trait.extra:
@@ -83,7 +83,7 @@ def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
 
 
 def _may_have_options(question: Question) -> bool:
-    """Return whether a template may give options to plugins, without loading it: most have none."""
+    """Return, without loading the template, whether it may set options for plugins; most templates do not."""
     if question.answer_class is not None:
         return True
     source = question.answer_template or ""

@@ -1,6 +1,6 @@
 """The plan of each question. Plans are cached by their set of stages, so a run makes only a few.
 
-A plan as text has its stages, what each waits for, and what is left out; notebooks show it as a table.
+A plan as text lists its stages, what each stage waits for, and what is left out; notebooks show it as a table.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from karenina_engine.check.owned_fields import OwnedFields
 
 _MAX_RECENT = 4096
-"""The number of questions whose pipelines are cached: each is used before the run, and several times during it."""
+"""The number of questions whose pipelines are cached; each is used before the run, and several times during it."""
 _MAX_SELECTION_KEYS = 1024
-"""The most selection keys that are cached: a skip reason that names its question must not fill memory."""
+"""The maximum number of cached selection keys, so that skip reasons that name their question cannot fill memory."""
 PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Facts about the questions of a run, collected before it begins.
+    """Facts about the questions of a run, collected before it starts.
 
-    `stages` holds each stage that checks questions before a run, by name, with the indexes of the questions that it
-    checks; `with_traits` is the number of questions with rubric traits, and `plans` are the different plans.
+    `stages` maps the names of stages that check questions before a run to the stage and the indexes of the questions
+    that it checks. `with_traits` is the number of questions with rubric traits, and `plans` are the distinct plans.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
@@ -51,7 +51,7 @@ class Survey:
 
 
 class Planner:
-    """A cache that makes the plan of each question under one configuration."""
+    """A planner that makes and caches the plan of each question under one configuration."""
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         show_plans_in_notebooks()
@@ -100,8 +100,7 @@ class Planner:
     def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust) -> Survey:
         """Plan every question, and return the facts that the checks before a run need.
 
-        The questions are read once and not held. Raises `PlanError`, and `ConfigError` for values of `fields` that are
-        wrong.
+        Each question is read once and not kept. Raises `PlanError`, and `ConfigError` for invalid values of `fields`.
         """
         problems: dict[str, None] = {}
         found: dict[str, tuple[Stage, array[int]]] = {}
@@ -159,12 +158,12 @@ class Planner:
 
 
 def _comparable(answer: bool | Skip) -> bool | str:
-    """Return the result of `Stage.included` in a form that compares by value."""
+    """Return the result of `Stage.included` in a form that can be compared by value."""
     return answer.why if isinstance(answer, Skip) else answer
 
 
 class QuestionSubset(Sequence["Question"]):
-    """A lazy view of some of the `questions`, by their indexes; it holds no question."""
+    """A lazy view of some of `questions`, given by their indexes; it holds no question."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
         self._questions = questions
@@ -195,13 +194,13 @@ def plan_rows(plan: Plan) -> Iterator[list[str]]:
 
 
 def left_out_lines(plan: Plan) -> Iterator[str]:
-    """Yield the stages that are left out, with the reasons."""
+    """Yield a line for each stage that is left out, with the reason."""
     for left in plan.left_out:
         yield f"{left.name}: {left.why}"
 
 
 def show_plans_in_notebooks() -> None:
-    """Let notebooks show a plan as `plan_html` does."""
+    """Register `plan_html` as the way in which notebooks show a plan."""
     to_html.register(Plan, plan_html)
 
 

@@ -1,6 +1,6 @@
-"""The checks of the installed plugins before a run: required, blocked and broken ones, and their versions.
+"""Checks of the installed plugins before a run: required, blocked and broken plugins, and their versions.
 
-They include stages that the selection blocks although the configuration requests them.
+Among them are stages that [plugins] blocks although the configuration requests them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ logger = logging.getLogger("karenina")
 def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
     """Check the `[plugins]` table against the installed plugins and the rest of the configuration.
 
-    Raises `ConfigError` if a required plugin is missing or cannot be used, and if a setting belongs to a blocked one.
+    Raises `ConfigError` if a required plugin is missing or unusable, or if a setting belongs to a blocked plugin.
     """
     problems = [problem for name in config.core.plugins.require for problem in _requirement_problems(plugins, name)]
     problems += settings_without_effect(plugins, config)
@@ -46,8 +46,9 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 
 
 def warn_about_plugins(plugins: Plugins) -> None:
-    """Warn of plugins that are left out because they cannot be used or implement deprecated hooks, and of members of
-    other releases.
+    """Log warnings about unusable plugins, deprecated hooks, and members of different releases.
+
+    A plugin that is unusable is left out of the run.
     """
     _warn_of_broken(plugins)
     for problem in deprecated_hooks(plugins):
@@ -68,13 +69,14 @@ def _warn_of_broken(plugins: Plugins) -> None:
 
 
 def _warn_of_mixed_releases(plugins: Plugins) -> None:
-    """Warn of members whose version differs from the core's, since only members of one release are tested together."""
+    """Warn about members of other versions than the core: only members of one release are tested together."""
     versions = loaded_distributions(plugins)
     release = versions.get(CORE)
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
     if release is not None and differing:
         logger.warning(
-            "%s: not of the same release as karenina-core %s, and only one release is tested together; pip install %s",
+            "%s: not from the same release as karenina-core %s, and only members of one release are tested together; "
+            "pip install %s",
             ", ".join(f"{name} {versions[name]}" for name in differing),
             release,
             " ".join(f"{name}=={release}" for name in differing),
@@ -82,7 +84,7 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
 
 
 def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
-    """Return the plugins that cannot be used: distribution with version, names, and their common failure."""
+    """Return the unusable plugins, grouped: distribution with version, plugin names, and their common failure."""
     found: dict[tuple[str, str], list[str]] = {}
     for info in plugins.describe():
         if info.state in ("failed", "conflict"):
@@ -92,7 +94,7 @@ def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
 
 
 def deprecated_hooks(plugins: Plugins) -> list[str]:
-    """Return a text for each distribution whose plugins implement a deprecated hook, with the cure of the hook."""
+    """Return a message for each distribution whose plugins implement a deprecated hook, saying what to use instead."""
     specs = [getattr(owner.module, name) for owner in plugins.specifications.owners for name in owner.hooks]
     deprecated = [spec for spec in specs if policy_of(spec).deprecated is not None]
     return [
@@ -110,7 +112,7 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
 
 
 def _cure_for_missing(name: str, found: Sequence[PluginInfo]) -> str:
-    """Return the cure for a required name that no installed plugin or distribution has."""
+    """Return what to do about a required name that no installed plugin or distribution has."""
     distributions = sorted({info.distribution for info in found})
     known = {*distributions, *(info.name for info in found)}
     if get_close_matches(name, known, n=1, cutoff=0.6):
@@ -120,7 +122,7 @@ def _cure_for_missing(name: str, found: Sequence[PluginInfo]) -> str:
 
 
 def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
-    """Return why the required plugin or distribution `name` is missing or cannot be used; an empty list if it can."""
+    """Return why the required plugin or distribution `name` is missing or unusable; an empty list if it is neither."""
     found = plugins.describe()
     named = [info for info in found if info.is_named_in([name])]
     if not named:
@@ -140,9 +142,9 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
 
 
 def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
-    """Return the stages that the selection blocks, with their slots, sorted by name, if their plugins are loaded.
+    """Return the loaded stages that [plugins] blocks, with their slots, sorted by name.
 
-    A plugin that `KARENINA_PLUGINS` blocks as a whole is not imported, and its settings are not known either.
+    A plugin that `KARENINA_PLUGINS` blocks as a whole is not imported, so its stages and settings are not known.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
@@ -161,7 +163,7 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
     """Yield a problem for each given setting that differs from its default and belongs to a blocked plugin.
 
-    Settings of stages are not included: whether a stage has an effect depends on the question.
+    The settings of loaded stages are excluded: whether a stage has an effect depends on the question.
     """
     observes_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
     used = {model for model, _ in settings_models(plugins)} | observes_stages
@@ -192,7 +194,7 @@ def _name(stage: object) -> str:
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return the stage's own settings that add it to the plan."""
+    """Return those of the stage's own settings that add it to the plan."""
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
     given = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
@@ -205,7 +207,7 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
 
 
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
-    """Return whether the plan includes the stage with these settings changed; False if they are refused."""
+    """Return whether the plan includes the stage after these settings are changed; False if the changes are invalid."""
     try:
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
     except (ConfigError, ValueError):

@@ -1,4 +1,4 @@
-"""The questions of a run, each with its merged rubric, and the configuration that the benchmark completes."""
+"""The questions of a run, each with its merged rubric, and settings that the benchmark file completes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from karenina_engine.question_source import QuestionSource
 
 MAX_IN_MEMORY = 500
-"""The number of questions of a streamed file up to which they are held in memory; more are read when they are used."""
+"""The number of questions up to which a streamed file is held in memory; beyond it, questions are read on each use."""
 
 
 def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
-    """Return the configuration with the benchmark's own `workspace_root`, for the settings that follow it.
+    """Return the configuration with the benchmark's own `workspace_root` for the settings that follow it.
 
-    A root in a file is relative to that file. One that leads out of the file's folder has no effect if the user's
-    configuration sets the settings; otherwise the user trusts it (`check_restricted_values`). Links are resolved here,
-    once for the whole run; `leads` has what the check found the paths of the file to lead to.
+    A root named in a file is relative to that file. A root outside the file's folder has no effect if the user's own
+    configuration sets all these settings; otherwise the user must trust it (`check_restricted_values`). Links are
+    resolved here, once for the whole run. `leads` maps the file's paths to what the check found that they lead to.
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
     following = {
@@ -43,7 +43,7 @@ def with_workspace_root(
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:
-    """Return the ids of the questions that a run takes by default: all but drafts. Raises `ConfigError` if all are."""
+    """Return the ids of all questions but drafts, which run only if named. Raises `ConfigError` if all are drafts."""
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
     if drafts and not ids:
@@ -55,9 +55,10 @@ def default_ids(benchmark: QuestionSource) -> Sequence[str]:
 def select_questions(
     benchmark: QuestionSource, config: VerificationConfig, question_ids: Iterable[str] | None = None
 ) -> Sequence[Question]:
-    """Return the questions of a run, each with its merged rubric; `question_ids` selects some, by default all finished.
+    """Return the questions of a run, each with its merged rubric; by default all except drafts.
 
-    Raises `ConfigError` for an id or a trait name that the benchmark does not have.
+    `question_ids` selects questions, including drafts. Raises `ConfigError` for an id, or a trait name in
+    `rubric_trait_names`, that the benchmark does not have.
     """
     wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in wanted or () if id not in benchmark]
@@ -81,9 +82,9 @@ def select_questions(
 
 
 class _EffectiveQuestions(Sequence["Question"]):
-    """The questions of a benchmark with these ids, with merged rubrics. Each is made anew whenever it is accessed.
+    """The questions of a benchmark with these ids and merged rubrics; each is built anew on every access.
 
-    Raises `ConfigError` for a question if its traits clash with those of the benchmark.
+    Accessing a question raises `ConfigError` if its traits clash with those of the benchmark.
     """
 
     def __init__(self, benchmark: QuestionSource, ids: Sequence[str], trait_names: Iterable[str] | None) -> None:

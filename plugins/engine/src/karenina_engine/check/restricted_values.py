@@ -1,7 +1,7 @@
-"""The check for restricted values that a benchmark sets: those that the user has not trusted are refused.
+"""The check of restricted values in a benchmark: values that the user has not trusted are refused.
 
 A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
-the user trusts exactly these values in exactly this file, trusts everything for one run, or gives the value again.
+the user trusts exactly these values in exactly this file, trusts everything for one run, or sets the value too.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from karenina_engine.question_source import QuestionSource
 
 _HIDDEN: Final = "***"
-_SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows all
+_SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows the whole value
 
 
 @dataclass(frozen=True, slots=True)
 class RestrictedValue:
-    """One restricted value of a file.
+    """A restricted value in a benchmark.
 
-    `name` is what it sets, `value` its JSON, `shown` the same without secrets, and `meaning` a description of what it
-    sets. `setting` is the configuration name through which it takes effect (None: it always does); a value that
-    `yields` takes effect only if that name has no value. `places` are the ids of the questions that have it. `files`
-    are those that it names, as far as the trust in the value covers them too.
+    `name` is what it sets, `value` its JSON, `shown` the JSON without secrets, and `meaning` a description of what it
+    sets. `setting` is the name of the setting through which it takes effect, or None if it always does; if it `yields`,
+    it takes effect only while that setting has no value. `places` are the ids of the questions that contain it. `files`
+    are the files that it names, as far as trust in the value covers them too.
     """
 
     name: str
@@ -64,7 +64,7 @@ class RestrictedValue:
     files: tuple[NamedFile, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
-        """Return one line with the name, the value (cut after `most` characters) and the questions."""
+        """Return one line with the name, the value (cut after `most` characters), the questions and the meaning."""
         cut = most is not None and len(self.shown) > most
         value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
         where = f", in {', '.join(self.places[:3])}" if self.places else ""
@@ -74,7 +74,7 @@ class RestrictedValue:
 
 
 class RestrictedValues(ConfigError):
-    """The error for values of a benchmark that need the user's trust. Nothing was opened, started or sent."""
+    """Raised for a benchmark's values that need the user's trust. Nothing was opened, started or sent."""
 
     def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
         named = f"karenina trust {quote(str(file))}" if file is not None else 'trust="all" in Python'
@@ -83,7 +83,7 @@ class RestrictedValues(ConfigError):
         super().__init__(
             [
                 f"{source} sets values that can start programs, choose where requests and keys go, name files, choose "
-                f"plugins, or change prices. They need your trust, also anew if a link or a program that they name has "
+                f"plugins, or change prices. They need your trust, and again if a link or a program that they name has "
                 f"changed:\n{lines}\nNothing was started, opened or "
                 f"sent. If you want these values: `{named}` stores your trust in exactly them; --trust-all "
                 "trusts the whole file, with its code, for this run; or give the value yourself (-a, -j, -c, --set)."
@@ -94,10 +94,11 @@ class RestrictedValues(ConfigError):
 
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
-    """Return the configuration to run with, in which all that the benchmark names stays where it was found.
+    """Return the configuration for the run, in which paths that the benchmark names are fixed to where they lead now.
 
-    It has the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted value of the benchmark would
-    take effect without the user's trust. A value that the user's own configuration replaces does not take effect.
+    The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
+    value of the benchmark would take effect without the user's trust. Values that the user's own configuration replaces
+    do not take effect.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -114,9 +115,9 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 
 
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
-    """Return the configuration in which recordings of the benchmark lie in its folder, or where trusted values lead.
+    """Return the configuration with the benchmark's recordings confined to its folder, or to where trusted values lead.
 
-    No link that is made after the check leads them elsewhere.
+    A link that is created after the check then leads nowhere else.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, list[ModelConfig]] = {}
@@ -133,7 +134,7 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
 def require_trust(
     benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
 ) -> tuple[Trust, VerificationConfig]:
-    """Return the trust that `trust` stands for, and the configuration of `check_restricted_values`.
+    """Return `resolve_trust(trust)`, and the configuration that `check_restricted_values` returns for it.
 
     Raises `RestrictedValues`.
     """
@@ -142,23 +143,23 @@ def require_trust(
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Return the trust that the argument of a run stands for: None is what `karenina trust` has stored."""
+    """Return what a run's `trust` argument means: "all" is everything, None is what `karenina trust` has stored."""
     if trust is None:
         return load_trust()
     return Trust.all() if trust == "all" else trust
 
 
 def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
-    """Return whether the value takes effect: it does not if the user's own configuration replaces it."""
+    """Return whether the value takes effect, which it does not if the user's own configuration replaces it."""
     if value.setting is None:
         return True
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
 
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
-    """Raise `RestrictedValues` if `file` names files outside of its folder without the user's trust.
+    """Raise `RestrictedValues` if `file` names files outside its folder that the user has not trusted.
 
-    Return True if it names trusted ones, and None if it names none: nothing outside is to be opened then.
+    Returns True if it names trusted ones, and None if it names none: then no file outside may be opened.
     """
     values = paths_outside(file, names)
     if not values:
@@ -170,7 +171,7 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return the paths of `questions_from` that lead out of the file's folder, with links resolved."""
+    """Return those paths in `questions_from` that lead outside the file's folder, after resolving links."""
     meaning = "The file is read, and its content becomes questions"
     return [
         RestrictedValue(
@@ -182,23 +183,23 @@ def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
 
 
 def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
-    """Return the names and values that trust is stored for, with what the values name."""
+    """Return the names and values that trust is stored for, plus the identities of files that the values name."""
     given = list(values)
     of_files = [pair for one in given for file in one.files for pair in file.identity()]
     return [*((one.name, one.value) for one in given), *of_files]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
-    """Return every restricted value that the benchmark sets, each once, in the order in which they are found."""
+    """Return every restricted value that the benchmark sets, without duplicates, in the order found."""
     return list(_search(benchmark).found.values())
 
 
 def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
-    """Return what a benchmark with a file names, as JSON values with which `karenina resume` compares it later.
+    """Return what a benchmark with a file names, as JSON values that `karenina resume` compares later.
 
-    `files` are its files, the benchmark's own among them, and the programs of values that take effect; `paths` is the
-    digest of trust in the files that contain questions and lie outside of its folder; `benchmark_names` are the
-    settings that its own section set.
+    `files` are the data files that it names, its own file, and the programs named by values that take effect. `paths`
+    is the digest of trust in the question files outside its folder, or None if there are none. `benchmark_names` are
+    the settings that its own `config` section sets. Returns an empty dictionary if the benchmark has no file.
     """
     path = benchmark.path
     if path is None:
@@ -235,7 +236,7 @@ def _search(benchmark: QuestionSource) -> _Finder:
 
 
 class _Finder:
-    """A collector of restricted values, in which equal values of several questions are merged, and of files of data."""
+    """A collector of restricted values (merging equal ones of several questions) and of data files that values name."""
 
     def __init__(self, folder: Path) -> None:
         self.found: dict[tuple[str, str], RestrictedValue] = {}
@@ -260,7 +261,7 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Check the workspace root of a file."""
+        """Check the workspace root in a file."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
@@ -272,14 +273,14 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
 
     def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
-        """Check the parameters of traits."""
+        """Check the parameters of a rubric's traits."""
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
             if isinstance(trait, LLMRubricTrait):
                 self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
 
     def owned(self, question: Question) -> None:
-        """Check the fields of a question and of its template that plugins own."""
+        """Check the plugin-owned fields of a question and its template."""
         for kind, place, values in given_fields(question):
             if kind != "trait_fields":
                 self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
@@ -287,13 +288,13 @@ class _Finder:
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
         models = self._owned_fields.models[kind]
         for name, value in values.items():
-            if name in models or "." not in name:  # a name of another plugin is refused before the run
+            if name in models or "." not in name:  # the name of a missing plugin is refused before the run
                 self._owned_value(models.get(name), name, value, where + name, places)
 
     def _owned_value(
         self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
     ) -> None:
-        """Check one value of a field that plugins own: it is restricted if no installed plugin owns the field."""
+        """Check the value of one plugin-owned field. If no installed plugin owns the field, the value is restricted."""
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
         info = kind.model_fields[field] if kind is not None else None
@@ -302,14 +303,14 @@ class _Finder:
             self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
-        """Check the parameters of the primitives in a template's source. Code is trusted separately."""
+        """Check the parameters of the primitives in a template's source. Its code is trusted separately."""
         source = question.answer_template
         if question.answer_class is not None or source is None or not self._primitives:
             return
         text = source if source.isascii() else unicodedata.normalize("NFKC", source)
         if not any(name in text for name in self._primitives):
             return
-        for primitive in primitives_in(source):  # broken sources and code are refused elsewhere
+        for primitive in primitives_in(source):  # malformed sources and code are refused elsewhere
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
@@ -352,7 +353,7 @@ class _Finder:
         for name, value in values.items():
             info = kind.model_fields.get(name) if kind is not None else None
             if kind is not None and info is None and spec is not None and spec.extra is not None:
-                continue  # the adapter refuses an unknown name
+                continue  # the adapter refuses unknown names
             mark = (mark_of(kind, name) if kind is not None else None) or "never"
             default = (
                 info.get_default(call_default_factory=True) if info is not None and not info.is_required() else None
@@ -369,7 +370,7 @@ class _Finder:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value`; defaults, None and empty values change nothing and are free."""
+        """Return whether a file may set `value`; defaults, None, and empty lists and mappings are always free."""
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
         if mark == "below":
@@ -380,7 +381,7 @@ class _Finder:
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the files of data that a value names; of a table of texts, those that exist."""
+        """Return the data files that a value names; of a list or table of texts, only those that exist."""
         names = [name for name in _texts_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
@@ -411,7 +412,7 @@ def _exists(folder: Path, name: str) -> bool:
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Yield all texts and paths in a value, which may be a list or a table of them."""
+    """Yield all texts and paths in a value, which may be a text, a path, or a nested list or table of them."""
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, Mapping):
@@ -421,7 +422,7 @@ def _texts_in(value: object) -> Iterator[str]:
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the fields that the adapter restricts for this model; none for an invalid model."""
+    """Return the fields that the adapter restricts for this model; none if the model is invalid."""
     if spec is None or spec.restricts is None:
         return frozenset()
     try:
@@ -431,12 +432,12 @@ def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> froze
 
 
 def _restricting_primitives() -> frozenset[str]:
-    """Return the class names of the primitives with restricted parameters, as sources may contain them."""
+    """Return the class names, as they occur in sources, of the primitives with restricted parameters."""
     return frozenset(kind.__name__ for kind in primitive_kinds().values() if restricted_fields(kind))
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
-    """Return the questions that can hold a restricted value; of a streamed file, only those whose line can."""
+    """Return the questions that may hold a restricted value; of a streamed file, only those whose line may."""
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
     kinds = {*trait_kinds().values(), *(model for models in owned.values() for model in models.values())}
@@ -449,7 +450,7 @@ def _json(value: object) -> str:
 
 
 def _without_secrets(value: object) -> object:
-    """Return a value for printing; headers and parameters that name no variable are hidden, as they can be secrets."""
+    """Return a value for printing; headers and query parameters may be secrets, so they are hidden without `${`."""
     if not isinstance(value, Mapping):
         return value
     return {

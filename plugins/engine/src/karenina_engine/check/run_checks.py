@@ -1,7 +1,7 @@
-"""The checks before a run, which find everything that would fail every item before the first call.
+"""Checks before a run, which find everything that would fail every item before the first call is made.
 
-They also warn about settings and fields of models that are set and have no effect in this run, and compare recorded
-answers with the questions.
+They also warn about settings and model fields that have no effect in this run, and compare recorded answers with the
+questions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
 
 
 def check_request(plugins: Plugins, config: VerificationConfig, questions: Sequence[Question]) -> None:
-    """Check that there is something to run. Raises `ConfigError`."""
+    """Raise `ConfigError` if there is no question or answering model, or if the plugin selection is unusable."""
     check_selection(plugins, config)
     if not questions:
         raise ConfigError(["no question is selected: add questions to the benchmark, or select other ids"])
@@ -63,9 +63,9 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
 
 
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
-    """Check that the configured models can be called, and that no stage refuses the configuration.
+    """Check that the configured models can be called, and that every stage accepts the configuration.
 
-    Raises `ConfigError`.
+    With `offline`, no model will be called, so missing keys and packages are accepted. Raises `ConfigError`.
     """
     core = config.core
     check_models(
@@ -88,9 +88,9 @@ def check_questions(
     *,
     offline: bool,
 ) -> list[ModelConfig]:
-    """Check that every question has a plan whose stages accept it; return the models that stages name.
+    """Check that every question has a plan whose stages accept it, and return the models that stages need.
 
-    What is set and has no effect is logged as a warning. Raises `ConfigError` and `PlanError`.
+    Log a warning for each setting that has no effect. Raises `ConfigError` and `PlanError`.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -102,7 +102,7 @@ def check_questions(
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
-    """Look up the prices of the models, and return the budget in picodollars, if one is set. Raises `ConfigError`."""
+    """Look up the prices of the models, and return the budget in picodollars, or None. Raises `ConfigError`."""
     found = {model.id: prices.price(model) for model in models}
     unknown = {id: price.why for id, price in found.items() if price.tariff is None or price.assumed}
     if settings.budget is None:
@@ -112,13 +112,13 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
             f"a budget {'counts nothing for' if found[id].assumed else 'needs the price of'} {id!r}, which is {why}"
             for id, why in unknown.items()
         ]
-        unit = "prices are in dollars for a million tokens"
+        unit = "prices are in dollars per million tokens"
         raise ConfigError([*problems, f"{unit}; if no call costs anything, run without a budget"])
     return to_picodollars(settings.budget)
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Warn of traits that the evaluation mode does not score, and of questions that lack traits under `rubric_only`."""
+    """Warn about traits that the evaluation mode does not score, and questions without traits under `rubric_only`."""
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
@@ -144,7 +144,7 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
 
 
 def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
-    """Raise `ConfigError` for models that would be called in a run that only judges recorded answers."""
+    """Raise `ConfigError` for models that would be called in a run that only evaluates recorded answers."""
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
         recorded = ", ".join(sorted(one.spec.interface for one in registered_adapters(plugins) if one.spec.recorded))
@@ -164,7 +164,7 @@ def check_recordings(
 ) -> None:
     """Check that every question has a recorded answer, and every recording a question.
 
-    Raises `ConfigError` with the mismatches; with `partial_recordings`, logs them as warnings.
+    Raises `ConfigError` with the mismatches; with `partial_recordings`, logs them as warnings instead.
     """
     problems: list[str] = []
     for model in config.core.answering_models:
@@ -192,7 +192,7 @@ def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Ite
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
-    """Warn of fields of the configured models that are set but unused; `needs` are the models that stages need."""
+    """Warn about fields of configured models that are set but unused; `needs` are the models that stages need."""
     core = config.core
     _warn_about_equal_models("answering models", core.answering_models)
     _warn_about_equal_models("judges", core.parsing_models)
@@ -212,7 +212,7 @@ def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
     for one, other in combinations(models, 2):
         if one.model_copy(update={"id": other.id}) == other:
             logger.warning(
-                "the %s %r and %r differ in their ids only, so they share replies and have equal results: remove one; "
+                "the %s %r and %r differ only in their ids, so they share replies and have equal results: remove one; "
                 "replicate_count calls a model several times",
                 role,
                 one.id,
@@ -254,7 +254,7 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
-    """Warn of settings whose owner has stages, if no plan contains one of them or a stage that reads the setting."""
+    """Warn about settings whose owner has stages, if no plan has one of these or a stage that reads the setting."""
     stages = {one.stage.name: one.distribution for one in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
     used = {stage.distribution for stage in planned}

@@ -1,4 +1,4 @@
-"""The checks of a run's stages and models before the first call."""
+"""Checks of a run's stages and models before the first call."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
-    """Let every installed stage check the configuration (`Stage.before_any_run`).
-
-    Raises `ConfigError` with all problems.
-    """
+    """Let every installed stage check the configuration (`Stage.before_any_run`)."""
     problems: list[str] = []
     for offered in registered_stages(plugins):
         if offered.stage.before_any_run is Stage.before_any_run:
@@ -52,7 +49,7 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check what would fail its items (`Stage.before_run`), and check the models that it needs.
+    """Let each stage check for what would fail its items (`Stage.before_run`), and check the models that it needs.
 
     `survey` holds the questions that each stage checks (`Planner.survey`). Returns the models that stages need, with
     the roles and ports that they need them for. Raises `ConfigError` with all problems.
@@ -80,7 +77,7 @@ def check_stages(
 def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """Return the problems of the models that a stage needs; those of the configuration have been checked already."""
+    """Return the problems of the models that a stage needs; configured models have been checked already."""
     configured = (*config.core.answering_models, *config.core.parsing_models)
     problems: list[str] = []
     for need in needs:
@@ -95,7 +92,7 @@ def _model_problems(
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a problem for each port that a stage calls and the model does not have."""
+    """Return a problem for each port that a stage calls but the model does not have."""
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
         f"does not have{_adapters_with_port(plugins, port)}"
@@ -118,10 +115,10 @@ def _adapters_with_port(plugins: Plugins, port: str) -> str:
 def check_judges(
     plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], trust: Trust, planner: Planner
 ) -> None:
-    """Check that the stages have the judges that they call, before answers are paid for that cannot be judged.
+    """Check that the stages have the judges that they call, before answers that cannot be judged are paid for.
 
-    Raises `ConfigError` if there is no judge, or one without the ports that a stage calls. Every question is examined
-    only in these cases, since that takes a while.
+    Raises `ConfigError` if there is no judge, or a judge without the ports that a stage calls. Every question is
+    examined only in these cases, since that takes a while.
     """
     judges = config.core.parsing_models
     wanted = frozenset[str]().union(*(one.stage.judge_ports for one in registered_stages(plugins)))
@@ -148,8 +145,8 @@ def check_judges(
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
     """Raise `ConfigError` for everything in the models that would make each item fail. No request is made.
 
-    `models` are pairs of role (as messages name it) and model. `offline` says that none of them will be called, so that
-    what their adapters need for calls (keys, packages) may be missing.
+    `models` are pairs of a role (as messages name it) and a model. With `offline`, none of them will be called, so what
+    their adapters need for calls (keys, packages) may be missing.
     """
     from pydantic import ValidationError
 
@@ -193,10 +190,10 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
 
 
 def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a problem if a name ends in a server's address: requests would go to the provider's own server."""
+    """Yield a problem if a model name ends in a server's URL, since requests would go to the provider's own server."""
     name, _, address = model.model_name.rpartition("@")
     if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
         return
     url = complete_url(address) or (address if "://" in address else None)
     if url is not None:
-        yield f"model_name ends in the address of a server: move it to endpoint_base_url = {redact_url(url)!r}"
+        yield f"model_name ends in the URL of a server: move it to endpoint_base_url = {redact_url(url)!r}"

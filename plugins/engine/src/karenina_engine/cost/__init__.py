@@ -1,1 +1,1 @@
-"""The costs of calls: prices, the ledger and the budget."""
+"""The cost of calls: prices, the ledger and the budget."""

@@ -1,12 +1,14 @@
-"""A hard budget: the most that a call is expected to cost is reserved before it is made.
+"""A hard budget: before a call is made, the most that it is expected to cost is reserved.
 
-The actual cost is settled afterwards. A call that is not covered waits until others are settled. If none is in flight
-any more, the budget is exhausted: no item starts, items that have their answer end as far as the budget reaches, and
-calls that are not covered end their items without a result, to be continued when the budget is raised.
+The actual cost replaces the reservation afterwards. A call that the budget does not cover waits until other calls are
+settled. If none is left in flight, the budget is exhausted: no item starts, items that have their answer are judged as
+far as the budget reaches, and calls that are not covered end their items without a result. These items run when the
+budget is raised.
 
-A call may cost more than expected, such as by hidden reasoning without `max_tokens`. One call in flight may exceed the
-budget by that; so all others must be covered by it at the most that they may cost: with `max_tokens` tokens, or several
-times what was observed. Of a ledger line without a reply nothing is known, so its first call is usually made alone.
+A call may cost more than expected, for example through hidden reasoning without `max_tokens`. One call in flight may
+exceed the budget in this way. All others must therefore be covered at the most that they may cost: with `max_tokens`
+tokens, or several times what was observed. Nothing is known about a ledger line without a reply, so its first call is
+usually made alone.
 """
 
 from __future__ import annotations
@@ -30,25 +32,25 @@ if TYPE_CHECKING:
     from karenina_engine.cost.ledger import Ledger, LedgerLine
 
 OUTPUT: Final = 1024
-"""The assumed output tokens of a call without a limit of its own, until some replies were observed."""
+"""The assumed output tokens of a call without `max_tokens`, until replies were observed."""
 
-_ENOUGH: Final = 3  # replies of a line from which its calls are estimated
+_ENOUGH: Final = 3  # replies of a ledger line after which its calls are estimated from them
 _MARGIN: Final = 1.25
 _LARGEST: Final = 2**20  # output tokens: no model has a larger context
-_FIRST_MULTIPLE: Final = 64  # of the observed output, which a call after one reply may have; after n replies, 1/n of it
-_MULTIPLE: Final = 4  # the same after many replies
+_FIRST_MULTIPLE: Final = 64  # times the observed output that a call may have after one reply; 1/n of it after n replies
+_MULTIPLE: Final = 4  # the same, after many replies
 
 
 class OverBudget(ItemInterrupt):
-    """A call that the budget does not cover. Its item ends without a result, not with an error."""
+    """Raised for a call that the budget does not cover. Its item ends without a result, not with an error."""
 
 
 @dataclass(slots=True)
 class _Observed:
-    """Observations of the calls of one ledger line: the most tokens of a reply and of a prompt, and per character.
+    """What was observed of a ledger line's calls: the most tokens of a reply and of a prompt, and tokens per character.
 
-    `hidden` is the most that a prompt had beyond what is expected of its size, such as a server's own instructions.
-    `ended` also counts replies whose tokens the server did not count.
+    `hidden` is the most tokens that a prompt had beyond the estimate from its size, such as a server's own
+    instructions. `ended` also counts replies whose tokens the server did not count, and calls of unknown cost.
     """
 
     replies: int = 0
@@ -61,7 +63,7 @@ class _Observed:
 
 @dataclass(slots=True)
 class _Reservation:
-    """What is held for a call in flight: its expected cost, and the `most` that it may cost if that is wrong."""
+    """What is reserved for a call in flight: its `expected` cost, and the `most` that it may cost."""
 
     call: CallRecord
     seen: _Observed
@@ -74,10 +76,10 @@ _Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
 
 @dataclass(slots=True)
 class Budget:
-    """A budget in picodollars. It is exhausted when a call is not covered and none is in flight.
+    """A budget in picodollars (`limit`). It is exhausted when a call is not covered and no call is in flight.
 
-    `spent` is settled, including earlier runs; `reserved` is held for calls in flight. `lost` was reserved for calls
-    with an unknown end, and is not spent again.
+    `spent` is the cost of finished calls, including those of earlier runs; `reserved` is held for calls in flight.
+    `lost` was reserved for calls whose end is unknown, and is not spent again.
     """
 
     limit: int
@@ -88,19 +90,20 @@ class Budget:
     exhaustion: str = ""
     """Why the run stops, once the budget is exhausted."""
     refused: int = 0
-    """The maximal cost of the first call that the budget does not cover, once it is exhausted."""
+    """The expected maximum cost of the first call that the exhausted budget does not cover."""
     _most: int = 0
     _in_flight: dict[int, _Reservation] = field(default_factory=dict)
     _observed_lines: dict[int, tuple[LedgerLine, _Observed]] = field(default_factory=dict)
     _queues: dict[int, list[_Entry]] = field(default_factory=dict)
-    """The calls that wait, the earliest items first, by the identity of their observations."""
+    """The waiting calls, the earliest items first, by the identity of their ledger line's observations."""
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
         """Count what earlier runs of the journal spent.
 
-        Calls of `models` whose cost was not known then count as the others of their line cost; if there are none, by
-        their tokens, or as a reply of `max_tokens` tokens if the server did not count them.
+        A call of `models` whose cost was unknown then is counted at the mean cost of the other calls of its ledger
+        line. If there are none, it is counted by its tokens or, if the server did not count them, as a reply of
+        `max_tokens` tokens.
         """
         self.spent = self.ledger.earlier.cost
         known = {(model.id, model.interface, model.model_name): model for model in models}
@@ -120,7 +123,7 @@ class Budget:
     async def reserve(self, call: CallRecord) -> int:
         """Reserve the cost of a call, and return the number of the reservation; 0 if the call costs nothing.
 
-        Waits while calls in flight may leave enough. Raises `OverBudget`.
+        Waits while calls in flight may leave enough of the budget. Raises `OverBudget` if they do not.
         """
         if not self.max_cost(call):
             return 0
@@ -143,11 +146,11 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call that was reserved some time ago may be made, after what others have cost since then."""
+        """Return whether a call with this reservation may still be made, given what other calls have cost since."""
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count the actual cost of a call; if it is not known, the most that it was expected to be."""
+        """Count the actual cost of a call; if it is None (unknown), count the most that it was expected to be."""
         self.spent += self.max_cost(call) if cost is None else cost
         seen = self._observations(call)
         seen.ended += 1
@@ -168,17 +171,17 @@ class Budget:
             self._admit_waiting()
 
     def forfeit(self, reserved: int) -> None:
-        """Keep the reservation of a call that may have been made and charged, such as one of a dead worker."""
+        """Keep the reservation of a call that may have been made and charged, such as one from a worker that died."""
         self.lost += self._drop(reserved)
         if self._queues:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the most that the call is expected to cost: by size and `max_tokens`, or earlier calls of its line."""
+        """Return the most that the call is expected to cost, by size and `max_tokens` or earlier calls of its line."""
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return the most that the call is expected to cost, and the most that it may cost if that is wrong."""
+        """Return the most that the call is expected to cost, and the most that it may cost if that is too low."""
         tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return 0, 0
@@ -196,7 +199,7 @@ class Budget:
             output = expected if observed else max(OUTPUT, seen.output)
         else:
             output = min(expected, allowed) if observed else allowed
-            if seen.output > allowed:  # some servers do not count hidden thoughts for the limit
+            if seen.output > allowed:  # some servers do not count hidden reasoning towards the limit
                 output = expected
         size, _, turns = call.size
         unseen = _prompt_tokens(call)
@@ -219,11 +222,11 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether a call was not covered."""
+        """Whether a call was not covered while none was in flight."""
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
-        """Return why the run stopped, for messages."""
+        """Return, as text, why the run stopped."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"its budget of {format_cost(self.limit)} does not cover the next call, which may cost "
@@ -232,7 +235,7 @@ class Budget:
         )
 
     def _covers(self, call: CallRecord) -> bool:
-        """Return whether the budget covers the call and those in flight, and all but one of them at their most."""
+        """Return whether the budget covers this call and those in flight, with all but one of them at their most."""
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
@@ -255,7 +258,7 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """End a reservation, and return its amount."""
+        """End a reservation, and return its amount; 0 if there is none."""
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -264,7 +267,7 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Raise the reservations of calls in flight of a line whose calls turned out to be larger."""
+        """Update the reservations of a line's calls in flight, after one of its calls was larger than any before."""
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)
@@ -275,7 +278,8 @@ class Budget:
     def _admit_waiting(self) -> None:
         """Admit waiting calls that are covered, the earliest items first. If none is in flight, refuse the others.
 
-        Calls of lines about which nothing is known may need the budget alone: others pass them while one is in flight.
+        A call of a line about which nothing is known may need the budget alone; while another such call is in flight,
+        calls of other lines may overtake it.
         """
         passed: set[int] = set()
         while not self.exhausted and (head := self._first_waiting(passed)) is not None:
@@ -294,7 +298,7 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the line and entry of the first call that waits, of lines that are not passed; None if none does."""
+        """Return the line and entry of the first waiting call, ignoring the lines in `passed`; None if none waits."""
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
             while queue and queue[0][3].done():
@@ -306,7 +310,7 @@ class Budget:
         return first
 
     def _finish_waiting(self) -> None:
-        """After the budget is exhausted, judge existing answers as far as it reaches, and start nothing new."""
+        """After the budget is exhausted, let existing answers be judged as far as it reaches; refuse other calls."""
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
         self._queues = {}
         for entry in entries:
@@ -328,9 +332,9 @@ class Budget:
         return observed[1]
 
     def _from_earlier_runs(self, line: LedgerLine, turns: int) -> _Observed:
-        """Return the observations of earlier runs of the journal: twice the mean tokens of their requests.
+        """Return what earlier runs of the journal suggest for this line: twice the mean tokens of its requests.
 
-        Of how many requests an agent that is called as a whole made, nothing is known.
+        How many requests an agent that is called as a whole makes is not stored.
         """
         same = [one.spent for one in self.ledger.before if one.names[:4] == line.names[:4]]
         calls = sum(count.calls - count.unpriced for count in same)
@@ -342,5 +346,5 @@ class Budget:
 
 
 def _prompt_tokens(call: CallRecord) -> int:
-    """Return the most input tokens that are expected of a request of the call, by its size."""
+    """Return the most input tokens expected for one request of the call, estimated from its size."""
     return int(call.size.characters * call.size.density) + FRAME

@@ -1,4 +1,4 @@
-"""The hook for lists of prices."""
+"""The hook for price lists."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_prices() -> Sequence[PriceSource]:
-    """Return price lists; of those that have a model's price, the first by name is used."""
+    """Return price lists. If several have a model's price, the first by name is used."""

@@ -1,4 +1,4 @@
-"""The ledger of a run: calls, tokens and cost by model, stage and judge."""
+"""A run's ledger: calls, tokens and cost by model, stage and judge."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 UNKNOWN_COST: Final = "unknown"
-"""The text for a cost that is not known, which is never shown as zero."""
+"""The text for an unknown cost, which is never shown as zero."""
 
 
 @dataclass(slots=True)
 class SpendCounts:
-    """Counts of calls with a reply, their tokens, and their cost in picodollars.
+    """Counts of calls that had a reply, their tokens, and their cost in picodollars.
 
-    `unpriced` of the calls have an unknown cost, because the model has no price or the server counted no tokens; `cost`
-    is that of the others.
+    The cost of `unpriced` of the calls is unknown, because the model has no price or the server counted no tokens;
+    `cost` is that of the others.
     """
 
     calls: int = 0
@@ -36,7 +36,7 @@ class SpendCounts:
     unpriced: int = 0
 
     def add(self, usage: Usage, cost: int | None) -> None:
-        """Add the usage and cost of some calls."""
+        """Add the usage and cost of one or more calls; None is an unknown cost."""
         self.calls += usage.calls
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
@@ -59,13 +59,13 @@ class SpendCounts:
         return not self.unpriced
 
     def format_cost(self) -> str:
-        """Return the cost as text, with `at least` if a part of it is unknown, and `unknown` if all of it is."""
+        """Return the cost as text: prefixed with `at least` if part of it is unknown, and `unknown` if all of it is."""
         if self.known:
             return format_cost(self.cost)
         return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values. `cost_usd` is null if all of the cost is unknown, and a lower bound if a part is."""
+        """Return JSON values. `cost_usd` is null if the whole cost is unknown, and a lower bound if part of it is."""
         values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
         nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
         return {**values, "cost_usd": None if nothing else float(to_dollars(self.cost))}
@@ -78,9 +78,9 @@ COUNTED: Final = tuple(one.name for one in fields(SpendCounts))
 class LedgerLine:
     """A line of a ledger: a model (the user's id, interface and name) in one stage, for one judge.
 
-    `judge` is the id of the item's judge, and empty for calls for all judges of an answer. `spent` counts the calls
-    that were made now. `cached` counts replies that were stored, or shared with a call in flight, and cost nothing now:
-    its cost is what they would have cost.
+    `judge` is the id of the item's judge, or empty for calls shared by all judges of an answer. `spent` counts the
+    calls that were made now. `cached` counts replies that were stored, or shared with a call in flight: they cost
+    nothing now, and their cost is what they would have cost.
     """
 
     model: str
@@ -101,19 +101,19 @@ class LedgerLine:
 class Ledger:
     """The ledger of a run. `before` has the lines of earlier runs with the same journal.
 
-    `free` says that no model of the run has a price.
+    `free` means that no model of the run has a price.
     """
 
     prices: PriceTable
     before: list[LedgerLine] = field(default_factory=list)
     free: bool = False
     changed: dict[int, LedgerLine] = field(default_factory=dict)
-    """The lines with calls that are not in the journal yet, by identity."""
+    """The lines with calls that are not yet in the journal, by identity."""
     _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Count a call that was made, and return its cost in picodollars; None if it is not known."""
+        """Count a call that was made, and return its cost in picodollars; None if unknown."""
         line = self.line(call)
         cost = self.cost(call, usage)
         line.spent.add(usage, cost)
@@ -125,7 +125,7 @@ class Ledger:
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """Return the cost of such a call; None without a price, or if the server did not count its tokens."""
+        """Return what a call with this usage costs; None without a price, or if the server did not count the tokens."""
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
@@ -135,7 +135,7 @@ class Ledger:
         return cost
 
     def line(self, call: CallRecord) -> LedgerLine:
-        """Return the line of the call."""
+        """Return the line of the call, creating it if needed."""
         model, info = call.endpoint.model, call.info
         key = (id(model), info.stage, info.judge)
         line = self._lines.get(key)
@@ -144,7 +144,7 @@ class Ledger:
         return line
 
     def add_cached(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
-        """Add replies that another process took from the journal, to the line of these names."""
+        """Add replies that another process took from the journal to the line with these names."""
         self._named(names).cached.merge(kept)
 
     def clear(self) -> None:
@@ -161,7 +161,7 @@ class Ledger:
 
     @property
     def lines(self) -> list[LedgerLine]:
-        """All lines, by model, then in the order of stages."""
+        """All lines, sorted by model; lines of one model in the order in which they were created."""
         return sorted(self._by_names.values(), key=lambda line: line.model)
 
     def total(self) -> SpendCounts:
@@ -174,7 +174,7 @@ class Ledger:
         return sum_counts(line.spent for line in self.before)
 
     def cached_total(self) -> SpendCounts:
-        """Return the sum of the replies that cost nothing now."""
+        """Return the sum of cached replies, which cost nothing now."""
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Return lines of a ledger as JSON values, with their total and sums by model, stage and judge."""
+    """Return ledger lines as JSON values, with their total and sums by model, stage and judge."""
     return {
         "currency": "USD",
         "spent": sum_counts(line.spent for line in lines).to_dict(),
@@ -210,7 +210,7 @@ def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
 
 
 def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
-    """Return the sum of counts."""
+    """Return the sum of several counts."""
     total = SpendCounts()
     for count in counts:
         total.merge(count)

@@ -1,7 +1,7 @@
-"""Prices of models: the contract of price lists, and amounts of money without rounding errors.
+"""Model prices: the contract for price lists, and amounts of money without rounding errors.
 
 Money is counted in whole picodollars (10^-12 US dollars), so that the sum of a million small amounts is exact: a price
-of 0.15 dollars for a million tokens is 150,000 picodollars per token.
+of 0.15 dollars per million tokens is 150,000 picodollars per token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MILLION: Final = 10**6
 
 
 def to_picodollars(dollars: Decimal) -> int:
-    """Convert dollars to whole picodollars, halves to the even neighbour."""
+    """Convert dollars to whole picodollars, rounding halves to even."""
     return int((dollars * PICODOLLARS).to_integral_value(ROUND_HALF_EVEN))
 
 
@@ -46,18 +46,17 @@ def format_cost(picodollars: int) -> str:
 
 
 def format_rounded_up(picodollars: int) -> str:
-    """Return an amount as text with two digits, rounded up, so that it covers the amount as a budget."""
+    """Return an amount as text, rounded up to two significant digits, so that it suffices as a budget."""
     amount = to_dollars(picodollars)
     return f"${amount.quantize(Decimal(1).scaleb(max(amount.adjusted() - 1, -6)), ROUND_UP):f}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Prices of one token, in picodollars.
+    """The prices of one token, in picodollars.
 
-    `cached` is the price of an input token that the provider read from its cache, `cache_write` that of one that it
-    wrote there, and `reasoning` that of an output token of the model's reasoning. They default to the prices of other
-    input and output tokens.
+    `cached` is the price of an input token that the provider read from its cache, `cache_write` of an input token that
+    it wrote there, and `reasoning` of an output token spent on reasoning.
     """
 
     input: int
@@ -76,7 +75,7 @@ class Rates:
         cache_write: Decimal | None = None,
         reasoning: Decimal | None = None,
     ) -> Self:
-        """Return rates from prices in dollars for a million tokens, as providers publish them."""
+        """Return rates from prices in dollars per million tokens; prices left out default to `input` or `output`."""
 
         def one(price: Decimal | None, otherwise: Decimal) -> int:
             return to_picodollars((otherwise if price is None else price) / _MILLION)
@@ -92,10 +91,10 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The tariff of a model.
+    """A model's tariff.
 
-    `steps` are other rates for requests with more than so many input tokens, in rising order, which apply to all tokens
-    of such a request. `request` is the price of each request apart from its tokens, in picodollars.
+    `steps` are pairs of a number of input tokens and rates, in ascending order; a request with more input tokens than
+    that is charged at these rates for all its tokens. `request` is a fixed price per request, in picodollars.
     """
 
     rates: Rates
@@ -103,9 +102,9 @@ class Tariff:
     request: int = 0
 
     def cost(self, usage: Usage) -> int:
-        """Return the cost of the usage of one or several requests, in picodollars.
+        """Return the cost, in picodollars, of the usage of one or more requests.
 
-        For requests that were counted together, their average decides the step.
+        If several requests were counted together, their average input decides the step.
         """
         rates = self.rates
         if self.steps:
@@ -122,16 +121,16 @@ class Tariff:
 
 
 FREE: Final = Tariff(Rates(0, 0, 0, 0, 0))
-"""The tariff of models that cost nothing."""
+"""The tariff for models that cost nothing."""
 
 
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
 class OwnPrice(StrictSettings):
-    """A price that the user sets for a model, in US dollars for a million tokens.
+    """A price that the user sets for a model, in US dollars per million tokens.
 
-    Prices that are left out default to those of other input or output tokens.
+    Prices that are left out default to `input` or `output`.
     """
 
     input: _Dollars
@@ -154,10 +153,10 @@ class OwnPrice(StrictSettings):
 
 
 class PriceSource(Protocol):
-    """A price list of a plugin.
+    """A plugin's price list.
 
     `name` and `edition` identify the list; both are stored with each run that uses one of its prices. `edition` must
-    change whenever a price of the list does.
+    change whenever a price in the list changes.
     """
 
     name: str
@@ -167,8 +166,8 @@ class PriceSource(Protocol):
         """The edition of the list: a version, a date or a digest."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return the tariff of a model and the list's own name for it; None if the list does not have it.
+        """Return a model's tariff and the list's own name for the model; None if the list does not have it.
 
-        `served_by` is the server of the model as its adapter knows it: a base URL (with `://`) or the name of a
-        provider; None if it is not known. No request is made.
+        `served_by` is the model's server as its adapter knows it: a base URL (with `://`), the name of a provider, or
+        None if unknown. No request is made.
         """

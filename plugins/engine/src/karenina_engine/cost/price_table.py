@@ -1,4 +1,4 @@
-"""The prices of a run's models: the user's own or those of price lists, each with its origin."""
+"""The prices of a run's models, from the user's own prices or from price lists, with their origins."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The tariff of a model, None if it is not known, and `why`: its origin, or why there is none.
+    """A model's tariff, None if unknown, and `why`: where the price comes from, or why there is none.
 
-    `assumed` says that it may be wrong: a server on this machine may forward calls to a paid provider.
+    `assumed` means that the price may be wrong: a server on localhost may forward calls to a paid provider.
     """
 
     tariff: Tariff | None
@@ -37,11 +37,11 @@ def list_price_sources(plugins: Plugins) -> list[PriceSource]:
 
 @dataclass(slots=True)
 class PriceTable:
-    """The prices of models, each of which is found once.
+    """The prices of models. Each price is looked up once.
 
-    `own` are the user's prices, by a model's id or the provider's name of it. They come first; recorded answers and
-    models on this machine are free; then comes the first list that has the model. An unknown price is never taken as
-    zero.
+    `own` are the user's prices, by model id or by the provider's name for the model; they take precedence. Recorded
+    answers and models that run locally are free. Otherwise the first list that has the model is used. An
+    unknown price is never treated as zero.
     """
 
     plugins: Plugins
@@ -58,12 +58,12 @@ class PriceTable:
         return known[1]
 
     def is_free(self, model: ModelConfig) -> bool:
-        """Return whether calls of the model cost nothing for certain: recorded answers, and models on this machine."""
+        """Return whether the model costs nothing (recorded answers, local models) and the user set no price for it."""
         spec = find_adapter(self.plugins, model.interface).spec
         return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the prices found so far as JSON values: the editions of lists, and each model's price and origin."""
+        """Return the prices found so far as JSON values: editions of lists, and each model's price and origin."""
         models: dict[str, Any] = {}
         for model, price in self._found.values():
             rates = price.tariff.rates if price.tariff is not None else None
@@ -86,7 +86,7 @@ class PriceTable:
     def _find(self, model: ModelConfig) -> Price:
         for name in (model.id, model.model_name):
             if name in self.own:
-                return Price(self.own[name].tariff(), f"your own price of {name!r}")
+                return Price(self.own[name].tariff(), f"your own price for {name!r}")
         spec = find_adapter(self.plugins, model.interface).spec
         if spec.recorded:
             return Price(FREE, "free: its answers are recorded")
@@ -103,12 +103,12 @@ class PriceTable:
                 return Price(found[0], f"{source.name} {edition}: {found[1]}")
         own = f"prices.{model.id} = {{input = ..., output = ...}}"
         if server and not self.own and is_loopback(urlsplit(server).hostname or ""):
-            why = "assumed to be free, because its server is on this machine; if it forwards to a paid provider, "
+            why = "assumed to be free, because its server is on localhost; if it forwards to a paid provider, "
             why += f"set {own}"
             return Price(FREE, why, assumed=True)
         where = f" at {redact_url(server) if '://' in server else server}" if server else ""
         lists = " or ".join(source.name for source in self._sources)
-        problem = f"{lists} has no price of {model.model_name!r}{where}" if lists else "no price list is installed"
+        problem = f"{lists} has no price for {model.model_name!r}{where}" if lists else "no price list is installed"
         return Price(
             None, f"unknown: {problem}; set one, in US dollars per million tokens, in the configuration file: {own}"
         )

@@ -1,1 +1,1 @@
-"""The journal: its file, its rows, resuming from it, repairing it."""
+"""The journal: its file and rows, resuming a run from it, and repairing it."""

@@ -1,7 +1,7 @@
-"""The command of a run, as JSON values without secrets, and its secrets when the run is resumed.
+"""A run's command as JSON values without secrets, and how the secrets are restored when the run is resumed.
 
-A journal stores it as a label that describes its results. The user's state folder
-(`karenina_engine.journal.user_state`) stores it for `karenina resume`, which reads it only from there.
+The journal stores the command as a label that describes its results. The user's state folder
+(`karenina_engine.journal.user_state`) stores it for `karenina resume`, which reads the command from nowhere else.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from karenina_engine.question_source import QuestionSource
 
 LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
-"""The replacement of a secret; `restore_secrets` takes the whole entry from the user's own file."""
+"""The placeholder for a secret; `restore_secrets` replaces the whole entry with the one in the user's own file."""
 
 OWN_ONLY: Final = ("files", "paths", "benchmark_names")
-"""The parts of a command that only the user's own record has: what the benchmark named on this machine."""
+"""The parts of a command that only the user's own record holds: local files and names that the benchmark refers to."""
 
 MODEL_ROLES: Final = ("answering_models", "parsing_models")
 _URL: Final = "endpoint_base_url"
@@ -40,7 +40,7 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|crede
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two commands request the same results.
 
-    Settings on which no result depends, such as a budget, and versions of distributions may differ.
+    Versions of distributions, and settings that change no result (such as a budget), may differ.
     """
     return _result_settings(one) == _result_settings(other)
 
@@ -56,7 +56,7 @@ def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest_content(benchmark: QuestionSource) -> str:
-    """Return a digest of the benchmark's file, or of its questions if it has none."""
+    """Return a digest of the benchmark's file or, if it has none, of its questions."""
     if benchmark.path is not None and benchmark.path.is_file():
         with benchmark.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -67,7 +67,7 @@ def digest_content(benchmark: QuestionSource) -> str:
 
 
 def digest_trusted_content(benchmark: QuestionSource) -> str:
-    """Return a digest of everything that takes effect with `--trust-all`, as it was loaded."""
+    """Return a digest of everything in the loaded benchmark that `--trust-all` puts into effect."""
     root = str(benchmark.workspace_root) if benchmark.workspace_root is not None else None
     digest = hashlib.sha256(digest_values([benchmark.run_config, root, list(benchmark.named_files)]).encode())
     for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
@@ -78,21 +78,21 @@ def digest_trusted_content(benchmark: QuestionSource) -> str:
 
 
 def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
-    """Return whether the benchmark's own configuration is unchanged since the command."""
+    """Return whether the benchmark's own configuration is the same as when the command was stored."""
     return digest_values(benchmark.run_config) == command.get("benchmark_config")
 
 
 def digest_values(value: Any) -> str:
-    """Return a digest of values; what is not data counts as its text."""
+    """Return a digest of `value` as JSON; a value that JSON cannot hold is digested as its `str`."""
     return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 
 def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored configuration with its secrets from `given`, which are the user's own current settings.
+    """Return a stored configuration with its secrets taken from `given`, the user's current settings.
 
-    A model is found there by its id. If it is the stored one apart from its secrets, the whole entry of the user's file
-    is used; a secret of a file is never put into an entry from elsewhere. A key that is in no file is left to the
-    environment. Raises `ConfigError` if a secret belongs to an entry that has changed, or cannot be found.
+    Models are matched by id. If a stored model equals the given one apart from secrets, the whole given entry is used;
+    a secret from a file is never put into an entry from elsewhere. A missing API key is left to the environment. Raises
+    `ConfigError` if the entry that a secret belongs to has changed, or if a secret cannot be found.
     """
     values = dict(stored)
     for name in MODEL_ROLES:
@@ -108,7 +108,7 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
 
 
 def dump_config(config: VerificationConfig) -> dict[str, Any]:
-    """Return the given settings of a configuration as JSON values without secrets."""
+    """Return the settings that were given in a configuration, as JSON values without secrets."""
     values: dict[str, Any] = {}
     for name, value in config.given().items():
         if name in MODEL_ROLES:
@@ -133,13 +133,13 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL without parts that may be secret; a few digits of its digest distinguish it from others."""
+    """Return a URL with parts that may be secret masked, plus a few digits of its digest to tell such URLs apart."""
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return settings of an adapter without values that are named like secrets, and without HTTP headers."""
+    """Return an adapter's settings without HTTP headers and without values whose names look like those of secrets."""
     if not isinstance(value, dict):
         return value
     return {
@@ -157,7 +157,7 @@ def _to_json(value: Any) -> Any:
 
 
 def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
-    """Return the entry of a model as in the run. Raises `ConfigError` if it cannot be restored."""
+    """Return a model's entry as it was in the run. Raises `ConfigError` if it cannot be restored."""
     lacking = [name for name, value in stored.items() if _has_left_out(value) or (name == _URL and MASK in value)]
     if now is not None:
         differing = _differences(stored, now)
@@ -166,7 +166,7 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
         if lacking:
             raise ConfigError(
                 [
-                    f"the model {stored['id']!r} of the configuration has changed since the run "
+                    f"the model {stored['id']!r} in the configuration has changed since the run "
                     f"({', '.join(differing)}), and a secret is used only with the entry that it belongs to: give the "
                     "whole `karenina run` command again"
                 ]
@@ -185,7 +185,7 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the fields in which two entries of a model differ, apart from secrets."""
+    """Return the names of the fields, other than secrets, in which two entries for a model differ."""
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)
     except ValidationError:

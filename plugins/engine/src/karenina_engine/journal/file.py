@@ -1,7 +1,8 @@
-"""The file of a journal: opening, locking, and errors with their cures.
+"""The journal file: opening and locking it, and errors that say how to fix them.
 
-`karenina_engine.journal.schema` describes its tables. A journal may come from a stranger, with any files beside it, so
-it and SQLite's files beside it are checked before SQLite opens them, and its schema afterwards.
+`karenina_engine.journal.schema` describes the tables. A journal may come from a stranger, with any files beside it.
+Therefore the journal and the files that SQLite keeps beside it are checked before SQLite opens them, and the schema
+is checked afterwards.
 """
 
 from __future__ import annotations
@@ -30,34 +31,34 @@ Sync = Literal["normal", "full"]
 _MAGIC: Final = b"SQLite format 3\0"
 _LONGEST_ROW: Final = 2**31 - 1  # the largest limit that SQLite accepts
 _HEADER: Final = 100
-"""Bytes of SQLite's header: a shorter file cannot be identified."""
+"""The length of SQLite's header in bytes; a shorter file cannot be identified."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DAMAGED_IF_READ: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _NOT_UTF8: Final = "it contains text that is not UTF-8"
 _COMPANIONS: Final = ("-wal", "-shm", "-journal", ".lock")
-"""The suffixes of the files beside a journal: SQLite's own, and the lock file."""
+"""Suffixes of the files beside a journal: SQLite's own files, and the lock file."""
 _ROLLBACK_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
-"""The last bytes of a rollback file that names another file, which SQLite would delete."""
+"""The last bytes of a rollback file that names another file; SQLite would delete that file."""
 ROW_ERRORS: Final = (
     *(OverflowError, TypeError, ValueError, sqlite3.DataError, sqlite3.IntegrityError),
     *(sqlite3.InterfaceError, sqlite3.ProgrammingError),
 )
-"""Errors which mean that one row cannot be stored, independent of the disk."""
+"""Errors that mean that one row cannot be stored, whatever the state of the disk."""
 _LOCK_TIMEOUT: Final = 0.3
-"""Seconds to wait for the lock: a check whether the journal is locked holds it for an instant."""
+"""Seconds to wait for the lock, since `is_locked` in another process holds it for an instant."""
 
 _WAIT_FOR_READERS: Final = 1000
-"""Milliseconds to wait at the end of a run for a process that is reading the journal."""
+"""Milliseconds to wait, at the end of a run, for another process to finish reading the journal."""
 
 logger = logging.getLogger("karenina")
 
 
 class JournalError(RunError):
-    """An error of a journal that cannot be opened, read or written, with its path, reason and cure."""
+    """Raised when a journal cannot be opened, read or written; the message has the path, the reason and the fix."""
 
 
 class JournalDamaged(JournalError):
-    """An error of a journal of which a part cannot be read, or is not as it was written."""
+    """Raised when a part of a journal cannot be read, or is not as it was written."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
@@ -67,11 +68,11 @@ class JournalDamaged(JournalError):
 
 
 class JournalNotWritten(JournalError):
-    """An error of a journal that could not be written. Rows that were stored before are kept."""
+    """Raised when a journal cannot be written. Rows that were stored before are kept."""
 
 
 class JournalInUse(JournalError):
-    """An error of a journal that another process uses; `pid` is that process, if it is known."""
+    """Raised when another process is using the journal; `pid` is that process, or None if unknown."""
 
     def __init__(self, message: str, pid: int | None) -> None:
         super().__init__(message)
@@ -80,7 +81,10 @@ class JournalInUse(JournalError):
 
 @contextmanager
 def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
-    """Convert errors of SQLite and the system about the file at `path` to a `JournalError` with a cure."""
+    """Convert SQLite and operating system errors about the file at `path` to a `JournalError` that says what to do.
+
+    `doing` is the past participle in the message: "the journal ... cannot be `doing`".
+    """
     try:
         yield
     except sqlite3.Error as error:
@@ -89,7 +93,7 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
         if _is_forbidden_by_header(error, path):
             raise JournalDamaged(path, "its header forbids writing to it") from error
         raise _make_error(path, doing, _explain(error)) from error
-    except UnicodeDecodeError as error:  # a message of SQLite that quotes the file
+    except UnicodeDecodeError as error:  # an SQLite message that quotes the file
         raise JournalDamaged(path, _NOT_UTF8) from error
     except OSError as error:
         raise _make_error(path, doing, error.strerror or str(error)) from error
@@ -101,19 +105,19 @@ def _make_error(path: Path, doing: str, why: str) -> JournalError:
 
 
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
-    if not _has_code(error):  # an error of Python's module: text that is not UTF-8, or an argument
+    if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)
     return error.sqlite_errorcode & 0xFF in (*_DAMAGED, *(_DAMAGED_IF_READ if reading else ()))
 
 
 def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
-    """Return whether SQLite refuses to write to a file that the system allows this process to write."""
+    """Return whether SQLite refuses to write to a file that the operating system lets this process write."""
     forbidden = _has_code(error) and error.sqlite_errorcode == sqlite3.SQLITE_READONLY
     return forbidden and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def is_writable(database: sqlite3.Connection) -> bool:
-    """Return whether SQLite can write to the journal, which a version in its header can forbid. Changes nothing."""
+    """Return whether SQLite can write to the journal; a version in the file's header can forbid it. Changes nothing."""
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
     except sqlite3.OperationalError as error:
@@ -128,9 +132,9 @@ def _has_code(error: sqlite3.Error) -> bool:
 
 
 def rename_existing(path: Path) -> None:
-    """Rename an earlier journal, with the files beside it that hold its last changes.
+    """Rename an existing journal, and the files beside it that hold its last changes, to a free name.
 
-    Raises `JournalError`.
+    Does nothing if there is no journal at `path`. Raises `JournalError`.
     """
     if not path.exists():
         return
@@ -145,9 +149,9 @@ def rename_existing(path: Path) -> None:
 
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
-    """Open the journal at `path`, which is created if there is none. The caller has locked it (`lock_journal`).
+    """Open the journal at `path`, creating it if it does not exist. The caller holds its lock (`lock_journal`).
 
-    With `sync="full"` each commit waits until the disk has it, so that a power failure loses none.
+    With `sync="full"` each commit waits until the disk has stored it, so that a power failure loses no commit.
     """
     check_before_opening(path, writing=True)
     with journal_errors(path, "opened"):
@@ -173,10 +177,10 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
 
 
 def close_written(database: sqlite3.Connection) -> None:
-    """Close a connection of `open_to_write` at the end of its work, so that the journal is one file.
+    """Close a connection from `open_to_write` so that the journal is a single file again.
 
-    A journal that stays in the mode of a write-ahead log gets one, which is not removed, from each later reader. The
-    mode stays if another process is reading right now: the next run ends it.
+    In write-ahead-log mode, each later reader would create a log file and leave it behind. If another process is
+    reading right now, the journal stays in that mode until the next run ends.
     """
     try:
         with suppress(sqlite3.Error):
@@ -187,7 +191,7 @@ def close_written(database: sqlite3.Connection) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open the journal at `path` for reading, also while another process writes to it, and on a read-only disk."""
+    """Open the journal at `path` for reading. Works while another process writes to it, and on a read-only disk."""
     check_before_opening(path, writing=False)
     if not path.is_file():
         raise JournalError(f"there is no journal {path}: `karenina run` creates one beside its results")
@@ -210,8 +214,10 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
-    """Open a database that may come from a stranger: its schema calls no function, no other file is opened, and the
-    length of rows is limited."""
+    """Open a database that may come from a stranger.
+
+    Its schema can call no function, no other file can be attached, and the length of rows is limited.
+    """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))
     database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
@@ -221,9 +227,10 @@ def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
 
 
 def check_before_opening(path: Path, *, writing: bool) -> None:
-    """Refuse a journal, or a file beside it, through which SQLite would change or wait for another file.
+    """Raise `JournalError` for a journal through which SQLite would change another file or wait for one.
 
-    Raises `JournalError` for links, pipes, devices and folders, and for a rollback file that names another file.
+    The journal and the files beside it may not be links, pipes, devices or folders. A file that SQLite may write may
+    have no other hard links, and a rollback file may not name another file.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path
@@ -280,11 +287,11 @@ def repaired_path(path: Path) -> Path:
 
 
 def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
-    """Lock the journal at `path` for this process, until the lock is released or the process ends.
+    """Lock the journal at `path` until the lock is released with `unlock` or the process ends.
 
-    The lock is the system's, on the file `<path>.lock`: a killed process leaves the file, but not the lock. Release it
-    with `unlock`. Raises `JournalInUse`, and `JournalError` if a repair was interrupted, unless this is one
-    (`repairing`).
+    The operating system's lock on `<path>.lock` is used: a killed process leaves the file behind, but not the lock.
+    Raises `JournalInUse` if another process holds the lock, and `JournalError` if an earlier repair was interrupted and
+    this is not a repair (`repairing`).
     """
     from filelock import FileLock, Timeout
 
@@ -310,8 +317,8 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
 
 
 def unlock(lock: BaseFileLock) -> None:
-    """Release a lock, and remove its file first: another process that has opened it then locks a new one."""
-    with suppress(OSError):  # Windows removes no open file, and a folder may be read-only
+    """Release a lock after removing its file, so that a process that has the old file open locks a new one."""
+    with suppress(OSError):  # Windows cannot remove an open file, and the folder may be read-only
         Path(lock.lock_file).unlink()
     lock.release()
 
@@ -322,7 +329,7 @@ def lock_path(path: Path) -> Path:
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the id of the process that uses the journal, as the journal states it; None if there is none."""
+    """Return the id of the process that the journal names as its user; None if it names none or cannot be read."""
     try:
         database = open_to_read(path)
     except JournalError:
@@ -340,7 +347,7 @@ def read_owner(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process uses the journal. Removes the lock file of a killed one, if the folder allows it."""
+    """Return whether a process is using the journal. Removes a killed process's lock file, if the folder allows it."""
     from filelock import FileLock, Timeout
 
     if not lock_path(path).exists():
@@ -357,13 +364,13 @@ def is_locked(path: Path) -> bool:
 
 
 def write_owner(database: sqlite3.Connection) -> None:
-    """Store which process uses the journal."""
+    """Store that this process is using the journal."""
     facts = {"pid": os.getpid(), "host": socket.gethostname()}
     database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())
 
 
 def clear_owner(database: sqlite3.Connection) -> None:
-    """Store that no process uses the journal."""
+    """Store that no process is using the journal."""
     database.execute("DELETE FROM meta WHERE name IN ('pid', 'host')")
 
 
@@ -377,7 +384,7 @@ def _check_header(path: Path, cure: str) -> None:
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:
-    """Return whether nothing was written, as after a process that was killed while it created the journal."""
+    """Return whether nothing was written yet, for example because the process that created the journal was killed."""
     application = database.execute("PRAGMA application_id").fetchone()[0]
     return not application and database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
@@ -387,7 +394,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
         raise JournalError(
-            f"{path} is a database of another program, not a journal: set --journal to another file (if it is a "
+            f"{path} is another program's database, not a journal: set --journal to another file (if it is a "
             f"damaged journal, `karenina journal repair {quote(str(path))}` keeps what can be read)"
         )
     if version > FORMAT:
@@ -397,19 +404,19 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
         )
     if version < FORMAT:
         raise JournalError(
-            f"the journal {path} has format {version}, of an earlier version of Karenina: `karenina journal repair "
+            f"the journal {path} has format {version}, from an earlier version of Karenina: `karenina journal repair "
             f"{path}` converts it to format {FORMAT} and keeps the old file under another name"
         )
     foreign = find_foreign_object(database)
     if foreign is not None:
         raise JournalError(
-            f"{path} is not a journal of Karenina: {foreign}; nothing in it was used. If it is your own, `karenina "
+            f"{path} is not a Karenina journal: {foreign}; nothing in it was used. If it is your own, `karenina "
             f"journal repair {path}` copies its replies and results to a new one"
         )
 
 
 def _explain(error: sqlite3.Error) -> str:
-    """Return the problem and its cure for an error of SQLite."""
+    """Return what happened and how to fix it, for an SQLite error."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     kept = "stored replies are kept, and the same command continues the run"
     if code == sqlite3.SQLITE_FULL:

@@ -1,4 +1,4 @@
-"""Fingerprints of items, which decide whether a stored result is still valid, and digests of what replies depend on."""
+"""Fingerprints, which decide whether an item's stored result is still valid, and digests of what replies depend on."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})
-"""Settings that decide which items there are, and not their results."""
+"""Settings that decide which items there are, but not their results."""
 _AT_ONCE: Final = 1024
-"""The number of cached questions: more than are in progress at once."""
+"""The maximum number of cached questions: more than are ever in progress at once."""
 _OF_NO_RESULT: Final = {
     "endpoint_api_key",
     "request_timeout",
@@ -43,11 +43,11 @@ _OF_NO_RESULT: Final = {
 _OF_NO_JUDGEMENT: Final = {"date_created", "date_modified"}
 _RUBRICS: Final = ("rubric", "dynamic_rubric")
 _MATCHED: Final = ("id", "question")
-"""Fields whose texts are matched by NFC."""
+"""Fields whose texts are normalized to NFC before they are compared."""
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recorded answers; None if it has none, or their file cannot be read."""
+    """Return a digest of a model's recorded answers; None if it has none, or if their file cannot be read."""
     recorded = model.manual_traces
     if recorded is None:
         return None
@@ -61,23 +61,23 @@ def digest_recordings(model: ModelConfig) -> str | None:
 
 
 def digest_json(value: Any) -> bytes:
-    """Return a digest of `value` as JSON and of the core's version. Values that are not data are replaced by names."""
+    """Return a digest of the core's version and of `value` as JSON; names stand in for values that JSON cannot hold."""
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
 
 
 def _named(value: object) -> str:
-    """Return the name that replaces a value that is not data, such as a function: the same in every process."""
+    """Return a name for a value that JSON cannot hold, such as a function; it is the same in every process."""
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 class Fingerprints:
-    """The fingerprints of one run's items.
+    """The fingerprints of a run's items.
 
-    A fingerprint is a digest of everything that decides a result apart from the replies: the question with its truth,
-    template and traits, the files of the folders that its stages read, which of its code is trusted, both models, every
+    A fingerprint is a digest of everything except the replies that decides a result: the question with its truth,
+    template and traits, the files in the folders that its stages read, which of its code is trusted, both models, every
     setting that is not marked `changes_results: False`, the stages of its plan with their versions, and the core's
-    version. Keys, time-outs and other items of the run are not part of it.
+    version. Keys, timeouts and the run's other items are not part of it.
     """
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
@@ -90,17 +90,17 @@ class Fingerprints:
         self._questions: dict[tuple[int, int], tuple[Question, bytes]] = {}
 
     async def read_folders(self, question: Question, plan: Plan) -> None:
-        """Read the folders of a question, if it has any, so that `compute` does not block the event loop."""
+        """Digest the question's folders in a thread, so that `compute` does not block the event loop."""
         folders = plan.source_folders(self._settings_of, question)
         if folders and (id(question), id(plan)) not in self._questions:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
     def compute(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the fingerprint of an item."""
+        """Return the fingerprint of an item; `judge` is None for an item without a judge."""
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the part that many items share: settings, plan and models."""
+        """Return the digest of what many items share: settings, plan and models."""
         at = id(plan), id(answering), id(judge)
         known = self._common.get(at)
         if known is None:
@@ -124,7 +124,7 @@ class Fingerprints:
         return digest
 
     def _trusted(self, question: Question) -> bytes:
-        """Return which of the question's sources are trusted: results of trusted code must not outlive the trust."""
+        """Return which of the question's sources are trusted, since a trusted result must not outlive the trust."""
         if not (self._trust.everything or self._trust.digests):
             return b""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
@@ -147,13 +147,13 @@ class Fingerprints:
 
 
 def digest_question(question: Question) -> bytes:
-    """Return a digest of a question without its dates."""
+    """Return a digest of a question, ignoring its dates."""
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
-    if not content["extra"]:  # so that journals of earlier versions are continued
+    if not content["extra"]:  # so that journals from earlier versions can be continued
         del content["extra"]
     content |= {name: compose(content[name]) for name in _MATCHED}
     for name in _RUBRICS:
-        if content[name] is not None:  # JSON would have null for numbers such as infinity
+        if content[name] is not None:  # JSON would hold null for numbers such as infinity
             content[name] = content[name].model_dump()
     if question.answer_class is not None:
         from karenina_template.question_template import template_of

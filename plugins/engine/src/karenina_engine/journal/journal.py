@@ -1,6 +1,6 @@
-"""The journal of runs: every reply, before it is used, and every result, so that no call is made twice.
+"""The journal of runs: stores every reply before it is used, and every result, so that no call is made twice.
 
-`karenina_engine.journal.schema` describes its tables.
+`karenina_engine.journal.schema` describes the tables.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A stored result: its row, its JSON line, and whether its item has to run again."""
+    """A stored result: row id, JSON line, whether its item must run again, and the last run and index that had it."""
 
     row: int
     text: str
@@ -95,7 +95,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class FinishedItem:
-    """The result of an item, as for `Journal.finish`."""
+    """A finished item's result, with the values that `Journal.finish` takes."""
 
     index: int
     item: ItemId
@@ -106,10 +106,11 @@ class FinishedItem:
 
 
 class Journal:
-    """One journal, locked by this process from `open` to `close`.
+    """A journal, locked by this process from `open` to `close`.
 
-    It serves one event loop at a time. Rows of a run are collected and committed together, and `store` and `finish`
-    return when theirs is in the file. With `replaying` no call may be made: a reply that is not stored is an error.
+    It serves one event loop at a time. A run's rows are collected and committed together; what `store` and `finish`
+    return can be awaited until the row is in the file. With `replaying`, no calls are made: a missing reply is an
+    error.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class Journal:
 
     @property
     def broken(self) -> JournalError | None:
-        """The error after which the file cannot be written; None if there was none."""
+        """The error since which the file cannot be written; None if there was none."""
         return self._writer.broken
 
     @property
@@ -153,11 +154,12 @@ class Journal:
         sync: Sync = "normal",
         limits: ConcurrencyLimits | None = None,
     ) -> Self:
-        """Open the journal at `path`, which is created if there is none; `fresh` renames an earlier one.
+        """Open the journal at `path`, creating it if it does not exist.
 
-        `sync="full"` makes each commit survive a power failure. Rows wait a moment for others before a commit, unless
-        no call of `limits` is being answered. Raises `JournalError` for a file that is not a journal, has another
-        format, is damaged or cannot be written, and `JournalInUse` if another process works on it.
+        `fresh` renames an existing journal first. With `sync="full"` each commit survives a power failure. Rows wait a
+        moment for others before a commit, unless no call of `limits` is in flight. `replaying` opens the file for
+        reading only. Raises `JournalError` for a file that is not a journal, has another format, is damaged or cannot
+        be written, and `JournalInUse` if another process is working on it.
         """
         file = Path(path)
         if replaying:
@@ -191,10 +193,10 @@ class Journal:
         except JournalError:
             if error is None:
                 raise
-            logger.debug("the journal could not be closed", exc_info=True)  # the error of the block is raised
+            logger.debug("the journal could not be closed", exc_info=True)  # the block's own error is raised
 
     def close(self) -> None:
-        """Write the remaining rows, and close the file. Raises `JournalError` if they cannot be written."""
+        """Write the remaining rows and close the file. Raises `JournalError` if they cannot be written."""
         lock, self._lock = self._lock, None
         if lock is None:
             self._database.close()
@@ -210,7 +212,7 @@ class Journal:
 
     @contextmanager
     def closed_for_fork(self) -> Iterator[None]:
-        """Close the file for the block, and keep its lock: connections of SQLite must not be used after a fork."""
+        """Close the file for the block but keep its lock, since SQLite connections must not be used after a fork."""
         if not self.replaying:
             self.flush()
         self._database.close()
@@ -225,11 +227,11 @@ class Journal:
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-        """Start a run of `items` items. `command` describes the request, as JSON values without secrets.
+        """Start a run of `items` items. `command` describes the request as JSON values without secrets.
 
-        If it requests the same as the last run, that run is continued. The counts of `ledger` are stored with the
-        replies, and its `before` is read. The command of a benchmark with a file is also stored in the user's state
-        folder, from which `karenina resume` reads it.
+        If `command` requests the same results as the last run, that run is continued. What `ledger` counts is stored
+        with the replies, and `ledger.before` is set to the sums of earlier sessions. If the benchmark has a file, the
+        command is also stored in the user's state folder, where `karenina resume` reads it.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
         last, written = self._last_run(), json.dumps(label, sort_keys=True)
@@ -246,7 +248,7 @@ class Journal:
             user_state.store_command(id, self.path, command)
 
     def _own_id(self) -> str:
-        """Return the journal's random id. A journal without one, and a copy of another, get a new one."""
+        """Return the journal's random id, and create one if it has none or is a copy of another journal."""
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
@@ -255,9 +257,9 @@ class Journal:
         return id
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Store the endpoint digests of the run's models, by port and id: `rescore` finds their replies by them.
+        """Store the endpoint digests of the run's models, by port and model id; `rescore` uses them to find replies.
 
-        An id that an answering model and a judge share has two.
+        An id that an answering model and a judge share has two digests.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(found).hex()) for (port, id), found in digests.items()]
         with self._writer.transaction():
@@ -265,7 +267,7 @@ class Journal:
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the digests that `store_endpoint_digests` stored. Malformed ones are left out."""
+        """Return the digests that `store_endpoint_digests` stored. Malformed digests are ignored."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -287,14 +289,14 @@ class Journal:
         )
 
     def run_digest(self) -> str | None:
-        """Return the id of the run, as result files name it: the begun one or, in a replay, the last one."""
+        """Return the run's id as result files name it: of the current run or, in a replay, of the last run."""
         last = self._last_run() if self.replaying else None
         number = last.id if last is not None else self.run_id
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         return digest_run(row[0], number) if row and number else None
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """Return the command of the last run; None if there was none. Raises `JournalDamaged`."""
+        """Return the last run's command; None if there was no run. Raises `JournalDamaged`."""
         last = self._last_run()
         return last.command if last is not None else None
 
@@ -303,13 +305,13 @@ class Journal:
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Store that the run has ended or was stopped, with its counts of calls."""
+        """Store that the run has finished, or that it was stopped, with the counts of its calls."""
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
         self.flush()
         ledger, self._writer.ledger = self._writer.ledger, None
         with self._writer.transaction():
-            if ledger is not None:  # a stage may have used a model of its own
+            if ledger is not None:  # store the prices again: a stage may have used a model of its own
                 prices = json.dumps(ledger.prices.snapshot())
                 self._database.execute(_SESSION, with_digest("sessions", (*self._session, prices)))
             (row,) = self._database.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchall()
@@ -322,13 +324,13 @@ class Journal:
 
     @property
     def had_replies(self) -> bool:
-        """Whether there was any reply when the journal was opened."""
+        """Whether the journal held any reply when it was opened."""
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call: a reply that may be used again, or None.
+        """Return the stored reply to an identical call if it can be reused, else None.
 
-        In a replay, errors are returned too, and `PortError` is raised if nothing is stored.
+        In a replay, stored errors are returned too, and `PortError` is raised if nothing is stored.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:
@@ -338,11 +340,11 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return the stored outcome of the call, also an error and a reply that may not be used again."""
+        """Return what is stored for the call, including errors and replies that cannot be reused, or None."""
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Return the stored outcome of the call, and whether its row is damaged."""
+        """Return what is stored for the call, and whether its row is damaged."""
         if self.broken is not None:
             raise self.broken
         if not self._may_hold(call.key):
@@ -361,7 +363,7 @@ class Journal:
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
         """Store the outcome of a call, and return when it is in the file.
 
-        Raises `PortError` if the journal cannot store the reply, which is then an error of its item.
+        Raises `PortError` if the journal cannot store the reply; the call's item then has this error.
         """
         try:
             stored = self._writer.write(_REPLY, make_reply_row(call, outcome))
@@ -379,12 +381,12 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query; None if there is none, or `()` if a text is not UTF-8."""
+        """Return the first row of a query, None if there is none, or `()` if it holds text that is not UTF-8."""
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that a part of the file is damaged; the first time as a warning."""
+        """Log that a part of the file is damaged: the first time as a warning, later at debug level."""
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored; `karenina journal repair %s` keeps what "
@@ -395,7 +397,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read everything of the block in one transaction, which is faster. Nothing is written."""
+        """Read everything in the block in one transaction, which is faster. Nothing is written."""
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
         try:
@@ -405,21 +407,21 @@ class Journal:
                 self._database.execute("COMMIT")
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing: calls that were not made are not stored."""
+        """Do nothing: a call that was not made is not stored."""
 
     def _may_hold(self, key: bytes) -> bool:
-        """Return whether a reply with this key may be stored, which saves searches for the replies of new calls."""
+        """Return whether a reply with this key may be stored. False saves the search for a new call's reply."""
         return self._had_replies or self._known_keys is None or key in self._known_keys
 
     # ---- results
 
     @property
     def had_results(self) -> bool:
-        """Whether there was any result when the journal was opened."""
+        """Whether the journal held any result when it was opened."""
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the result of an item with this fingerprint that was stored before the run."""
+        """Return the item's result that was stored with this fingerprint before the run; None if there is none."""
         if not self._had_results:
             return None
         row = None
@@ -440,7 +442,7 @@ class Journal:
         return StoredResult(row[0], row[11], bool(row[9]), row[1], row[2])
 
     def holds_all_lines(self, file: Path) -> bool:
-        """Return whether all lines of `file` but its header are results of the last run, so that it may be replaced."""
+        """Return whether all lines of `file` but its header are results of the last run: it may then be replaced."""
         with journal_errors(self.path, "read"):
             rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
             known = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
@@ -456,7 +458,7 @@ class Journal:
         return not cut_off or self._has_result_starting_with(cut_off)
 
     def _has_result_starting_with(self, start: bytes) -> bool:
-        """Return whether a result of the last run starts with these bytes: a killed process leaves half a line."""
+        """Return whether a result of the last run starts with these bytes, as a killed process's cut-off line does."""
         query = (
             "SELECT 1 FROM results WHERE run = (SELECT max(id) FROM runs) "
             "AND substr(CAST(result AS BLOB), 1, ?) = ? LIMIT 1"
@@ -466,9 +468,9 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store the result of an item, as its JSON line. When the awaitable returns, it is in the file.
+        """Store an item's result, which is `text`, a JSON line; the row is in the file when the awaitable has returned.
 
-        Raises `UnstorableRow`, also when it is awaited, and `JournalError`.
+        Raises `UnstorableRow` (from the call or from the awaitable) and `JournalError`.
         """
         try:
             row = make_result_row(self.run_id, index, item, fingerprint, outcome, text, again)
@@ -477,13 +479,13 @@ class Journal:
         return self._writer.write(_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
-        """Store a result of another process. It is in the file after the next `flush`."""
+        """Store a result that another process produced. It is in the file after the next `flush`."""
         one = finished
         row = make_result_row(self.run_id, one.index, one.item, one.fingerprint, one.outcome, one.text, one.again)
         self._writer.add(_RESULT, row)
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Note that a stored result is also one of this run, at this index of its matrix."""
+        """Mark a stored result as one of this run too, at `index` in its matrix."""
         if (stored.run, stored.index) != (self.run_id, index):
             self._writer.add(_SEEN, (self.run_id, index, stored.row))
 
@@ -495,7 +497,7 @@ class Journal:
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply counts as missing: it is empty. A replay uses that of an agent, with its trace."""
+    """Return whether a stored reply counts as missing because it is empty; a replay uses an agent's reply anyway."""
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
@@ -504,7 +506,7 @@ def _digest(line: bytes) -> bytes:
 
 
 REPLAY_CURE: Final = "; run without --replay to make it"
-"""The end of the error of a call without a stored reply; rescoring, which has no such option, leaves it out."""
+"""The end of the error for a call without a stored reply; rescoring removes it, since it has no such option."""
 
 
 def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:

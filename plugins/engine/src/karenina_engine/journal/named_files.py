@@ -1,6 +1,6 @@
-"""The files that the values of a benchmark name, and what they were when its user ran or trusted it.
+"""The files that a benchmark's values name, and their state when the user ran or trusted the benchmark.
 
-Whoever can write a benchmark's folder can put a link in the place of a file, or change a program, without changing a
+Anyone who can write to the benchmark's folder can replace a file by a link, or change a program, without changing a
 value of the benchmark. Trust in a value, and `karenina resume`, therefore compare the files too.
 """
 
@@ -20,16 +20,16 @@ from karenina_core.models.source_folder import SourceFolder
 from karenina_toolkit.files.source_digest import digest_folder
 
 _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".jar", ".exe", ".bat")
-"""The endings of files that interpreters are started with."""
+"""File name endings of programs that an interpreter runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file or folder that a benchmark names, as it is at one time.
+    """A file or folder that a benchmark names, as it was at one time.
 
-    `name` is relative to `base`, and leads to `resolved` (over links if `linked`), which can lie `inside` of the
-    benchmark's `folder`. A `program`, in contrast to data, can take effect by its content. `digest` is that of the
-    content, if it counts.
+    `name` is relative to `base` and leads to `resolved`, through links if `linked`. `inside` says whether `resolved`
+    lies in the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is that of the content; None
+    if the content does not matter or cannot be read.
     """
 
     name: str
@@ -43,14 +43,14 @@ class NamedFile:
 
     @classmethod
     def at(cls, name: str, base: str, folder: str, *, program: bool = False) -> NamedFile:
-        """Return what a name leads to now, without a digest. Raises `ValueError` if it cannot be a path."""
+        """Return what `name` leads to now, without a digest. Raises `ValueError` if it cannot be a path."""
         resolved = os.path.realpath(Path(base, name))
         plain = os.path.normpath(Path(os.path.realpath(base), name))
         inside = _lies_in(resolved, os.path.realpath(folder))
         return cls(name, base, folder, program, resolved, resolved != plain, inside)
 
     def with_digest(self) -> NamedFile:
-        """Return the same with a digest of its content: of a folder only if the benchmark's folder is not in it."""
+        """Return a copy with a digest of the content; a folder that contains the benchmark's own folder gets none."""
         kind, digest = _kind_of(self.resolved), None
         if kind == stat.S_IFREG:
             digest = _digest_file(self.resolved)
@@ -59,32 +59,32 @@ class NamedFile:
         return NamedFile(**{**asdict(self), "digest": digest})
 
     def now(self) -> NamedFile:
-        """Return what the name leads to now."""
+        """Return what the name leads to now, with a digest if this object has one or is a program."""
         found = NamedFile.at(self.name, self.base, self.folder, program=self.program)
         return found if self.digest is None and not self.program else found.with_digest()
 
     def identity(self) -> list[tuple[str, str]]:
-        """Return what trust in the name covers besides the name: where links lead, and the content of a program."""
+        """Return what trust in the name covers besides the name: the targets of links, and the content of a program."""
         found = [(f"{self.name} leads to", self.resolved)] if self.linked else []
         return (
             [*found, (f"{self.name} has SHA-256", self.digest)] if self.program and self.digest is not None else found
         )
 
     def dangerous_change(self, now: NamedFile) -> str | None:
-        """Return what has changed if a run could now read or start something that its user has not seen.
+        """Describe a change that lets a run read or start something that the user has not seen; None if there is none.
 
-        Data inside of the folder are those of the benchmark's author, as its questions are.
+        Changed data inside the benchmark's folder does not count: it is its author's, as the questions are.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
-            return f"{self.name} was {self.resolved}, and leads to {now.resolved} now"
+            return f"{self.name} was {self.resolved}, and now leads to {now.resolved}"
         if self.program and self.digest is None and now.digest is not None:
             return f"{self.resolved} did not exist, and can be a program"
         if self.program and now.digest != self.digest:
-            return f"the content of {self.resolved} has changed, which can be a program"
+            return f"the content of {self.resolved}, which can be a program, has changed"
         return None
 
     def is_file(self, command: Mapping[str, Any]) -> bool:
-        """Return whether it is the benchmark's own file."""
+        """Return whether this is the benchmark file of `command`."""
         return str(Path(self.base, self.name)) == str(command["benchmark"])
 
     def to_json(self) -> dict[str, Any]:
@@ -93,9 +93,9 @@ class NamedFile:
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Return what has changed of the files of a user's own command so that it may not be repeated.
+    """Return the changes to the files of a user's own command because of which it may not be repeated.
 
-    Without `starts` programs do not matter, and without `benchmark` its own file does not.
+    With `starts=False` programs are ignored, and with `benchmark=False` the benchmark file is.
     """
     then = [NamedFile(**file) for file in command["files"]]
     wanted = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
@@ -103,9 +103,9 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
-    """Return what has changed of the files of a user's own command, the dangerous and the others.
+    """Return all changes to the files of a user's own command, dangerous or not.
 
-    Of names that lead elsewhere because a folder of theirs does, only the folder is named.
+    If names lead elsewhere because one of their parent folders does, only that folder is named.
     """
     found = []
     for file in (NamedFile(**values) for values in command["files"]):
@@ -116,7 +116,7 @@ def describe_changes(command: Mapping[str, Any]) -> list[str]:
             if all(place.endswith(tail) for place in places):
                 places = [place.removesuffix(tail) for place in places]
             then, leads, name = places
-            found.append(f"{name} {'was' if then == name else 'led to'} {then}, and leads to {leads} now")
+            found.append(f"{name} {'was' if then == name else 'led to'} {then}, and now leads to {leads}")
         elif now.digest != file.digest:
             found.append(f"the content of {file.resolved} has changed")
     if _digest_file(str(command["benchmark"])) != command["content"]:
@@ -125,23 +125,24 @@ def describe_changes(command: Mapping[str, Any]) -> list[str]:
 
 
 def has_same_data(command: Mapping[str, Any]) -> bool:
-    """Return whether the files outside of the benchmark's folder are those of the user's own command."""
+    """Return whether the files outside the benchmark's folder are unchanged since the user's own command."""
     outside = [NamedFile(**file) for file in command["files"] if not file["inside"]]
     return all(file.now() == file for file in outside)
 
 
 def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
-    """Yield the file or folder of data that `name` leads to; nothing if it cannot be a path. Opens nothing."""
+    """Yield the data file or folder that `name` leads to; nothing if it cannot be a path. Opens no file."""
     if "\0" not in name:
         place = str(folder.absolute())
         yield NamedFile.at(name, place, place)
 
 
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
-    """Yield the files in `folder` that texts name, as a whole or as a word of a command, and that could be programs.
+    """Yield the files in `folder` that could be programs and that `texts` name, as a whole or as a word of a command.
 
-    A word is relative to the folder or, as an argument, to the working directory. Folders count only as whole texts; as
-    a word, their `__main__.py` does, which Python runs. Files that are absent count if a word names them clearly.
+    A word is relative to the folder or, as an argument, to the working directory. A folder counts only if a whole text
+    names it; if a word does, its `__main__.py`, which Python would run, counts instead. A file that does not exist
+    counts if the word is clearly a file name.
     """
     for text in texts:
         yield from _find_program(text, folder, folder)
@@ -155,7 +156,7 @@ def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words of a command, the values of its options, and the words of commands in them, as of `sh -c`."""
+    """Yield the words of a command, the values of its options, and the words of nested commands, as in `sh -c`."""
     for word in _split(text):
         attached = word[2:] if word.startswith("-") and not word.startswith("--") else ""
         for part in (word, word.partition("=")[2], attached):
@@ -166,12 +167,12 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of a command as a program gets them, and as a shell reads them."""
+    """Return the words of a command, split both as for a program's arguments and as a shell splits them."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
         return [*shlex.split(text), *lexer]
-    except ValueError:  # an open quote, as in code; what starts a command reports it
+    except ValueError:  # an unclosed quote, as in code; whatever runs the command reports it
         return [word for word in re.split(r"[\s'\"();<>|&`]+", text) if word]
 
 
@@ -185,7 +186,7 @@ def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) 
 
 
 def _is_clear(name: str, base: Path, folder: Path) -> bool:
-    """Return whether the name of an absent file is neither a command nor another word: keys must not be stored."""
+    """Return whether the name of a missing file is clearly a path, not a command or a key (keys must not be stored)."""
     if any(map(str.isspace, name)):
         return False
     from_outside = not _lies_in(str(base), str(folder)) and _lies_in(os.path.normpath(base / name), str(folder))
@@ -197,7 +198,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 
 def _kind_of(path: str) -> int | None:
-    """Return the type of a file as `stat.S_IFMT` has it; None if there is none."""
+    """Return the type of a file as `stat.S_IFMT` returns it; None if the file does not exist."""
     try:
         return stat.S_IFMT(Path(path).stat().st_mode)
     except OSError:
@@ -206,7 +207,7 @@ def _kind_of(path: str) -> int | None:
 
 def _digest_file(path: str) -> str | None:
     try:
-        # O_NONBLOCK: it may have been replaced by a FIFO.
+        # O_NONBLOCK: the file may have been replaced by a FIFO.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:

@@ -1,7 +1,8 @@
-"""Repair of a journal: everything in a damaged file that is readable and unchanged is copied to a new one.
+"""Repair of a journal: everything in a damaged file that is readable and unchanged is copied to a new file.
 
-The damaged file is only read, as a copy, and kept under another name. The new one replaces it when it is complete: a
-process that is killed at any moment leaves either the unchanged file, or one with which the next repair completes.
+The damaged file is only read, through a copy, and kept under another name. The new file replaces it once it is
+complete. A process killed at any moment leaves either the unchanged file, or a file with which the next repair
+finishes.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ _NOTHING: Final = (
     "--fresh keeps this file under another name"
 )
 _PAGE: Final = 4096
-_SMALLEST_ROW: Final = 40  # bytes: no journal has more rows than its size divided by this
-_FAILURES_A_PAGE: Final = 20  # failed searches per page before the rest of a table is given up
+_SMALLEST_ROW: Final = 40  # bytes: a journal has at most its size divided by this many rows
+_FAILURES_A_PAGE: Final = 20  # failed searches per page after which the rest of a table is given up
 _MOST_FAILURES: Final = 500_000
 _KEY: Final = 32  # bytes of a SHA-256
 _LONGEST_FACT: Final = 1000
@@ -55,15 +56,16 @@ _ROW_IDS: Final = {
     "results": "SELECT rowid FROM results INDEXED BY results_by_place",
 }
 _TEMPORARY_FACTS: Final = frozenset({"pid", "host"})
-"""Rows of `meta` that exist only while a process works on the journal."""
+"""Names in `meta` that exist only while a process is working on the journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """The report of a repair. `kept` and `lost` count rows by table; at least `lost` are missing.
+    """The outcome of a repair. `kept` and `lost` count rows by table; more rows than `lost` may be missing.
 
-    `repaired` is the new journal, None if the file was not damaged and is unchanged. `kept_as` is the name under which
-    the damaged file is kept, None if it has its own name still, or was renamed by a repair that was interrupted.
+    `repaired` is the path of the repaired journal, or None if the file was not damaged and is unchanged. `kept_as` is
+    the name under which the damaged file is kept, or None if the file still has its own name or an interrupted repair
+    had already renamed it.
     """
 
     journal: Path
@@ -74,9 +76,10 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path`, or with `output` write its readable part to a new journal there.
+    """Repair the journal at `path`; with `output`, leave it alone and write what is readable to a new journal.
 
-    Journals of an earlier format are converted. Raises `JournalError`, and `JournalInUse` if a process works on it.
+    Journals of an earlier format are converted. Raises `JournalError`, and `JournalInUse` if a process is working on
+    it.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
@@ -98,7 +101,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
     if not path.exists():
         raise JournalError(f"there is no journal {path}")
     if output is not None and (output.exists() or output.is_symlink()):
-        raise JournalError(f"{output} exists already: give -o the name of a new file")
+        raise JournalError(f"{output} already exists: give -o the name of a new file")
     try:
         try:
             whole, kept, lost = _read_into(path, copy, new)
@@ -113,7 +116,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
             new.rename(output)
             return RepairReport(path, output, None, kept, lost)
         aside = _copy_aside(path)
-        new.rename(ready)  # from here on the next repair completes with this file
+        new.rename(ready)  # from here on, the next repair would finish with this file
         _put_in_place(ready, path)
     finally:
         _remove(copy)
@@ -122,7 +125,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
 
 
 def _copy_aside(path: Path) -> Path:
-    """Copy a file, and its write-ahead log, to a free name."""
+    """Copy a file and its write-ahead log to a free name, and return that name."""
     aside = free_name(path)
     for ending in ("-wal", ""):
         beside, other = (one.with_name(one.name + ending) for one in (path, aside))
@@ -133,7 +136,7 @@ def _copy_aside(path: Path) -> Path:
 
 
 def _copy(file: Path, other: Path) -> None:
-    """Copy a file to a new one, never through a link. Raises `FileExistsError`."""
+    """Copy a file to a new file, never through a link. Raises `FileExistsError`."""
     with file.open("rb") as source, other.open("xb") as target:
         shutil.copyfileobj(source, target)
         target.flush()
@@ -141,7 +144,7 @@ def _copy(file: Path, other: Path) -> None:
 
 
 def _put_in_place(ready: Path, path: Path) -> None:
-    for ending in ("-wal", "-shm", "-journal"):  # first, since SQLite would apply them to the new file
+    for ending in ("-wal", "-shm", "-journal"):  # before the rename, since SQLite would apply them to the new file
         path.with_name(path.name + ending).unlink(missing_ok=True)
     ready.replace(path)
     sync_folder(path.parent)
@@ -153,7 +156,7 @@ def _remove(file: Path) -> None:
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy everything readable into a new journal. Return whether nothing is damaged, and the rows kept and lost."""
+    """Copy what is readable to a new journal. Return whether it is undamaged, and the rows kept and lost by table."""
     _remove(copy)
     _remove(new)
     for ending in ("", "-wal"):
@@ -176,8 +179,10 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 
 
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy. If its first page cannot be used, it is replaced by that of a new journal, whose tables are at the
-    same positions. Return also whether the copy is undamaged."""
+    """Open the copy, and return also whether it is undamaged.
+
+    If its first page cannot be used, it is replaced with a new journal's, whose tables start at the same positions.
+    """
     database = connect(str(copy))
     try:
         if _version(database) == 1 and _application(database) == APPLICATION and _has_tables(database):
@@ -187,7 +192,7 @@ def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
             return database, whole and database.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
     except _UNREADABLE_FILE:
         pass
-    for _ in range(2):  # the write-ahead log may have the first page as well
+    for _ in range(2):  # the write-ahead log may hold the first page too
         with contextlib.suppress(*_UNREADABLE_FILE):
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         database.close()
@@ -210,7 +215,7 @@ def _application(database: sqlite3.Connection) -> int:
 
 
 def _replace_first_page(file: Path) -> None:
-    """Replace the first page of a file, which has the header and the schema, by that of a new journal."""
+    """Replace the first page of a file, which holds the header and the schema, with that of a new journal."""
     template = file.with_name(f"{file.name}-page")
     _remove(template)
     try:
@@ -241,7 +246,7 @@ def _copy_facts(found: sqlite3.Connection, made: sqlite3.Connection) -> None:
 def _copy_rows(
     path: Path, found: sqlite3.Connection, made: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the valid rows of a table. Return how many were kept and lost."""
+    """Copy the valid rows of a table. Return the numbers of rows kept and lost."""
     columns = [name for _, name, *_ in made.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
         columns.remove("digest")
@@ -265,7 +270,7 @@ def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return the number of rows of a table, from its index; 0 if that cannot be read."""
+    """Return the number of rows in a table according to its index; 0 if that cannot be read."""
     try:
         (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     except _UNREADABLE_FILE:
@@ -274,7 +279,7 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the readable rows of a table, and None for each row that is certainly lost."""
+    """Yield the readable rows of a table, and None for each row that is known to be lost."""
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
         return
@@ -304,7 +309,7 @@ def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tu
 
 
 def _last_row_id(database: sqlite3.Connection, table: str) -> int:
-    """Return the greatest row id of the table or its index; 0 if neither can be read."""
+    """Return the greatest row id in the table or its index; 0 if neither can be read."""
     last = 0
     with contextlib.suppress(*_UNREADABLE_FILE):
         last = database.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0  # noqa: S608
@@ -315,7 +320,7 @@ def _last_row_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the rows of `spent`, which has no row ids: from its start, and if that fails also from its end."""
+    """Yield the rows of `spent`, which has no row ids, from its start and, if that fails, from its end too."""
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()
     for order in (key, key.replace(",", " DESC,") + " DESC"):

@@ -1,4 +1,4 @@
-"""The rows of a journal: making them, reading them without trusting the file, and a filter for keys that have none."""
+"""A journal's rows: writing them, reading them without trusting the file, and a filter for keys that have no row."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
+from karenina_core.data.sections import KeptFile
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import CallNotes
 from karenina_engine.calls.call import CallOutcome
@@ -23,21 +24,22 @@ if TYPE_CHECKING:
     from karenina_engine.calls.call import CallRecord
 
 _MOST: Final = 2**63 - 1
-_END_OF_TIME: Final = 1e11  # seconds: later times are beyond the years of Python's dates
+_END_OF_TIME: Final = 1e11  # seconds: Python's dates cannot hold later times
 _NO_RETRIES: Final = "{}"
 _FILTER_BITS: Final = 1 << 25
-"""4 MB; a million keys set one bit in thirty."""
+"""4 MB; a million keys set one bit in 33."""
 _TURNS: Final = "turns"
+_FILES: Final = "kept_files"
 _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
 class UnstorableRow(KareninaError):
-    """An error of a row that cannot be stored, such as a count of 2^63 or half a surrogate pair in a name."""
+    """Raised for a row that cannot be stored, for example with a count of 2^63 or half a surrogate pair in a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredReply:
-    """An intact row of `replies`: the outcome of a call, and whether it may answer an identical call."""
+    """An intact row of `replies`: the outcome of a call, and whether it can be reused for an identical call."""
 
     outcome: CallOutcome
     reusable: bool
@@ -63,12 +65,15 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         reusable = call.self_contained and (not call.is_model_call or is_reusable(reply))
         spent = (0, 0, 0) if call.composite else (usage.input_tokens, usage.output_tokens, usage.calls)
         if not all(type(count) is int for count in spent):
-            raise TypeError(f"its usage is not made of whole numbers: {spent}")
+            raise TypeError(f"its usage does not consist of whole numbers: {spent}")
     else:
         assert outcome.error is not None
         text, finish, reusable, spent = dump_error(outcome.error), None, False, (0, 0, 0)
     if notes.keys:
         text = dump_json({**json.loads(text), _TURNS: notes.keys})
+    if outcome.files:
+        files = [file.model_dump(mode="json", exclude_none=True) for file in outcome.files]
+        text = dump_json({**json.loads(text), _FILES: files})
     row = (
         *(call.key, call.endpoint.port, model.id, model.interface, model.model_name),
         *(info.stage, info.task, info.question_id, info.replicate),
@@ -81,12 +86,12 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
 def make_result_row(
     run: int, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, again: bool
 ) -> tuple[Any, ...]:
-    """Return the row for the result of an item. Raises `ValueError` if its text cannot be stored."""
+    """Return the row for an item's result. Raises `ValueError` if its text cannot be stored."""
     return with_digest("results", (run, index, *item, fingerprint, outcome, int(again), time.time(), text))
 
 
 def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
-    """Return the row for a line of the ledger; a sum that is too large is stored as the largest possible."""
+    """Return the row for a line of the ledger. Counts outside the range of the column are replaced by its limits."""
     counts = (max(0, min(int(getattr(line.spent, name)), _MOST)) for name in COUNTED)
     return with_digest("spent", (session, *line.names, *counts))
 
@@ -100,8 +105,11 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
         if port == "agent":
             notes.keys = [key for key in json.loads(text).get(_TURNS, ()) if _KEY.fullmatch(key)]
+        files = tuple(map(KeptFile.model_validate, json.loads(text).get(_FILES, ()))) if _FILES in text else ()
         outcome = (
-            CallOutcome(None, load_error(text), notes) if failed else CallOutcome(load_reply(port, text), None, notes)
+            CallOutcome(None, load_error(text), notes)
+            if failed
+            else CallOutcome(load_reply(port, text), None, notes, files)
         )
     except DECODE_ERRORS:
         return None
@@ -109,11 +117,11 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
 
 
 DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors of reading a value that is not as any version has written it."""
+"""Errors raised when a value is read that no version of Karenina has written."""
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
-    """Return the sums of all sessions by model, stage and judge, from all rows of `spent`.
+    """Return the sums over all sessions by model, stage and judge, given all rows of `spent`.
 
     Raises `JournalDamaged`.
     """
@@ -128,7 +136,7 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
-    """Return the run in a row of `runs`; None without a row. Raises `JournalDamaged`."""
+    """Return the run in a row of `runs`; None if `row` is None. Raises `JournalDamaged`."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row
@@ -144,10 +152,10 @@ def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
 
 
 def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
-    """Return whether a value is a command as `karenina_engine.journal.command` writes it, as far as its types go."""
+    """Return whether a value has the types of a command as `karenina_engine.journal.command` writes it."""
     if not isinstance(command, dict):
         return False
-    if not command:  # a run that was started without one
+    if not command:  # the run was started without one
         return True
     texts = [command.get(name) for name in ("folder", "benchmark", "content", "config_file", "output")]
     questions, config = command.get("questions"), command.get("config")
@@ -167,7 +175,7 @@ def _is_model(model: object) -> bool:
 
 def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
     """Raise `JournalDamaged` for a row of a table."""
-    raise JournalDamaged(path, f"{where} of its table {table!r} is not as it was written")
+    raise JournalDamaged(path, f"{where} in its table {table!r} is not as it was written")
 
 
 def _counts(text: str) -> dict[str, int]:
@@ -178,7 +186,7 @@ def _counts(text: str) -> dict[str, int]:
 
 
 class BloomFilter:
-    """A Bloom filter with one hash function, for keys that are digests: it may contain keys that were never added."""
+    """A Bloom filter with one hash function for keys that are digests: it may report keys that were never added."""
 
     def __init__(self) -> None:
         self._bits = bytearray(_FILTER_BITS // 8)
@@ -189,6 +197,6 @@ class BloomFilter:
         self._bits[number >> 3] |= 1 << (number & 7)
 
     def __contains__(self, key: bytes) -> bool:
-        """Return False if the key was not added, and True if it probably was."""
+        """Return False if the key was never added, and True if it probably was."""
         number = int.from_bytes(key[:4], "big") % _FILTER_BITS
         return bool(self._bits[number >> 3] & (1 << (number & 7)))

@@ -1,33 +1,35 @@
-"""The format of a journal: its tables, the digests of rows, and the check that a file has exactly these tables.
+"""The format of a journal: its tables, row digests, and the check that a file has exactly these tables.
 
-A journal is one SQLite database (WAL). Format 2 has the tables below; times are seconds since 1970, texts named JSON
-hold JSON, and nothing in it is ever executed or unpickled. A database with any other table, index, view or trigger is
-not a journal.
+A journal is one SQLite database (WAL). Format 2 has the tables below. Times are seconds since 1970, texts marked JSON
+hold JSON, and nothing in a journal is ever executed or unpickled. A database with any other table, index, view or
+trigger is not a journal.
 
-- `meta(name, value)`: `karenina` (the version that made it), `created`, the random `id` under which a user's state
-  folder holds the command, `target PORT MODEL` for each model of the last run (a digest of all that decides its
-  replies, by which `karenina rescore` finds them), and while a process works on it `pid` and `host`.
+- `meta(name, value)`: `karenina` (the version that created it), `created`, the random `id` under which a user's state
+  folder holds the command, and `target PORT MODEL` for each model of the last run (a digest of everything except the
+  prompt that decides its replies, by which `karenina rescore` finds them). While a process is working on the journal,
+  also its `pid` and `host`.
 - `replies`: one row for each call. `key` is the digest of everything that decides the reply (`Call.key`). `port`
-  (`service` if no model was called, and `model` is then the service's name), `model` (the user's id), `interface`,
-  `model_name`, `stage`, `task`, `question_id`, `replicate` say what it was for. `reply` is JSON of the reply, or of the
-  error if `failed` is 1; `reusable` is 1 if it may answer an identical call. Then come `finish_reason`, `input_tokens`,
-  `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their own, with the keys in `turns` of its
-  reply), `seconds` (of its requests), `retries` (JSON: failed requests by category), `waited` (seconds without a
-  request) and `time`.
-- `results`: one row for each item and `fingerprint` (a digest of everything that decides the result apart from the
-  replies): `question_id`, `answering`, `judge`, `replicate`. `run` and `place` are the last run that had it and the
-  item's index in that run's matrix; `outcome`; `again` is 1 if the item has to run again (one of its calls failed);
-  `result` is the JSON line of the result.
-- `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: price
-  lists, and the price of each model).
-- `spent`: one row for each session, model, stage and judge (empty if it is for all judges): calls that were made, their
-  tokens, their `cost` in picodollars (10^-12 US dollars), and how many of them are `unpriced`: their cost is unknown.
-- `runs`: one row for each run: `id`, `began`, `ended`, `items`, the JSON `tally` of its calls, and `command` (JSON: its
-  command, without secrets; a label that starts nothing).
+  (`service` if no model was called; `model` is then the service's name), `model` (the user's id), `interface`,
+  `model_name`, `stage`, `task`, `question_id` and `replicate` say what the call was for. `reply` is the reply as JSON,
+  or the error if `failed` is 1; `reusable` is 1 if it can be reused for an identical call. The remaining columns are
+  `finish_reason`, `input_tokens`, `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their own;
+  `turns` in its reply lists their keys), `seconds` (spent in requests), `retries` (JSON: failed requests by category),
+  `waited` (seconds without a request) and `time`.
+- `results`: one row for each item and `fingerprint` (a digest of everything that decides the result except the
+  replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that had it, and
+  `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
+  `result` is the result's JSON line.
+- `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: the price
+  lists, and each model's price).
+- `spent`: one row for each session, model, stage and judge (empty if it is for all judges): the calls that were made,
+  their tokens, their `cost` in picodollars (10^-12 US dollars), and how many are `unpriced` (of unknown cost).
+- `runs`: one row for each run: `id`, `began`, `ended`, `items`, the `tally` of its calls (JSON), and `command` (JSON:
+  its command without secrets, which is a label and is never run).
 
-The last column of each of these rows, `digest`, is a digest (16 bytes of SHA-256) of the table's name and all other
-columns; of a result without `run` and `place`, which change when another run has the same item. So a byte that changed
-on the disk makes a row damaged, and never the reply to another call. Format 1 had no digests.
+The last column of all these tables except `meta`, `digest`, holds the first 16 bytes of the SHA-256 of the table's name
+and the row's other columns. The digest of a result leaves out `run` and `place`, which change when another run has the
+same item. A byte that changed on disk therefore makes a row damaged, and never the reply to another call. Format 1 had
+no digests.
 """
 
 from __future__ import annotations
@@ -79,18 +81,18 @@ CREATE TABLE runs (
     digest BLOB NOT NULL
 );
 """
-"""Every change requires a new `FORMAT`."""
+"""Any change to the schema requires a new `FORMAT`."""
 
 LAST_RUN: Final = "SELECT * FROM runs ORDER BY id DESC LIMIT 1"
 
 _NOT_COVERED: Final = {"results": 2}
-"""The number of first columns that the digest leaves out, by table."""
+"""The number of leading columns that a row's digest does not cover, by table."""
 
 _LONGEST_NAME: Final = 60
 
 
 def create_tables(database: sqlite3.Connection) -> None:
-    """Create the tables of a journal in an empty database."""
+    """Create a journal's tables in an empty database."""
     from karenina_core.version import __version__
 
     database.execute("BEGIN IMMEDIATE")
@@ -103,9 +105,9 @@ def create_tables(database: sqlite3.Connection) -> None:
 
 
 def row_digest(table: str, values: Sequence[Any]) -> bytes:
-    """Return the digest of a row, from its values in the order of the columns, without the digest.
+    """Return the digest of a row, given the values of its columns in order, without the digest.
 
-    Raises `UnicodeEncodeError` for half a surrogate pair in the last value, which no journal can hold.
+    Raises `UnicodeEncodeError` if the last value holds half a surrogate pair, which no journal can store.
     """
     *head, last = values[_NOT_COVERED.get(table, 0) :]
     digest = hashlib.sha256(to_json([table, *head], bytes_mode="hex"))
@@ -114,12 +116,12 @@ def row_digest(table: str, values: Sequence[Any]) -> bytes:
 
 
 def with_digest(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the values of a row with their digest."""
+    """Return a row's values followed by their digest."""
     return (*values, row_digest(table, values))
 
 
 def is_intact(table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row of this table, with all columns in their order, matches its digest."""
+    """Return whether a row of this table, with all columns in order, matches its digest."""
     try:
         return bool(row_digest(table, row[:-1]) == row[-1])
     except (TypeError, ValueError):
@@ -127,7 +129,7 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
 
 
 def find_foreign_object(database: sqlite3.Connection) -> str | None:
-    """Return a description of the first difference of a database's schema from a journal's, or None."""
+    """Describe the first difference between a database's schema and that of a journal; None if there is none."""
     ours, found = _objects_of_a_journal(), _objects(database)
     for name, (kind, _, sql) in found.items():
         if name not in ours:
@@ -140,14 +142,14 @@ def find_foreign_object(database: sqlite3.Connection) -> str | None:
 
 
 def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
-    """Return the kind, table and definition of everything in the schema, by name, white space apart."""
+    """Return the kind, table and definition (white space normalized) of everything in the schema, by name."""
     rows = database.execute("SELECT name, type, tbl_name, sql FROM sqlite_master").fetchall()
     return {str(name): (str(kind), str(table), " ".join(str(sql).split())) for name, kind, table, sql in rows}
 
 
 @cache
 def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
-    """Return what `_objects` returns for a journal."""
+    """Return what `_objects` returns for a valid journal."""
     found: dict[str, tuple[str, str, str]] = {}
     for statement in SCHEMA.strip().removesuffix(";").split(";\n"):
         words = statement.split()

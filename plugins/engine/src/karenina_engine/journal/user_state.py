@@ -1,8 +1,8 @@
-"""The commands of a user's own runs, stored in a folder of that user, for `karenina resume`.
+"""The commands of a user's own runs, stored in a folder of that user for `karenina resume`.
 
-A journal may come from a stranger, so it carries no authority. The command of a run is therefore stored apart from it,
-in `<state folder>/runs/<id of the journal>.json`, with the path of the journal: a copy of the journal, or one with the
-same id elsewhere, has no command here.
+A journal may come from a stranger, so it carries no authority. A run's command is therefore stored separately, in
+`<state folder>/runs/<journal id>.json`, with the path of the journal. A copy of the journal, or a journal elsewhere
+with the same id, has no command here.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from karenina_toolkit.files.state_folder import (
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _VERSION: Final = 1
 _UNREACHABLE: Final = 30 * 86400.0
-"""Seconds for which a command is kept if the folder of its journal is missing: a drive may be mounted again."""
+"""Seconds for which a command is kept while its journal's folder is missing, since a drive may be mounted again."""
 
 logger = logging.getLogger("karenina")
 
 
 class _Command(BaseModel):
-    """The command of a run, as `karenina_engine.journal.command` writes it."""
+    """A run's command, as `karenina_engine.journal.command` writes it."""
 
     folder: str
     benchmark: str
@@ -71,19 +71,19 @@ def new_id() -> str:
 
 
 def is_id(value: object) -> bool:
-    """Return whether `value` is an id as `new_id` returns, and so is safe in a file name."""
+    """Return whether `value` is an id as `new_id` returns it, and therefore safe in a file name."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def runs_folder() -> Path:
-    """Return the folder of the commands. Raises `UserStateError`."""
+    """Return the folder that holds the commands. Raises `UserStateError`."""
     return state_folder() / "runs"
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store the command of the run on `journal`, and remove commands of journals that no longer exist.
+    """Store the command of the run on `journal`, and remove the commands of journals that no longer exist.
 
-    If the folder cannot be written, a warning is logged, and only `karenina resume` is not possible.
+    If the folder cannot be written, a warning is logged: only `karenina resume` is then impossible.
     """
     try:
         folder = runs_folder()
@@ -100,7 +100,7 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     """Return the command of this user's run on `journal`; None if there was no such run.
 
-    Raises `UserStateError` if another user may have written the file, or if it is broken.
+    Raises `UserStateError` if another user could have written the file, or if the file is malformed.
     """
     if not is_id(id):
         return None
@@ -112,7 +112,7 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether this user ran a journal with this id at another path, so that `journal` is a copy of it."""
+    """Return whether this user ran a journal with this id at another, existing path, of which `journal` is a copy."""
     if not is_id(id):
         return False
     try:
@@ -123,7 +123,7 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return the content of a state file; None if there is none. Raises `UserStateError`."""
+    """Return the content of a state file; None if the file does not exist. Raises `UserStateError`."""
     cure = "delete it, and give the whole `karenina run` command again"
     try:
         check_own_folder(file.parent)
@@ -152,7 +152,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
-    """Remove the commands of journals that no longer exist, and earlier ones of the journal at this path."""
+    """Remove the commands of journals that no longer exist, and older commands for the journal at this path."""
     for file in list(_state_files(folder)):
         if file.stem == id:
             continue

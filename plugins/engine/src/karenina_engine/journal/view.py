@@ -1,4 +1,4 @@
-"""Reading a journal, also while a process works on it: its status, results and answers."""
+"""Reading a journal, even while a process is working on it: its status, results and answers."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _ONE_ROW: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The status of a journal's last run, and sums of all its runs.
+    """The status of a journal's last run, and sums over all of its runs.
 
-    `done` of `items` have a result; `again` of them would run again, because a call failed or a stage broke. `failures`
-    counts stored errors of calls by `ErrorCategory`; `unusable` are replies that were cut off, or belong to a workspace
-    that is gone. `calls` and tokens are those of all stored replies. `pid` is the process that works on the journal (0
-    if it is not known), None if there is none. `version` is that of the core that created it, `distributions` are those
-    of the last run with their versions. `spent` is the ledger of all runs.
+    `done` of `items` have a result; `again` of those would run again, because a call failed or a stage raised an error.
+    `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were cut off or whose
+    workspace no longer exists. `calls` and tokens are summed over all stored replies. `pid` is the process that is
+    working on the journal: 0 if it is unknown, None if there is none. `version` is that of the core that created the
+    journal; `distributions` maps those of the last run to their versions. `spent` is the ledger of all runs.
     """
 
     items: int
@@ -64,7 +64,7 @@ class Status:
 
 
 class JournalView:
-    """A journal that is open for reading. Nothing is written, and other processes may work on it."""
+    """A journal open for reading. Nothing is written, and other processes may be working on it."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the journal. Raises `JournalError` if the file is not a journal, is damaged, or has another format."""
@@ -80,9 +80,9 @@ class JournalView:
         self._database.close()
 
     def command(self) -> dict[str, Any] | None:
-        """Return the command of the last run (`karenina_engine.journal.command`); None if there was none.
+        """Return the last run's command (see `karenina_engine.journal.command`); None if there was no run.
 
-        It is a label only, since a journal may come from a stranger. Raises `JournalDamaged`, as all methods do.
+        It is only a label, since a journal may come from a stranger. Raises `JournalDamaged`, as all methods do.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
@@ -93,7 +93,7 @@ class JournalView:
         return row[0] if row is not None else None
 
     def run_digest(self) -> str | None:
-        """Return the id of the last run, as result files name it; None if there was none."""
+        """Return the last run's id as result files name it; None if there was no run."""
         run = read_run_row(self.path, self._one(LAST_RUN))
         return digest_run(self.id(), run.id) if run is not None else None
 
@@ -136,7 +136,7 @@ class JournalView:
         )
 
     def _failures(self) -> dict[str, int]:
-        """Count the failed calls, by `ErrorCategory`."""
+        """Return the number of failed calls by `ErrorCategory`."""
         found: Counter[str] = Counter()
         for row in self._rows("replies", "SELECT rowid FROM replies WHERE failed"):
             with self._damage("replies", row):
@@ -144,13 +144,13 @@ class JournalView:
         return dict(found)
 
     def spent(self) -> list[LedgerLine]:
-        """Return the sums of all runs, by model, stage and judge."""
+        """Return the sums over all runs, by model, stage and judge."""
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
     def prices(self) -> dict[str, dict[str, float]]:
         """Return the last known price of each model, in US dollars per million tokens, by `id (interface:name)`.
 
-        Models whose price is not known, or depends on the length of a prompt, are left out.
+        Models whose price is unknown or depends on the length of the prompt are left out.
         """
         found: dict[str, dict[str, float]] = {}
         for row in self._all("SELECT * FROM sessions WHERE prices IS NOT NULL ORDER BY id"):
@@ -164,10 +164,7 @@ class JournalView:
         return found
 
     def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
-        """Return the number of calls for these answers (question and replicate) whose reply may be used again.
-
-        The keys are model ids and stages.
-        """
+        """Return the number of reusable calls for these answers (question id and replicate), by model id and stage."""
         found: Counter[tuple[str, str]] = Counter()
         for question, replicate, model, stage, calls in self._all(
             "SELECT question_id, replicate, model, stage, calls FROM replies WHERE reusable AND NOT failed AND calls"
@@ -178,16 +175,16 @@ class JournalView:
         return found
 
     def results(self, model: str | None = None) -> Iterator[str]:
-        """Yield the JSON lines of the last run's results, in the order of its matrix; `model` selects one model's."""
+        """Yield the JSON lines of the last run's results, in matrix order; `model` selects one answering model."""
         last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
         for row in self._rows("results", last):
             if model in (None, row[3]):
                 yield row[10]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the JSON lines of the last run's results of these questions, each with its item.
+        """Yield the last run's results for these questions as pairs of item and JSON line.
 
-        An item whose fingerprint changed during the run has two; the valid one comes last.
+        An item whose fingerprint changed during the run has two results; the valid one comes last.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -200,23 +197,23 @@ class JournalView:
                 yield ItemId.of(row[2], row[3], row[4], row[5]), row[10]
 
     def count_results(self) -> Counter[str]:
-        """Return the number of results of the last run, by question id."""
+        """Return the number of results in the last run, by question id."""
         counts = self._all(
             "SELECT question_id, count(*) FROM results WHERE run = (SELECT max(id) FROM runs) GROUP BY question_id"
         )
         return Counter(dict(counts))
 
     def first_questions(self, most: int) -> list[str]:
-        """Return the question ids of the first results of the last run, at most `most`."""
+        """Return the question ids of the last run's first results, at most `most` of them."""
         first = "SELECT question_id FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY place LIMIT ?"
         return [row[0] for row in self._all(first, most)]
 
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the answers of the last run, each once, in the order of its matrix; then those that no item has used.
+        """Yield the answers of the last run in matrix order, without duplicates, then answers that no result uses.
 
-        Each has `question_id`, `question`, `replicate`, `model` (the answering model's id), and `text` or, of an agent,
-        `trace`: its messages as `Message.to_dict` returns them. `model` selects one model's. Answers whose call failed
-        are left out.
+        Each answer has `question_id`, `question`, `replicate`, `model` (the answering model's id), and either `text`
+        or, for an agent, `trace`: its messages as `Message.to_dict` returns them. Answers that no result uses have no
+        `question`. `model` selects one answering model. Answers whose call failed are left out.
         """
         seen: set[tuple[str, str, int]] = set()
         for line in self.results():
@@ -242,11 +239,11 @@ class JournalView:
             yield {**_named(answer), **said}
 
     def calls(self) -> Table:
-        """Return the table of all stored calls, in the order of their replies (`results.table_columns.CALLS`)."""
+        """Return a table of all stored calls, in the order in which they were stored (columns: `CALLS`)."""
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, result: VerificationResult) -> Iterator[Row]:
-        """Yield the rows of `calls` that a result names, in their order; a call that it made twice comes once."""
+        """Yield the `calls` rows that a result refers to, in its order; a call that it made twice is one row."""
         for key in dict.fromkeys(key for stage in result.stages for key in stage.call_keys):
             yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
 
@@ -256,7 +253,7 @@ class JournalView:
                 yield make_row(CALLS, row)
 
     def _rows(self, table: str, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows with the row ids of a query, one at a time. Raises `JournalDamaged` if one is not intact."""
+        """Yield the rows whose row ids `query` selects, one at a time. Raises `JournalDamaged` if one is not intact."""
         for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
             if row is not None:
@@ -266,7 +263,7 @@ class JournalView:
 
     @contextmanager
     def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
-        """Convert errors of reading a value to `JournalDamaged`."""
+        """Convert errors raised while a value is read to `JournalDamaged`."""
         try:
             yield
         except DECODE_ERRORS:
@@ -283,9 +280,9 @@ class JournalView:
 
 
 def find_journal(results: Path) -> Path | None:
-    """Return the journal in the folder of a result file whose last run these results are of; None if there is none.
+    """Return the journal, in the folder of a result file, whose last run produced these results; None if there is none.
 
-    Names, the working directory and the place of the folder do not matter: the header of the file has the run's id.
+    The run's id in the file's header identifies the journal; file names and the folder's location do not matter.
     """
     run = read_header(results).get("id")
     if not isinstance(run, str):

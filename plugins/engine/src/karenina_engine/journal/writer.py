@@ -1,4 +1,4 @@
-"""Writes to a journal: rows are collected, committed together, and their futures end when they are in the file."""
+"""Writes to a journal: rows are collected and committed together; their futures resolve once they are in the file."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from karenina_engine.cost.ledger import Ledger
 
 GATHERING: Final = 0.04
-"""The least number of seconds between two commits while models are answering. Rows in between are written together.
+"""Minimum seconds between two commits while models are answering. Rows that arrive in between are written together.
 
-Items that waited continue together, too, and a processor that repeats the same work for several items is faster: a
-question takes a fifth less time than with half of this interval. With a longer one, a server that allows few calls at
-once idles between commits (`benchmarks/efficiency.py`).
+Items that waited for a commit also continue together, and a processor that repeats the same work for several items is
+faster: a question takes a fifth less time than with half of this interval. With a longer interval, a server that allows
+few concurrent calls idles between commits (`benchmarks/efficiency.py`).
 """
 
 _SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -40,7 +40,7 @@ class _Row:
     stored: asyncio.Future[None] | None = None
 
     def end(self, error: Exception | None) -> None:
-        """End the future of the row: it is in the file, or could not be stored."""
+        """Resolve the row's future: the row is in the file, or could not be stored."""
         stored = self.stored
         if stored is None or stored.done():
             return
@@ -48,16 +48,16 @@ class _Row:
             stored.set_result(None)
         else:
             stored.set_exception(error)
-            stored.exception()  # the task that waited may have been cancelled
+            stored.exception()  # retrieve it, since the task that waited may have been cancelled
 
 
 class JournalWriter:
     """The rows of one journal that are not in its file yet.
 
-    The future of every row that is written with `write` ends: when the row is committed, when it cannot be stored
-    (`UnstorableRow`), or when the file cannot be written (`JournalError`, which also ends every later write).
-    The changed lines of `ledger` are written with each commit, as those of `session`. `unwritten_keys` are the keys of
-    the replies among the rows. Commits are not delayed while no call of `limits` is being answered.
+    The future of each row passed to `write` resolves when the row is committed, and fails when the row cannot be stored
+    (`UnstorableRow`) or the file cannot be written (`JournalError`, which also fails every later write). Each commit
+    also writes the changed lines of `ledger`, as those of `session`. `unwritten_keys` are the keys of replies among the
+    pending rows. Commits are not delayed while no call of `limits` is in flight.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, limits: ConcurrencyLimits | None = None) -> None:
@@ -73,7 +73,7 @@ class JournalWriter:
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Write a row with the next commit, and return a future that ends with it. Raises `JournalError`."""
+        """Write a row with the next commit, and return a future that resolves then. Raises `JournalError`."""
         if self.broken is not None:
             raise self.broken
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -87,8 +87,8 @@ class JournalWriter:
     def flush(self) -> None:
         """Commit the collected rows now.
 
-        A row that cannot be stored is left out, and its future ends with the error. Raises `JournalError` if the file
-        cannot be written: then all rows are kept for the next attempt.
+        A row that cannot be stored is skipped, and its future fails with the error. Raises `JournalError` if the file
+        cannot be written; all rows are then kept for the next attempt.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -102,7 +102,7 @@ class JournalWriter:
             for row in rows:
                 row.end(broken)
             raise broken from error.__cause__
-        except BaseException:  # Ctrl-C: the next commit writes these rows
+        except BaseException:  # such as Ctrl-C: the next commit writes these rows
             self._rows[:0] = rows
             raise
         self.unwritten_keys.clear()
@@ -113,7 +113,7 @@ class JournalWriter:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write everything of the block, or nothing. Raises `JournalError` for errors of SQLite and the system."""
+        """Write everything in the block, or nothing. Raises `JournalError` for SQLite and operating system errors."""
         database = self.database
         with journal_errors(self.path, "written"):
             try:
@@ -134,7 +134,7 @@ class JournalWriter:
         )
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
-        """Write the rows, and return the errors of those that cannot be stored."""
+        """Write the rows, and return the errors of those that cannot be stored, by the row's `id()`."""
         changed = self.ledger.changed.values() if self.ledger is not None else ()
         spent = [make_spent_row(self.session, line) for line in changed]
         if not rows and not spent:
@@ -156,7 +156,7 @@ class JournalWriter:
         return {}
 
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
-        """Write the rows one by one, after one of them could not be stored."""
+        """Write the rows one at a time, after one of them could not be stored in a batch."""
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
             for row in rows:
@@ -185,5 +185,5 @@ class JournalWriter:
         try:
             self.flush()
         except JournalError:
-            logger.debug("the journal could not be written", exc_info=True)  # tasks that wait get the error
+            logger.debug("the journal could not be written", exc_info=True)  # waiting tasks get the error
         self._last = asyncio.get_running_loop().time()

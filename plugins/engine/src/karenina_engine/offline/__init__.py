@@ -1,1 +1,1 @@
-"""Work without model calls: estimates, previews of prompts, rescoring, and results from stored replies."""
+"""Work that makes no model calls: estimates, prompt previews, rescoring, and replays of stored replies."""

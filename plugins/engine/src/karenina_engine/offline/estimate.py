@@ -1,14 +1,14 @@
 """An estimate of the calls, tokens and costs of a run, made without any call.
 
 For a sample of the questions, the prompts are previewed (`karenina_engine.offline.prompt_preview`) for every answering
-model and every judge, and what they would send is counted; the other questions are assumed to be like them. The length
-of replies is not known. If the journal holds at least three calls of a model in a stage, their mean is used; otherwise:
+model and every judge, and their tokens are estimated; the other questions are assumed to be similar. The length of
+replies is not known. If the journal holds at least three calls of a model in a stage, their mean is used; otherwise:
 
-- a token of a prompt is 4 characters (from 5 to 3; 1.5 in other scripts, from 2.5 to 1), and the schema is counted;
-- a text has `TEXT` tokens (least, typical, most), and so has the answer in a judge's prompt;
-- JSON is the filled schema and `REASONS` more tokens;
-- an agent takes `TURNS` turns, at most its own limit, and each turn is sent everything before it;
-- a model's `max_tokens` is the most that a reply has.
+- a prompt has 4 characters per token (from 5 to 3; 1.5 in non-Latin scripts, from 2.5 to 1), and its schema is counted;
+- a text reply has `TEXT` tokens (least, typical, most), and so has the answer in a judge's prompt;
+- a JSON reply has the tokens of the filled schema and `REASONS` more;
+- an agent takes `TURNS` turns, up to its own limit, and each turn resends everything before it;
+- `max_tokens` of a model limits its replies.
 
 Calls that a stage makes only sometimes (a repeated question, a search) are not included.
 """
@@ -49,21 +49,21 @@ class Span(NamedTuple):
     most: float
 
     def times(self, other: Span) -> Span:
-        """Return the product."""
+        """Return the product, component by component."""
         return Span(*(a * b for a, b in zip(self, other, strict=True)))
 
     def plus(self, other: Span) -> Span:
-        """Return the sum."""
+        """Return the sum, component by component."""
         return Span(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 SAMPLE: Final = 20
-"""The most questions whose prompts are previewed."""
+"""The maximum number of questions whose prompts are previewed."""
 TEXT: Final = Span(50, 300, 1500)
 REASONS: Final = Span(0, 60, 600)
 TURNS: Final = Span(1, 4, 25)
 MEASURED: Final = 3
-"""The calls of a journal from which on their mean usage is taken as typical."""
+"""The number of calls in a journal from which their mean usage is taken as typical."""
 
 _ANSWER: Final = ("The answer of the model under test would stand here. " * 24).strip()
 _TOKENS_PER_ASCII: Final = Span(1 / 5, 1 / 4, 1 / 3)
@@ -77,10 +77,10 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class EstimatedLine:
-    """The expected calls, tokens and cost of one model in one stage, without replies that the journal holds.
+    """The expected calls, tokens and cost of one model in one stage, except calls whose replies the journal holds.
 
-    `cost` is in picodollars, None if the price is not known. `measured` says that the tokens follow from calls in the
-    journal.
+    `cost` is in picodollars, or None if the price is unknown. `measured` means that the tokens are based on calls in
+    the journal.
     """
 
     model: str
@@ -98,10 +98,10 @@ class EstimatedLine:
 class Estimate:
     """The expected calls and costs of a run.
 
-    `done` of the `items` have a result in the journal, and `kept` calls of the others have a reply there: neither is
-    made or paid for again. Prompts were previewed for `sample` questions. `not_counted` holds stages that sent no
-    prompt in the preview, and why; `failed` those whose preview failed. `spent` is what earlier runs of the journal
-    have spent, in picodollars.
+    `done` of the `items` have a result in the journal, and `kept` calls of the other items have a reply there: neither
+    is made or paid for again. Prompts were previewed for `sample` questions. `not_counted` maps stages that sent no
+    prompt in the preview, and judges that are asked for some answers only, to the reason; `failed` maps stages whose
+    preview failed to the error. `spent` is what earlier runs of the journal spent, in picodollars.
     """
 
     items: int
@@ -116,12 +116,12 @@ class Estimate:
 
     @property
     def calls(self) -> Span:
-        """The calls of all lines."""
+        """The expected calls of all lines."""
         return _sum(line.calls for line in self.lines)
 
     @property
     def cost(self) -> Span:
-        """The cost of all lines with a known price, in picodollars."""
+        """The expected cost of all lines with a known price, in picodollars."""
         return _sum(line.cost for line in self.lines if line.cost is not None)
 
     @property
@@ -130,14 +130,14 @@ class Estimate:
         return all(line.cost is not None for line in self.lines)
 
     def format_cost(self) -> str:
-        """Return the cost as text, with its range."""
+        """Return the cost as text with its range; `unknown` or `at least` if prices are missing."""
         least, typical, most = (format_cost(round(one)) for one in self.cost)
         if not self.known and not any(self.cost):
             return "unknown"
         return ("" if self.known else "at least ") + (typical if least == most else f"{typical} ({least} to {most})")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as JSON values. Spans are lists of least, typical and most; costs are US dollars."""
+        """Return the estimate as JSON values. A span is a list of least, typical and most; costs are US dollars."""
         return {
             "items": self.items,
             "done": self.done,
@@ -177,9 +177,10 @@ def estimate(
     journal: Path | None = None,
     sample: int = SAMPLE,
 ) -> Estimate:
-    """Return the estimate of a run over these questions. No call is made, and the journal is only read.
+    """Return the estimate for a run over these questions. No call is made, and the journal is only read.
 
-    Raises `PlanError`, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
+    `sample` is the maximum number of questions whose prompts are previewed. Raises `PlanError`, `ConfigError` if a
+    required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.blocking import run_blocking
@@ -196,7 +197,7 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return the indexes of the items whose results the journal holds and that need not run again."""
+    """Return the indexes of items whose result is in the journal and that need not run again."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
@@ -216,7 +217,7 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
 
 @dataclass(slots=True)
 class _RemainingWork:
-    """The remaining work: answers by model, items by model and judge, and their questions."""
+    """The remaining work: answers by model, items by model and judge, and the questions that they belong to."""
 
     matrix: Matrix
     done: int = 0
@@ -226,7 +227,7 @@ class _RemainingWork:
     answered: set[tuple[str, int]] = field(default_factory=set)
 
     def count(self, done: Mapping[int, bool]) -> None:
-        """Count the items of the matrix without a finished result."""
+        """Count the items of the matrix whose index is not in `done`."""
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
@@ -310,7 +311,7 @@ def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
 
 
 class _LineCounter:
-    """A counter of the lines of an estimate."""
+    """A builder for the lines of an estimate."""
 
     def __init__(self, view: JournalView | None, prices: PriceTable) -> None:
         self._prices = prices
@@ -329,7 +330,7 @@ class _LineCounter:
 
     @property
     def lines(self) -> list[EstimatedLine]:
-        """The lines counted so far."""
+        """The lines so far."""
         return list(self._found.values())
 
     def add(self, prompt: Prompt, times: float) -> None:
@@ -347,7 +348,7 @@ class _LineCounter:
         line.output_tokens = line.output_tokens.plus(output.times(many))
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Subtract calls whose replies the journal holds, by model and stage; return their number."""
+        """Subtract calls whose replies the journal holds, given by model and stage; return the number subtracted."""
         subtracted = 0
         for line in self._found.values():
             count = min(kept.get((line.model, line.stage), 0), round(line.calls.typical))
@@ -361,7 +362,7 @@ class _LineCounter:
         return subtracted
 
     def with_costs(self) -> list[EstimatedLine]:
-        """Return the lines with their cost, without those that have no call."""
+        """Set the lines' costs, and return the lines that have at least one call."""
         for key, line in self._found.items():
             tariff = self._prices.price(self._models[key]).tariff
             if tariff is None:
@@ -376,7 +377,7 @@ class _LineCounter:
 
 
 def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
-    """Return the calls of one prompt, and the input and output tokens of all of them."""
+    """Return the number of calls for one prompt, and their total input and output tokens."""
     sent = _tokens_of([message.content for message in prompt.messages])
     allowed = prompt.target.max_tokens
     if prompt.schema is not None:
@@ -390,13 +391,13 @@ def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
         return Span(1, 1, 1), sent.plus(_OVERHEAD), output
     limit = prompt.options.max_turns
     turns = Span(*(min(one, limit) for one in TURNS))
-    # Every turn is sent everything before it: the prompt each time, and on average half of all turns.
+    # Every turn resends everything before it: the prompt each time, and on average half of all turns.
     before = turns.times(Span(*(max(0, one - 1) / 2 for one in turns))).times(TEXT)
     return turns, turns.times(sent.plus(_OVERHEAD)).plus(before), turns.times(output)
 
 
 def _tokens_of(texts: Sequence[str]) -> Span:
-    """Return the tokens of texts, in which the placeholder answer counts as a text of a model."""
+    """Return the number of tokens in texts; each placeholder answer counts as a model's text reply."""
     total = _ZERO
     for text in texts:
         answers = text.count(_ANSWER)

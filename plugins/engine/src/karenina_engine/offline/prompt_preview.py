@@ -1,7 +1,7 @@
 """A preview of the prompts for one question: the real pipeline runs, its requests are recorded, and no model is called.
 
-Every request is recorded as the adapter's port would receive it. The replies are placeholders, made so that as many
-stages as possible send a prompt: text ports return the placeholder answer, JSON ports fill their schema with words of
+Every request is recorded as the adapter's port would receive it. The replies are placeholders that let as many stages
+as possible send a prompt: text ports return the placeholder answer, and JSON ports fill their schema with words from
 it.
 """
 
@@ -59,10 +59,10 @@ _TEXTS: Final[Mapping[str, str]] = {
 
 
 def example_for_schema(schema: Schema, words: str, *, yes: bool = True) -> str:
-    """Return a JSON text that is valid under `schema`.
+    """Return JSON text that is valid under `schema`.
 
-    Strings are the beginning of `words`, so that a quotation of them is found in the answer; booleans are `yes`; a list
-    has one item, or as many as it must have.
+    Strings are the beginning of `words`, so that a quotation is found in the answer; booleans are `yes`; a list has one
+    item, unless the schema sets other limits. Null stands for parts nested too deeply or not understood.
     """
     return json.dumps(_value(schema, schema, words.strip(), yes, 0), ensure_ascii=False)
 
@@ -131,12 +131,12 @@ def _resolve(part: Schema, root: Schema) -> Schema:
 
 
 PLACEHOLDER: Final = "[placeholder: what the answering model says]"
-"""The text in place of the answer of the model under test."""
+"""The text in place of the answering model's answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedTask:
-    """A prompt task, the stages that declare it, and their distribution."""
+    """A prompt task, with the stages that declare it and their distribution."""
 
     task: PromptTask
     stages: tuple[str, ...]
@@ -145,10 +145,10 @@ class OwnedTask:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request: its stage, task, model and port, and everything that the model sees.
+    """One request: its stage, task, model and port, and everything that the model would see.
 
-    `task` is None if the stage declares no task with these instructions. `target` is the model, and `model` its id.
-    `schema` is that of a JSON port; `options` limit an agent.
+    `task` is None if no declared task has these instructions. `target` is the model, and `model` its id. `schema` is
+    set for JSON ports; `options` are the limits and tools of an agent.
     """
 
     stage: str
@@ -164,7 +164,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class UnusedPrompt:
-    """A declared task of a planned stage for which no prompt was sent, and why."""
+    """A task, declared by a planned stage, for which no prompt was sent, and the reason."""
 
     task: PromptTask
     stage: str
@@ -175,7 +175,7 @@ class UnusedPrompt:
 class PromptPreview:
     """The prompts that models would receive for one question, in the order of the stages.
 
-    `failed` holds stages that failed, with the error: prompts of the stages that depend on them are missing.
+    `failed` maps stages that failed to their error; prompts of stages that depend on them are missing.
     """
 
     question: Question
@@ -185,7 +185,7 @@ class PromptPreview:
 
 
 def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
-    """Return every prompt task that the registered stages declare, each once, in the order of slots and names."""
+    """Return every prompt task that registered stages declare, without duplicates, ordered by slot and stage name."""
     found: dict[PromptTask, list[tuple[str, str]]] = {}
     in_order = sorted(
         registered_stages(plugins),
@@ -205,11 +205,11 @@ async def preview_prompts(
     trust: Trust,
     answer: str = PLACEHOLDER,
 ) -> PromptPreview:
-    """Run the pipeline for `question` and record its prompts; `answer` replaces the answering model's.
+    """Run the pipeline for `question` and record its prompts; `answer` stands for the answering model's answer.
 
-    The models are the first of each kind in the configuration; if there is none, a placeholder without an adapter. No
-    call is made and no adapter is opened, so neither keys nor servers are needed. Judges reply with true to every yes
-    or no question, unless that fails the answer. Raises `PlanError`.
+    The first answering model and the first judge in the configuration are used, or a placeholder without an adapter if
+    there is none. No call is made and no adapter is opened, so neither keys nor servers are needed. Judges reply true
+    to every yes or no question, unless that makes the answer fail. Raises `PlanError`.
     """
     negative: set[str] = set()
     while True:
@@ -221,7 +221,7 @@ async def preview_prompts(
 
 @dataclass(slots=True)
 class _Records:
-    """The records of one preview. The pipeline runs its stages one after another, so one is always current."""
+    """The records of one preview. The pipeline runs its stages one at a time, so there is always a current stage."""
 
     owned: Sequence[OwnedTask]
     prompts: list[Prompt] = field(default_factory=list)
@@ -242,9 +242,9 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task with whose instructions the request begins: one of the latest name if possible, or any.
+        """Return the task with whose instructions the request begins, preferably one named `latest`; None if none does.
 
-        Several tasks of a plugin can share a name, and a stage can send a prompt that another one declares (trait
+        Several tasks of a plugin can share a name, and a stage can send a prompt that another stage declares (trait
         evaluators do), so the instructions decide.
         """
         assert self.current is not None
@@ -268,7 +268,7 @@ async def _preview_once(
     answer: str,
     negative: set[str],
 ) -> tuple[_Records, set[str]]:
-    """Run once, with false in replies of judges of `negative` stages; return the stages whose judge failed the item."""
+    """Run once, with false in the judges' replies in `negative` stages; return also the stages that failed the item."""
     core = config.core
     records = _Records(declared_tasks(plugins))
     pipeline = Planner(config, plugins).pipeline(question)
@@ -320,7 +320,7 @@ def _placeholder_model(role: str) -> ModelConfig:
 
 @dataclass(frozen=True, slots=True)
 class _PreviewPorts:
-    """A recorder of requests. What adapters declare about a model applies here too."""
+    """A recorder of requests, which calls no model. What adapters declare about a model applies here too."""
 
     factory: PortFactory
     records: _Records
@@ -333,7 +333,7 @@ class _PreviewPorts:
         return self.factory.plugins
 
     async def call(self, request: ModelRequest) -> Any:
-        """Record a request, and return a placeholder."""
+        """Record a request, and return a placeholder reply."""
         records = self.records
         if not self.recorded(request.model):
             records.add(request)
@@ -356,7 +356,7 @@ class _PreviewPorts:
         return self._declared(lambda: self.factory.recorded(model), False)
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions that plugins add, and record the task of the next request."""
+        """Return the instructions that plugins add, and record the name of the next request's task."""
         self.records.latest = task
         return self.factory.instructions(task, interface)
 

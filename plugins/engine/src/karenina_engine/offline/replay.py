@@ -1,6 +1,6 @@
-"""Replay the items of a run: each goes through its stages again with the replies of a journal, and without calls.
+"""The replay of a run: its items go through their stages again, with a journal's replies and without calls.
 
-So the prompts of a finished run are computed again, too: a journal stores replies and not prompts.
+A journal stores replies but not prompts, so the prompts of a finished run can be obtained only in this way.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from karenina_engine.calls.journal_labels import JournalLabels, ModelLabel
 from karenina_engine.journal.journal import REPLAY_CURE, Journal
 from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
+from karenina_engine.results.kept_files import FileStore
 from karenina_engine.run.request import RunRequest
 from karenina_engine.settings import EngineSettings
 
@@ -34,26 +35,28 @@ if TYPE_CHECKING:
     from karenina_engine.run.matrix import AnswerTask
 
 _CHUNK: Final = 200
-"""The questions that are replayed at a time."""
+"""The number of questions that are replayed at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A journal, and the benchmark, configuration and trust with which its items are replayed.
+    """A journal, and the request (benchmark, configuration, trust) with which its items are replayed.
 
-    `ask` allows calls whose prompt shows a changed truth. With `by_id`, the replies of a model are found by its id
-    alone, for models that the journal names (`ModelLabel`).
+    `ask` allows calls whose prompt shows a changed truth. `files` stores the files of items; by default none is
+    written. With `by_id`, a model's replies are found by its id alone; this is for models that the journal names
+    (`ModelLabel`).
     """
 
     request: RunRequest
     journal: Path
     ask: bool = False
     by_id: bool = False
+    files: FileStore = field(default_factory=FileStore.that_writes_nothing)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedItem:
-    """An item of the journal, replayed: its place in the run, its earlier and its new result, and the replies used."""
+    """A replayed item of the journal: its index in the run, its earlier and its new result, and the replies used."""
 
     place: int
     earlier: EarlierResult
@@ -76,7 +79,8 @@ async def replay_items(
     sync = config.section(EngineSettings).journal_sync
     if replay.by_id:
         _record_conversations(config, earlier)
-    run = prepare_run(replace(replay.request, question_ids=ids), offline=not replay.ask, trust_checked=True)
+    request = replace(replay.request, question_ids=ids)
+    run = prepare_run(request, offline=not replay.ask, trust_checked=True, files=replay.files)
     with Journal.open(replay.journal, replaying=not replay.ask, sync=sync, limits=run.limits) as journal:
         replies = ReplayReplies(journal, journal.endpoint_digests() if replay.by_id else {}, on_reply)
         session = run.with_replies(replies, _NoStoredResults())
@@ -100,7 +104,7 @@ class _EarlierMetadata(BaseModel):
 
 
 class EarlierResult(BaseModel):
-    """The compared parts of an earlier result, and its time. Parsing all of it takes three times as long."""
+    """The parts of an earlier result that are compared, and its time. Parsing all of it takes three times as long."""
 
     outcome: Outcome
     metadata: _EarlierMetadata = _EarlierMetadata()
@@ -117,12 +121,12 @@ def _parse_earlier(journal: Path, item: ItemId, text: str) -> EarlierResult:
 
 @dataclass(slots=True)
 class ReplayReplies:
-    """A `ReplyStore` that reads replies from `journal` and, unless that replays, stores those to a changed truth.
+    """A `ReplyStore` that reads replies from `journal` and, unless the journal is replaying, stores new ones there.
 
-    The prompt that shows the truth can be that of the answer itself (few-shot examples): the answers in `renewed`, by
-    question and replicate, are judged again. `missed` holds the calls without a stored reply, as question, replicate
-    and stage. `identities` are those that the models of the run had, if replies are found by the id of a model.
-    `on_reply` receives each call whose reply was found.
+    Only calls whose prompt shows a changed truth are made. If such a prompt asked for the answer itself (few-shot
+    examples), the answer is in `renewed`, by question and replicate, and is judged again. `missed` holds the calls
+    without a stored reply, as question, replicate and stage. `identities` are the endpoint digests that the run's
+    models had, if replies are found by model id. `on_reply` receives each call whose reply was found.
     """
 
     journal: Journal
@@ -132,7 +136,7 @@ class ReplayReplies:
     renewed: set[tuple[str, int]] = field(default_factory=set)
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored reply of the call. Raises `PortError` if there is none and the call may not be made."""
+        """Return the stored outcome of the call; None if it is to be made. Raises `PortError` if it may not be."""
         info = call.info
         try:
             kept = await self._find_any(call)
@@ -140,7 +144,7 @@ class ReplayReplies:
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
                 str(error).removesuffix(REPLAY_CURE), category=error.category
-            ) from None  # without a cause: a stage may go on without the reply, and is checked
+            ) from None  # without a cause: a stage may continue without the reply, which is checked later
         if kept is None and not self._may_ask(call):
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
@@ -173,7 +177,7 @@ class ReplayReplies:
         return found
 
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
-        """Return the call with each identity that the model of this id had in the run."""
+        """Return the call once for each identity that the model with this id had in the run."""
         digests = self.identities.get((call.endpoint.port, call.endpoint.model.id), ())
         return [call.with_endpoint_digest(digest) for digest in digests] or [call]
 
@@ -182,7 +186,7 @@ class ReplayReplies:
         await self.journal.store(self._with_identities(call)[-1], made)
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing: calls that were not made are not recorded."""
+        """Do nothing: a call that was not made is not recorded."""
 
     def _may_ask(self, call: CallRecord) -> bool:
         info = call.info
@@ -192,7 +196,7 @@ class ReplayReplies:
 
 @dataclass(slots=True)
 class _NoStoredResults:
-    """A `ResultStore` without stored results, which stores none."""
+    """A `ResultStore` that holds no results and stores none."""
 
     kept: int = 0
     again: int = 0
@@ -215,7 +219,7 @@ class _NoStoredResults:
 
 
 def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, EarlierResult]) -> None:
-    """Record for each model of the journal which of these answers it generated as an agent."""
+    """Record, on each model that the journal names, which of these answers it gave as an agent."""
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
         if answering in labels and result.template.trace_messages:
@@ -224,7 +228,7 @@ def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, E
 
 @dataclass(frozen=True, slots=True)
 class SentPrompt:
-    """The content of a call: its messages, and the schema of a judge or the tools of an agent, as JSON values."""
+    """The content of a call: its messages, and the schema of a judge or the options of an agent, as JSON values."""
 
     messages: tuple[Message, ...]
     request: Any
@@ -233,12 +237,12 @@ class SentPrompt:
 def find_prompts(
     journal: str | Path, benchmark: QuestionSource, *, trust: Trust | Literal["all"] | None = None
 ) -> dict[str, SentPrompt]:
-    """Return the prompts of the calls in a journal by the key of the call (`results.table_columns.CALLS`).
+    """Return the prompts of the calls in a journal, by call key (see `results.table_columns.CALLS`).
 
-    The items of the last run go through their stages again, with the models and free settings that the journal names,
-    and without calls. A prompt is returned only if the digest of everything that was sent is equal to that in the
-    journal, so it is exact. Prompts of questions, settings or plugins that have changed since are missing. Raises
-    `JournalError`, `ConfigError` and `PlanError`.
+    The items of the last run go through their stages again, without calls, with the models that the journal names and
+    those of its settings that files may set. A prompt is returned only if the digest of everything that was sent equals
+    the one in the journal, so it is exact. Prompts are missing if their question, settings or plugin have changed
+    since. Raises `JournalError`, `ConfigError` and `PlanError`.
     """
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.run.blocking import run_blocking

@@ -1,8 +1,8 @@
-"""Score a run again from its journal, with other truths, tolerances, weights or traits, and without calls.
+"""Rescoring a run from its journal, with changed truths, tolerances, weights or traits, and without calls.
 
 Judges never see the truth, so their replies remain valid when it changes. Every item of the last run goes through its
 stages again with the replies from the journal, and the new result is compared with the earlier one. Nothing is written
-to the journal, except the replies of calls that `ask` allows.
+to the journal except the replies to calls that `ask` allows.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.results.aggregate import GroupKey, RunTally, Summary
 from karenina_engine.results.header import header_line
-from karenina_engine.results.result_file import check_output, open_line_writer, prepare_output
+from karenina_engine.results.kept_files import FileStore, files_folder
+from karenina_engine.results.result_file import check_output, default_journal, open_line_writer, prepare_output
 from karenina_engine.results.summary_text import group_lines
 from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.run.request import RunRequest
+from karenina_engine.settings import EngineSettings
 from karenina_terminal.notebook_html import SectionsView, sections_of
 from karenina_terminal.text_layout import Facts, Grid, Section, Title
 from karenina_toolkit.printable import quantity
@@ -40,16 +42,16 @@ if TYPE_CHECKING:
 
 CHANGE_HEAD: Final = ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why")
 CHANGE_TEXTS: Final = (0, 1, 3, 4, 5, 6)
-"""The columns of `CHANGE_HEAD` that hold texts; the other is a number."""
+"""The columns of `CHANGE_HEAD` that hold text; the replicate is a number."""
 _MOST_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An item whose score changed. `item` is its question, answering model, judge and replicate.
+    """An item whose score changed. `item` names its question, answering model, judge and replicate.
 
-    `fields` and `traits` are those that changed, each with the earlier and the new value (None: no value); `granular`
-    has both granular results if they differ. `why` explains the new outcome.
+    `fields` and `traits` map the names of those that changed to the earlier and the new value (None: no value).
+    `granular` holds both granular results if they differ. `why` explains the new outcome.
     """
 
     item: ItemId
@@ -62,7 +64,7 @@ class Change:
 
     @property
     def flipped(self) -> bool:
-        """Whether the verdict changed. An item that cannot be judged has none."""
+        """Whether the verdict changed. False if the item was or is not judged."""
         return (
             self.before.judged
             and self.after.judged
@@ -71,7 +73,7 @@ class Change:
 
     @property
     def missing(self) -> bool:
-        """Whether the item was judged earlier and cannot be now, usually because a reply is not in the journal.
+        """Whether the item was judged before and cannot be judged now, usually because the journal lacks a reply.
 
         An item that is undecided now was compared, so it is not missing.
         """
@@ -79,7 +81,7 @@ class Change:
 
     @property
     def undecided(self) -> bool:
-        """Whether the item is undecided now, and was not before."""
+        """Whether the item is undecided now, but was not before."""
         return self.after is Outcome.UNDECIDED and self.before is not Outcome.UNDECIDED
 
     @property
@@ -90,7 +92,7 @@ class Change:
 
 @dataclass(slots=True, repr=False)
 class RescoreReport(SectionsView):
-    """The result of rescoring: both summaries, over the same items, and the changes, in the order of the run.
+    """The result of rescoring: the summaries before and after, over the same items, and the changes in run order.
 
     `gone` items were left out because the benchmark lacks their question; `new` questions have no result yet.
     """
@@ -108,7 +110,7 @@ class RescoreReport(SectionsView):
         return [change for change in self.changes if change.flipped]
 
     def ordered_changes(self) -> list[Change]:
-        """Return all changes, those of verdicts first, then those to and from undecided."""
+        """Return all changes: first those of verdicts, then those to and from undecided, then the rest."""
         return sorted(self.changes, key=lambda one: 0 if one.flipped else 1 if one.undecided or one.decided else 2)
 
     @property
@@ -118,7 +120,7 @@ class RescoreReport(SectionsView):
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report, each with its name."""
+    """Yield the lines of a report as pairs of name and text."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):
@@ -136,7 +138,7 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
         first = report.missing[0]
         yield "Missing", f"{quantity(len(report.missing), 'item')} could not be judged again: {first.why}"
     if report.gone:
-        yield "Left out", f"{quantity(report.gone, 'item')} of questions that the benchmark does not contain now"
+        yield "Left out", f"{quantity(report.gone, 'item')} of questions that the benchmark no longer contains"
     if report.new:
         yield "New", f"{quantity(report.new, 'question')} without a result; a run evaluates them"
 
@@ -179,7 +181,7 @@ def _number(value: Any) -> str:
 
 
 _CHUNK: Final = 200
-"""The questions that a process takes at a time."""
+"""The number of questions that a process takes at a time."""
 
 logger = logging.getLogger("karenina")
 
@@ -221,15 +223,18 @@ def rescore(
 ) -> RescoreReport:
     """Score the items of the last run in `journal` again, under `benchmark` and `config`, without calling a model.
 
-    An item ends in an error that names the call if the journal has no reply to it, or if its prompt would show a
-    changed truth to a model (`PromptTask.shows_truth`). `ask` allows the latter calls, and their replies are stored in
-    the journal; an answer that is generated again, because a few-shot example changed, is judged again too. With
-    `output`, the new results are written to that JSONL file, in the order of the run. The work is divided among
-    `processes` if no call is made, the system can fork, and this process has no threads. With `by_id`, the replies of a
-    model are found by its id alone, for models that the journal names (`ModelLabel`). `on_scored` is called now and
-    then with the outcomes of the items since the last call, and the number of all items. Raises `JournalError`,
-    `ConfigError`, `PlanError` and `BenchmarkFileError`; `ConfigError` also, with nothing written, if items were judged
-    and none can be now.
+    If the journal has no reply to a call, or the call's prompt would show a changed truth to a model
+    (`PromptTask.shows_truth`), the item becomes an error that names the call. `ask` allows the latter calls, and stores
+    their replies in the journal; an answer that is generated again, because a few-shot example changed, is judged again
+    too. `question_ids` selects questions; by default all are used. With `output`, the new results are written to that
+    JSONL file, in run order; an existing file is renamed.
+
+    The work is divided among `processes` if no call is made, the system can fork, and this process has no threads. With
+    `by_id`, a model's replies are found by its id alone; this is for models that the journal names (`ModelLabel`).
+    `on_scored` is called from time to time with the outcomes since the last call, and the total number of items.
+
+    Raises `JournalError`, `ConfigError`, `PlanError` and `BenchmarkFileError`. If items were judged before and none can
+    be judged now, `ConfigError` is raised and nothing is written.
     """
     from karenina_engine.check.restricted_values import require_trust
 
@@ -252,7 +257,9 @@ def rescore(
     held = [header_line(loaded_distributions(plugins_of(config)), run, rescored=True)]
     with ExitStack() as stack:
         add: Callable[[Iterable[str]], None] | None = None
-        replay = Replay(RunRequest(benchmark, config, trust=trust), Path(journal), ask, by_id)
+        files = _file_store(Path(journal), Path(output), config) if output is not None else None
+        request = RunRequest(benchmark, config, trust=trust)
+        replay = Replay(request, Path(journal), ask, by_id, files or FileStore.that_writes_nothing())
         for part in _reports(_Job(replay, output is not None, ids), 1 if ask else processes):
             for group, question, was, was_granular, now, now_granular in part.scores:
                 before.add(group, was, question, was_granular)
@@ -284,9 +291,18 @@ def rescore(
     return RescoreReport(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
 
 
+def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
+    """Return the store of the run's files, or one beside the output in another folder, to which those are copied."""
+    settings, earlier = config.section(EngineSettings), files_folder(journal)
+    if output.absolute().parent == journal.absolute().parent:
+        return FileStore(earlier, settings.kept_file_bytes, settings.kept_files_bytes)
+    folder = files_folder(default_journal(output))
+    return FileStore(folder, settings.kept_file_bytes, settings.kept_files_bytes, earlier=earlier)
+
+
 @contextmanager
 def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open the file of the new results; an earlier one is set aside."""
+    """Open the file for the new results, after renaming an existing one."""
     moved = prepare_output(path)
     if moved is not None:
         logger.warning("%s held earlier results: they are kept in %s", path, moved)
@@ -295,7 +311,7 @@ def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
-    """Yield the reports of the chunks in their order, computed in this process or by a pool."""
+    """Yield the reports of the chunks in order, computed in this process or by a pool."""
     count = len(job.ids)
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
     if processes < 2 or len(chunks) < 2 or not can_fork():
@@ -319,7 +335,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
         async for item in items:
             then, now = item.earlier, item.result
             _refuse_incomplete(now, item.replies)
-            now.metadata.execution_time = then.metadata.execution_time  # the run's, as its calls and tokens are
+            now.metadata.execution_time = then.metadata.execution_time  # that of the run, like its calls and tokens
             granular = then.template.verify_granular_result, now.template.verify_granular_result
             scores = (now.item[1:3], now.question_id, then.outcome, granular[0], now.outcome, granular[1])
             found.append((item.place, scores, find_change(then, now), now.model_dump_json() if job.writes else ""))
@@ -332,7 +348,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
 
 
 def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> None:
-    """Turn a result into an error if a stage went on without a reply that the journal lacks."""
+    """Turn a result into an error if a stage continued without a reply that the journal lacks."""
     if not result.outcome.judged:
         return
     meta = result.metadata
@@ -349,7 +365,7 @@ def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> No
 
 
 def find_change(then: VerificationResult | EarlierResult, now: VerificationResult) -> Change | None:
-    """Return what changed between two results of an item, or None."""
+    """Return what changed between two results of an item; None if nothing did."""
     fields = _differences(_field_results(then), _field_results(now))
     traits = _differences(_traits(then), _traits(now))
     was, is_now = then.template.verify_granular_result, now.template.verify_granular_result

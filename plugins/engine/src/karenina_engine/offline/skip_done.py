@@ -1,4 +1,4 @@
-"""`--skip-done`: the questions whose items are all judged, or undecided, in result files."""
+"""`--skip-done`: the questions whose items all have a judged or undecided result in result files."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ logger = logging.getLogger("karenina")
 def unfinished_ids(
     benchmark: QuestionSource, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
 ) -> list[str]:
-    """Return the ids of questions that lack a judged or undecided result in `files` for at least one of their items.
+    """Return the ids of questions for which at least one item has no judged or undecided result in `files`.
 
-    Results of questions whose text has changed count as missing. Warns about them, and about a file that has no result
-    of the run. Raises `ResultFileError`.
+    Results of questions whose text has changed count as missing. Logs a warning about such questions, and about a file
+    that has no result of this run. Raises `ResultFileError`.
     """
     from karenina_engine.results.result_set import read_results
 
@@ -45,7 +45,7 @@ def unfinished_ids(
 
 
 def _judges(config: VerificationConfig) -> list[str | None]:
-    """Return the ids of a run's judges, or one None if it has none."""
+    """Return the ids of the run's judges, or a single None if it has none."""
     from karenina_core.config import plugins_of
     from karenina_engine.run.matrix import judges_of
     from karenina_engine.run.plugin_offers import configured_panel
@@ -69,7 +69,7 @@ def _items(ids: Sequence[str], config: VerificationConfig, judges: Sequence[str 
 
 @dataclass
 class _ReadResults:
-    """The items that one result file has results of. Any judge's are those of a run without judges."""
+    """The items that have results in one file. If the run has no judges, the judge of a result is ignored."""
 
     file: Path
     benchmark: QuestionSource
@@ -93,11 +93,11 @@ class _ReadResults:
         self.models[_models(meta.answering_id, meta.parsing_id)] = None
         item = ItemId.of(id, meta.answering_id, meta.parsing_id if self.has_judges else None, meta.replicate)
         self.known.add(item)
-        if result.outcome.group != "not_judged":  # another answer would be no better known
+        if result.outcome.group != "not_judged":  # running the item again would not help if it is judged or undecided
             self.judged.add(item)
 
     def warn(self, wanted: Set[ItemId]) -> None:
-        """Warn if the results are not those of the run, whose items are `wanted`."""
+        """Log a warning if the results do not fit the run, whose items are `wanted`."""
         if self.changed:
             first = in_one_line(next(iter(self.changed)))
             logger.warning(
@@ -116,7 +116,7 @@ class _ReadResults:
             found = "other questions or replicates" if same_models else "; ".join(self.models)
             own = sorted({_models(item.answering, item.judge if self.has_judges else None) for item in wanted})
             logger.warning(
-                "--skip-done %s skips nothing: it has results of %s, and this run is of %s; give the results of a run "
+                "--skip-done %s skips nothing: it has results of %s, but this run is of %s; give the results of a run "
                 "with the same questions and replicates, and the same ids of models and judges",
                 *(self.file, in_one_line(found), in_one_line("; ".join(own))),
             )

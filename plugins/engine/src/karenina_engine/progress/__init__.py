@@ -1,1 +1,1 @@
-"""The progress of runs: the events that observers receive, and displays."""
+"""The progress of runs: events for observers, and progress displays."""

@@ -1,4 +1,4 @@
-"""The events of a run, and their dispatch to observers. An event without observers is not created."""
+"""The events of a run, and their dispatch to observers. Events that no observer handles are not created."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("karenina")
 Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
-"""The observers of each hook: distribution and version, and the function to call with the hook's arguments."""
+"""The observers by hook name: distribution and version, and the function that takes the hook's arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The start of a run with this number of items, under this configuration."""
+    """The start of a run: its number of items, and its configuration."""
 
     items: int
     config: VerificationConfig
@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The end of a run. `interrupted`: it was stopped before its last item; `stopped`: the reason, if known."""
+    """The end of a run. `interrupted` if it stopped before its last item; `stopped` is the reason, if known."""
 
     summary: Summary
     seconds: float
@@ -44,7 +44,7 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStarted:
-    """The start of one answer, before the model is called. The item has no judge."""
+    """The start of one answer, before the model is called. Its `item` has no judge."""
 
     item: Item
 
@@ -58,7 +58,7 @@ class ItemStarted:
 
 @dataclass(frozen=True, slots=True)
 class StageStarted:
-    """The start of a stage for an item (the item of an answer stage has no judge)."""
+    """The start of a stage for an item. If the stage runs once per answer, `item` has no judge."""
 
     stage: str
     item: Item
@@ -74,7 +74,7 @@ class CallStarted:
 class Observers:
     """The observers of one run, by hook. `karenina_engine.run.plugin_offers` finds them.
 
-    An observer that raises is logged as a warning; the run and the other observers go on.
+    If an observer raises an exception, a warning is logged; the run and the other observers continue.
     """
 
     def __init__(self, listeners: Listeners) -> None:
@@ -86,11 +86,11 @@ class Observers:
         self.observes_item_starts = "karenina_item_started" in self._listeners
 
     def observes(self, what: str) -> bool:
-        """Return whether an observer handles the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
+        """Return whether any observer handles the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
         return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
 
     def run_started(self, event: RunStarted) -> None:
-        """Report that the run begins."""
+        """Report that the run starts."""
         self._notify("karenina_run_started", event=event)
 
     def run_finished(self, event: RunFinished) -> None:
@@ -98,7 +98,7 @@ class Observers:
         self._notify("karenina_run_finished", event=event)
 
     def answer_events(self, item: Item) -> AbstractContextManager[None]:
-        """Return a context manager that reports the start and the end of one answer's generation and evaluation."""
+        """Return a context manager that reports the start and the end of an answer, judging included."""
         return self._answer_events(item) if self.observes_answers else _NO_EVENTS
 
     @contextmanager
@@ -111,7 +111,7 @@ class Observers:
             self._notify("karenina_answer_finished", event=event)
 
     def item_started(self, event: ItemStarted) -> None:
-        """Report that an item begins."""
+        """Report that an item starts."""
         self._notify("karenina_item_started", event=event)
 
     def item_finished(self, result: VerificationResult) -> None:
@@ -119,7 +119,7 @@ class Observers:
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report that a stage executes. Return a function that reports its record, or None without observers."""
+        """Report that a stage starts. Return a function that reports its record; None without observers."""
         if not self.observes_stages:
             return None
         event = StageStarted(stage, item)
@@ -130,7 +130,7 @@ class Observers:
         self._notify("karenina_stage_finished", event=event, record=record)
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
-        """Report that a model is called. Return a function that reports the outcome of the call."""
+        """Report that a call starts. Return a function that reports its outcome."""
         event = CallStarted(call)
         self._notify("karenina_call_started", event=event)
         return partial(self._call_finished, event)
@@ -149,4 +149,4 @@ class Observers:
 _NO_EVENTS: Final = nullcontext()
 
 NO_OBSERVERS: Final = Observers({})
-"""Observers of a run without any."""
+"""The observers of a run that has none."""

@@ -1,7 +1,7 @@
-"""The progress of runs that Python programs and notebooks start.
+"""Progress displays for runs that Python programs and notebooks start.
 
-A display is an observer of the run. A terminal has a bar of the library rich, a notebook one of tqdm; without them,
-lines are printed now and then.
+A display is an observer of the run. A terminal shows a bar from the library rich, a notebook one from tqdm; if the
+library is not installed, lines are printed from time to time.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class ProgressBar(Protocol):
-    """The bar of one run."""
+    """The progress bar of one run."""
 
     def update(self) -> None:
-        """Show the progress after an item was counted."""
+        """Show the progress, after an item was counted."""
 
     def close(self) -> None:
-        """Show the end."""
+        """Show the final state and stop."""
 
 
 class ProgressDisplay:
-    """An observer that shows the progress of a run of at least `least` items with the bars that `make_bar` makes."""
+    """An observer that shows a run's progress with a bar from `make_bar`, if the run has at least `least` items."""
 
     def __init__(self, make_bar: Callable[[RunProgress], ProgressBar], *, least: int = 1) -> None:
         self._make_bar = make_bar
@@ -41,19 +41,19 @@ class ProgressDisplay:
         self._bar: ProgressBar | None = None
 
     def start(self, items: int) -> None:
-        """Begin to show the progress of a run of this number of items."""
+        """Start the display of a run of `items` items."""
         progress = RunProgress(items)
         self._bar = self._make_bar(progress) if items >= self._least else None
         self._progress = progress
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Show that an item ended, at this time (now by default)."""
+        """Show that an item ended at the time `ended` (an ISO timestamp; now by default)."""
         if self._progress is not None and self._bar is not None:
             self._progress.add(outcome, ended)
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
-        """Show that items ended, of `total` in all. The first call starts the display."""
+        """Show that items ended; the first call starts the display of a run of `total` items."""
         if self._progress is None:
             self.start(total)
         for outcome in outcomes:
@@ -73,25 +73,25 @@ class ProgressDisplay:
 
     @hookimpl
     def karenina_run_started(self, event: RunStarted) -> None:
-        """Begin."""
+        """Start the display."""
         self.start(event.items)
 
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
-        """Count the item."""
+        """Show that the item is finished."""
         self.add(result.outcome, result.metadata.timestamp)
 
     @hookimpl
     def karenina_run_finished(self, event: RunFinished) -> None:
-        """End."""
+        """Close the display."""
         self.close()
 
 
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
-    """Return a display for the standard error output; None if no progress is shown.
+    """Return a display on standard error; None if no progress is to be shown.
 
-    By default (None) it shows runs of several items on a terminal and in a notebook. False never shows progress, and
-    True always does: with lines, if the output is neither.
+    By default (None), runs of several items are shown on a terminal and in a notebook. False never shows progress.
+    True always does; if standard error is neither a terminal nor a notebook, as lines.
     """
     if wanted is False or sys.stderr is None:
         return None
@@ -102,21 +102,21 @@ def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
 
 
 def _find_bar(*, in_notebook: bool) -> Callable[[RunProgress], ProgressBar]:
-    """Return the bar for which a library is installed."""
+    """Return the bar whose library is installed, else plain lines."""
     if not in_notebook and find_spec("rich") is not None:
         return _TerminalBar
     return _TqdmBar if find_spec("tqdm") is not None else _Lines
 
 
 def _is_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook. IPython is imported there already."""
+    """Return whether this process is a notebook kernel, where IPython has already been imported."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 class _Lines:
-    """Lines on the error output, at most twenty and one every half minute."""
+    """Lines on standard error, at most twenty plus one every half minute."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
@@ -127,11 +127,11 @@ class _Lines:
             print(line, file=sys.stderr, flush=True)  # noqa: T201 - this is the output
 
     def close(self) -> None:
-        """Do nothing: the last item has its line."""
+        """Do nothing: the last item has already printed a line."""
 
 
 class _TerminalBar:
-    """A bar of rich."""
+    """A progress bar from rich."""
 
     def __init__(self, progress: RunProgress) -> None:
         from rich.console import Console
@@ -150,14 +150,14 @@ class _TerminalBar:
 
 
 class _TqdmBar:
-    """A bar of tqdm: a widget in notebooks with ipywidgets, else text."""
+    """A progress bar from tqdm: a widget in notebooks with ipywidgets, else text."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
         self._bar = _tqdm()(total=progress.total, desc="running", unit="item", smoothing=0)
 
     def update(self) -> None:
-        self._bar.initial = self._progress.stored  # which its rate leaves out
+        self._bar.initial = self._progress.stored  # which tqdm leaves out of the rate
         self._bar.set_postfix_str(self._progress.counts(), refresh=False)
         self._bar.update()
 
@@ -167,7 +167,7 @@ class _TqdmBar:
 
 
 def _tqdm() -> Any:
-    """Return the class of tqdm for this environment, without the thread that each process would have from then on."""
+    """Return tqdm's class for this environment, without the monitor thread that it would leave in the process."""
     from tqdm import TqdmWarning
 
     with warnings.catch_warnings():

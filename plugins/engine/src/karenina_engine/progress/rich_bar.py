@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, with what is known about the run below it."""
+"""A progress bar for a terminal, with lines about the run below it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFRESHED: Final = 4  # times a second
 
 
 class RichBar(Progress):
-    """A bar of the library rich. `transient` removes it from the terminal when it stops."""
+    """A progress bar from the library rich; `transient` removes it from the terminal when it stops."""
 
     def __init__(self, progress: RunProgress, console: Console, *, transient: bool) -> None:
         self._progress = progress
@@ -32,11 +32,11 @@ class RichBar(Progress):
         self._task = self.add_task("running", total=progress.total)
 
     def advance_to(self, done: int) -> None:
-        """Show that this number of items is finished."""
+        """Show that `done` items are finished."""
         self.update(self._task, completed=done)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Yield the bar and two lines of text."""
+        """Yield the bar and up to two lines of text: counts and speed, and calls in flight."""
         shown = self._progress
         lines = [" · ".join(part for part in (shown.counts(), *shown.speed()) if part), " · ".join(shown.calls())]
         yield Group(

@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 _MOST_LINES: Final = 20
 _LONGEST_SILENCE: Final = 30.0  # seconds between two lines, if items finish
-_LOOKED_BACK: Final = 30.0  # seconds over which the rate is taken
+_LOOKED_BACK: Final = 30.0  # seconds over which the rate is averaged
 _NOT_JUDGED: Final = "not judged"
 
 
 class RunProgress:
-    """The number of finished items of `total`, and what it says about the run.
+    """The number of finished items of `total`, and what follows from it: rate, time left, counts by outcome.
 
-    `limits` are those of the run's models, for the calls in flight. `cost` returns the cost so far as text, or None if
-    it is not counted. `clock` returns seconds. The rate is that of the items that ended after the start: those that an
-    earlier run has stored say nothing about the time that is left.
+    `limits` are the concurrency limits of the run's models, from which the calls in flight are read. `cost` returns the
+    cost so far as text, or None if it is not counted. `clock` returns seconds. The rate counts only items that ended
+    after the start: items stored by an earlier run say nothing about the time left.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class RunProgress:
         self._since = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Count one item, which ended at this time (`metadata.timestamp`), now by default."""
+        """Count one item that ended at `ended` (its `metadata.timestamp`; now by default)."""
         self.done += 1
         self._new += not ended or ended >= self._since
         self._counts[_kind(outcome)] += 1
@@ -58,11 +58,11 @@ class RunProgress:
 
     @property
     def stored(self) -> int:
-        """The number of finished items that an earlier run has stored."""
+        """The number of finished items that an earlier run stored."""
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a line for a file, after an item was counted; None if the last one is recent enough."""
+        """Return a progress line, after an item was counted; None if the last line is recent enough."""
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:
             return None
@@ -71,7 +71,7 @@ class RunProgress:
         return f"{self.done}/{self.total} {self.counts()}" + "".join(f"; {one}" for one in more)
 
     def counts(self) -> str:
-        """Return the numbers of items by outcome, with errors by their kind."""
+        """Return the number of items by outcome, with errors by kind."""
         parts = [
             f"{count} {kind}" + (f" ({self._kinds_of_errors()})" if kind == _NOT_JUDGED else "")
             for kind, count in sorted(self._counts.items())
@@ -79,7 +79,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def speed(self) -> list[str]:
-        """Return the rate, the time left at this rate, and the cost, as far as they are known."""
+        """Return the rate, the time left at this rate, and the cost, as far as known."""
         found = []
         rate = self._rate()
         if rate:
@@ -90,7 +90,7 @@ class RunProgress:
         return [*found, cost] if cost is not None else found
 
     def calls(self) -> list[str]:
-        """Return, for each server, the calls in flight of its limit, and the calls that wait for a retry."""
+        """Return, for each active server, its calls in flight, its limit, and its calls waiting for a retry."""
         found = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
@@ -101,11 +101,11 @@ class RunProgress:
         return found
 
     def _lines(self, done: int) -> int:
-        """Return the number of lines after `done` items; the last item always adds one."""
+        """Return how many lines are due after `done` items; the last item always adds one."""
         return done * min(_MOST_LINES, self.total) // self.total
 
     def _rate(self) -> float:
-        """Return the recent number of items per second."""
+        """Return the recent rate in items per second."""
         now = self._clock()
         if now - self._marks[-1][0] >= 1:
             self._marks.append((now, self._new))

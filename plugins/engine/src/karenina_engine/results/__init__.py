@@ -1,1 +1,1 @@
-"""Sets of results, result files, and aggregates of results."""
+"""Result sets, result files, and aggregates of results."""

@@ -1,4 +1,4 @@
-"""Aggregates of results: counts of outcomes, pass rates, trait scores, failures and usage, computed one by one.
+"""Aggregates of results: outcome counts, pass rates, trait scores, failures and usage, updated result by result.
 
 Equal failures are counted together, so that the cause of a thousand failed items is printed once.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
 MAX_KINDS: Final = 1000
-"""The number of different failures that are counted separately; further ones are counted together."""
+"""The number of different failures that are counted separately; any others are counted together."""
 OTHERS: Final = "other failures, each of another kind"
 
 _RETRIES: Final = re.compile(r"; \d+ attempts, with [\d.]+ s of waiting in all")
@@ -34,19 +34,19 @@ _STORED_LENGTH: Final = 2000
 _MIN_ID_LENGTH: Final = 4
 _USAGE_FIELDS: Final = tuple(one.name for one in fields(Usage))
 GroupKey = tuple[str, str]
-"""The ids of an answering model and a judge; a jury is one judge. Replicates are in one group."""
+"""The ids of an answering model and a judge. A jury is one judge, and all replicates are in one group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure that `items` items have in common; `error` is the first one's, without the parts that differ."""
+    """A failure that `items` items have in common. `error` is that of the first, without the parts that differ."""
 
     items: int
     error: str
 
 
 class FailureCounts:
-    """Counts of the failures of a run by kind."""
+    """Counts of a run's failures by kind."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -62,13 +62,13 @@ class FailureCounts:
         self._first.setdefault(kind, error[:_STORED_LENGTH])
 
     def ranked(self) -> list[Failure]:
-        """Return all failures, the most frequent first; equally frequent ones in the order of their texts."""
+        """Return all failures, the most frequent first; equally frequent failures are sorted by text."""
         found = [Failure(count, self._first[kind]) for kind, count in self._counts.items()]
         return sorted(found, key=lambda failure: (-failure.items, failure.error))
 
 
 def failure_kind(error: str, question_id: str) -> str:
-    """Return the common part of equal failures: the error without the question's id and numbers.
+    """Return what equal failures have in common: the error without the question's id and without numbers.
 
     HTTP statuses are kept.
     """
@@ -82,12 +82,13 @@ def _without_id(error: str, question_id: str) -> str:
 
 
 class Counts(BaseModel):
-    """The counts of outcomes.
+    """Counts of outcomes.
 
-    `items` is every item; `judged` those with a verdict; `not_judged` those that ended in errors or are undecided;
-    `scored` those that have trait scores only. `worst` and `best` are correct out of judged and not judged together, if
-    every unjudged item were wrong or right; items that only lack the score of some trait, which would have no verdict,
-    are not included. `traits` are the summaries of rubric traits by name.
+    `items` counts every item; `judged` those with a verdict; `not_judged` those that ended in errors or are undecided;
+    `scored` those that have only trait scores. `worst` and `best` are the shares of correct items among judged and
+    unjudged items together, if every unjudged item were wrong or right; items that lack only the score of some trait,
+    and would have no verdict, are left out. `mean_granular` is the mean granular result of `granular_out_of` items.
+    `traits` are the summaries of rubric traits by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -107,8 +108,8 @@ class Counts(BaseModel):
 class GroupSummary(Counts):
     """The counts and the pass rate of one group: an answering model and a judge, by their ids.
 
-    `pass_rate` is correct out of judged, and has the number of undecided items beside it, with the rate if all of these
-    were wrong. `name` identifies the group among those of a run: the answering model, and the judge if there are
+    `pass_rate` is the share of judged items that are correct; it also has the number of undecided items, and the rate
+    if all of them were wrong. `name` identifies the group within a run: the answering model, and the judge if there are
     several.
     """
 
@@ -121,8 +122,8 @@ class GroupSummary(Counts):
 class Summary(Counts):
     """The counts of a run, and the summary of each of its groups.
 
-    Rates, bounds, means and traits of several groups are never pooled: then `pass_rate`, `worst`, `best` and
-    `mean_granular` are None, `traits` is empty, and `groups` has them.
+    Rates, bounds, means and traits of several groups are never pooled. With several groups, `pass_rate`, `worst`,
+    `best` and `mean_granular` are None, `traits` is empty, and `groups` has these values.
     """
 
     pass_rate: Rate | None
@@ -135,10 +136,10 @@ class Summary(Counts):
 
 
 class OutcomeTally:
-    """Counts of outcomes that grow with a run. It keeps no results.
+    """Counts of outcomes that are updated as a run proceeds. Results are not kept.
 
-    `per_question` is the number of items of each question, if it is known: then a question that has all of them takes
-    no more memory.
+    `per_question` is the number of items for each question, if known: a question that has all of them then takes no
+    more memory.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -154,7 +155,7 @@ class OutcomeTally:
         return self._counts.total()
 
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
-        """Count an item by its outcome and question; `granular` is its granular result, used if it is a number."""
+        """Count an item by its outcome and question; `granular` is its granular result (ignored if not a number)."""
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)
         if outcome.has_verdict and isinstance(granular, (int, float)) and isfinite(granular):
@@ -193,9 +194,9 @@ class OutcomeTally:
 
 
 class RunTally:
-    """Counts of outcomes that grow with a run, for each group. It keeps no results.
+    """Counts of outcomes for each group, updated as a run proceeds. Results are not kept.
 
-    `per_question` is the number of items of each question in a group, if it is known, as in `OutcomeTally`.
+    `per_question` is the number of items for each question in a group, if known, as in `OutcomeTally`.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -213,7 +214,7 @@ class RunTally:
         tally.add(outcome, question, granular)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, sorted by its ids."""
+        """Return the summary of each group, sorted by the group's ids."""
         answering = Counter(model for model, _ in self._groups)
         return {
             (model, judge): self._groups[model, judge]
@@ -234,7 +235,7 @@ class RunTally:
 
 
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
-    """Return the summary of a run with these groups."""
+    """Return the summary of a run that consists of these groups."""
     if len(groups) < 2:
         one = groups[0] if groups else OutcomeTally().summary()
         return Summary(
@@ -257,10 +258,10 @@ def summarize_groups(groups: list[GroupSummary]) -> Summary:
 
 
 class Totals:
-    """The summary of results with that of each group, the failures and the usage.
+    """Totals of results: the summary of all and of each group, the failures and the usage.
 
-    Its length is the number of results; it keeps none of them. `per_question` is the number of results of each question
-    in a group, if it is known, as in `OutcomeTally`.
+    Its length is the number of results, which are not kept. `per_question` is the number of results for each question
+    in a group, if known, as in `OutcomeTally`.
     """
 
     def __init__(self, *, per_question: int | None = None) -> None:
@@ -274,7 +275,7 @@ class Totals:
         return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:
-        """Count one result. The tokens of an answer that several judges share count once."""
+        """Count one result. The tokens of an answer that several judges share are counted once."""
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
         self._tally.add(group, result.outcome, meta.question_id, template.verify_granular_result)
@@ -290,7 +291,7 @@ class Totals:
         self._answers.add(answer)
 
     def summary(self) -> Summary:
-        """Return counts and, of each group, the pass rate with its denominator and interval, bounds and traits."""
+        """Return counts and, for each group, the pass rate with denominator and interval, bounds and traits."""
         return summarize_groups(list(self.by_models().values()))
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
@@ -307,5 +308,5 @@ class Totals:
         return self._failures.ranked()
 
     def usage(self) -> Usage:
-        """Return the calls and tokens of all results."""
+        """Return the calls and tokens of all results together."""
         return Usage(*self._used)

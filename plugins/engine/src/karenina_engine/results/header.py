@@ -17,11 +17,11 @@ _LONGEST: Final = 1 << 16
 def header_line(
     distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False, free: bool = False
 ) -> str:
-    """Return the line that names the distributions of a run, each with its version.
+    """Return the header line, which names the distributions of a run with their versions.
 
-    `run` is the run's id (`digest_run`), if it has a journal. `rescored` results are others than those that the
-    journal holds, from its replies. `free` says that no model of the run has a price, so the cost is known without the
-    journal.
+    `run` is the run's id (`digest_run`), if it has a journal. `rescored` marks results that were made from the
+    journal's replies but differ from the results in it. `free` means that no model of the run has a price, so the cost
+    is known without the journal.
     """
     named: dict[str, Any] = {"distributions": dict(distributions)}
     if run is not None:
@@ -34,17 +34,17 @@ def header_line(
 
 
 def digest_run(journal: object, number: int) -> str:
-    """Return the id of a run: a digest of its number and its journal's id, which is for the user's records alone."""
+    """Return a run's id, a digest of its number and its journal's id. It does not reveal the journal's id."""
     return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
 
 
 def is_header(line: bytes) -> bool:
-    """Return whether a line of a result file is a header, or the beginning of a truncated one."""
+    """Return whether a line of a result file is a header or the beginning of a cut-off header."""
     return line.startswith(_BEGINNING) or (bool(line) and _BEGINNING.startswith(line))
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return what the header of a result file says of its run; empty if it has none, or cannot be read."""
+    """Return what a result file's header says about its run; empty if it has no header or cannot be read."""
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST)
@@ -55,10 +55,11 @@ def read_header(path: Path) -> Mapping[str, Any]:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the answer of a result's JSON object; None if the model brought no answer.
+    """Return the answer in a result's JSON object; None if the model gave no answer.
 
-    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and `text` or, of an
-    agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` says if it was cut off or refused.
+    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
+    an agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` is set if it was cut off or
+    refused.
     """
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return None

@@ -1,4 +1,4 @@
-"""Rates with confidence intervals that account for several items of one question."""
+"""Rates with confidence intervals that account for several items per question."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from karenina_core.data.outcome import Outcome
 
 Z95 = 1.959963984540054
-"""The 97.5% quantile of the normal distribution: two-sided 95%."""
+"""The 97.5% quantile of the normal distribution, for two-sided 95% intervals."""
 ROUGH = 20
-"""The number of questions below which an interval is rough."""
+"""The number of questions below which an interval is called rough."""
 
 
 class Rate(BaseModel):
-    """A proportion: `hits` of `out_of`, its value, and the bounds of its 95% interval (None if `out_of` is 0).
+    """A proportion, `hits` of `out_of`: its value, and the bounds of its 95% interval (None if `out_of` is 0).
 
-    `clusters` is the number of questions that the items are about. Several items of one question (replicates, models,
+    `clusters` is the number of questions that the items belong to. Several items of one question (replicates, models,
     judges) are not independent; the more alike they are, the wider the interval.
 
-    `undecided` items are not in `out_of`. As JSON, both these and `if_undecided_wrong` are left out if there are none.
+    `undecided` items are not in `out_of`. In JSON, `undecided` and `if_undecided_wrong` are left out if there are none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -38,7 +38,7 @@ class Rate(BaseModel):
 
     @property
     def if_undecided_wrong(self) -> float | None:
-        """The rate if every undecided item were wrong: no more than `value`, and equal to it if there are none."""
+        """The rate if every undecided item were wrong: at most `value`, and equal to it if no item is undecided."""
         return self.hits / (self.out_of + self.undecided) if self.undecided else self.value
 
     @model_serializer(mode="wrap")
@@ -56,10 +56,10 @@ class Rate(BaseModel):
 
 
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
-    """Return the bounds of the score interval of `hits` in `out_of`; both may be fractions (effective sizes are).
+    """Return the bounds of the Wilson score interval for `hits` of `out_of`; both may be fractions (effective sizes).
 
-    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927).
-    Raises `ValueError` unless 0 <= hits <= out_of and out_of > 0.
+    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927). Raises
+    `ValueError` unless 0 <= hits <= out_of and out_of > 0.
     """
     if out_of <= 0 or not 0 <= hits <= out_of:
         raise ValueError(f"{hits} of {out_of} is not a proportion")
@@ -73,9 +73,9 @@ def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
 
 
 class Clusters:
-    """Hits of items that belong to questions, counted one at a time: the sums that a `Rate` needs.
+    """The sums that a `Rate` needs, updated item by item, for items that are clustered by question.
 
-    Two numbers are held for each question that is still open; `fold` adds those of a complete one to the sums.
+    Two numbers are held for each open question; `fold` adds those of a complete question to the sums.
     """
 
     __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items", "undecided")
@@ -97,7 +97,7 @@ class Clusters:
         self.items += 1
 
     def add_outcome(self, question: Hashable, outcome: Outcome) -> None:
-        """Count one item by its outcome: a hit is a correct one, and only those with a verdict are in the rate."""
+        """Count one item by its outcome: correct is a hit, and items without a verdict are not in the rate."""
         if outcome.has_verdict:
             self.add(question, hit=outcome is Outcome.CORRECT)
         self.undecided += outcome is Outcome.UNDECIDED
@@ -112,7 +112,7 @@ class Clusters:
             self._size_size += count[1] * count[1]
 
     def rate(self) -> Rate:
-        """Return the rate of the items so far, and its interval, as the function `rate` does."""
+        """Return the rate of the items so far, with its interval, as the function `rate` does."""
         items, hits = self.items, self.hits
         if not items:
             return Rate(hits=0, out_of=0, value=None, low=None, high=None, undecided=self.undecided)
@@ -131,7 +131,7 @@ class Clusters:
 
     @property
     def questions(self) -> int:
-        """The number of questions that the items are about."""
+        """The number of questions that the items belong to."""
         return self._folded + len(self._open)
 
     def effective_size(self) -> float:
@@ -159,11 +159,11 @@ def effective_size(
 ) -> float:
     """Return the size of an independent sample whose share of hits is as certain as that of these items.
 
-    The last three are sums over questions: of squared hits, of hits times items, and of squared items. The variance is
-    the ratio estimator's (W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12), with two half
-    pseudo-questions of average size added, one with only hits and one with none: without them, intervals near 0 and 1
-    are too narrow (`benchmarks/coverage.py`). The result is at least 1, and at most the number of items, unless hits
-    are `graded`: values between 0 and 1 vary less than hits.
+    `hits_hits`, `hits_size` and `size_size` are sums over questions: of squared hits, of hits times items, and of
+    squared items. The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977,
+    section 3.12), with two half pseudo-questions of average size added, one with only hits and one with none: without
+    them, intervals near 0 and 1 are too narrow (`benchmarks/coverage.py`). The result is at least 1. It is at most the
+    number of items, unless hits are `graded`: values between 0 and 1 vary less than hits do.
     """
     if questions == items and not graded:
         return items
@@ -179,7 +179,7 @@ def effective_size(
 
 
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
-    """Return the rate of items, each given as its question and whether it is a hit, and its interval.
+    """Return the rate of items, each given as its question and whether it is a hit, with its interval.
 
     If every item has a question of its own, the interval is Wilson's; otherwise it is Wilson's at the `effective_size`.
     """
@@ -190,7 +190,7 @@ def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
 
 
 def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
-    """Return the pass rate of items, each given as its question and outcome, with the number of undecided ones."""
+    """Return the pass rate of items, each given as its question and outcome, with the number of undecided items."""
     clusters = Clusters()
     for question, outcome in outcomes:
         clusters.add_outcome(question, outcome)

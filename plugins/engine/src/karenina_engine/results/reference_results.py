@@ -1,7 +1,8 @@
 """Result files of the reference implementation, converted to results of this one.
 
-They are JSON documents: an export of a run with `results`, an archive of several with `runs`, or a list, or an object
-of results by their ids; or lines of JSON. Fields that results do not have are kept in `extensions["reference"]`.
+They are JSON documents (an export of a run with `results`, an archive of several runs with `runs`, a list of results,
+or an object that maps ids to results) or JSON lines. Fields that results do not have are kept in
+`extensions["reference"]`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, ModelIdentity, VerificationResultMetadata
 
 NAME: Final = "reference"
-"""The key of `extensions` under which other fields are kept."""
+"""The key in `extensions` under which other fields are kept."""
 _OF_FAILURE: Final = {
     "recursion_limit": Outcome.AUTO_FAILED,
     "trace_validation": Outcome.AUTO_FAILED,
@@ -27,7 +28,7 @@ _OF_FAILURE: Final = {
     "template_validation": Outcome.TEMPLATE_ERROR,
     "parsing": Outcome.PARSE_ERROR,
 }
-"""Outcomes by the category of a failure; `content` follows the verdict, and others the stage."""
+"""Outcomes by category of failure. For `content` the verdict decides, and for other categories the stage."""
 _RENAMED: Final = {
     ("rubric", "agentic_trait_investigation_traces"): "agentic_trait_traces",
     ("metadata", "answering_replicate"): "replicate",
@@ -35,11 +36,11 @@ _RENAMED: Final = {
 _OF_ITEMS: Final = ("answering", "parsing", "answering_model", "parsing_model")
 
 Rows = Sequence[tuple[str, Any]]
-"""The results of a file as JSON values, each with its place."""
+"""A file's results as JSON values, each with its place (for messages)."""
 
 
 def find_rows(document: Any) -> Rows | None:
-    """Return the results in a JSON document; None if it is not a file of results."""
+    """Return the results in a JSON document; None if it is not a result file."""
     if isinstance(document, Mapping) and isinstance(document.get("runs"), Mapping):
         return [
             (f"runs.{name}, result {number}", _with_run(row, name))
@@ -73,9 +74,10 @@ def _with_run(row: Any, name: str) -> Any:
 
 
 def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the values of a `VerificationResult` for each result of the reference, with its place.
+    """Yield, for each result of the reference, its place and the values of a `VerificationResult`.
 
-    Raises `ValueError`, with the place, for a value that is not a result.
+    If results of the same item have the same replicate number, later ones get the next free number. Raises
+    `ValueError`, with the place, for a value that is not a result.
     """
     names = {role: _name_models(rows, role) for role in ("answering", "parsing")}
     taken: dict[tuple[object, ...], set[int]] = defaultdict(set)
@@ -97,7 +99,7 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
-    """Return a name for each model of a role: that of the provider, and more where two would have the same name."""
+    """Return a name for each model of a role: the provider's name, with additions where two names would be equal."""
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}
     count = Counter(str(model["model_name"]) for model in models.values())
@@ -116,7 +118,7 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return the model of a result: an object, or in early files a text such as `openai/gpt-4o`."""
+    """Return a result's model, given as an object or, in early files, as a text such as `openai/gpt-4o`."""
     meta = row["metadata"]
     given = meta.get(role)
     if isinstance(given, Mapping):
@@ -170,7 +172,7 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, given: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a section that results have; others are added to `other` unless they are empty."""
+    """Return the values of a section that results have; add other values to `other` unless they are empty."""
     found: dict[str, Any] = {}
     for key, value in given.items():
         new = _RENAMED.get((name, key), key)
@@ -210,7 +212,7 @@ def _outcome(row: Mapping[str, Any]) -> Outcome:
 
 
 def _of_stage(stage: str) -> Outcome:
-    """Return the outcome of an error of a call, by the stage that made it."""
+    """Return the outcome of a failed call, judging by the name of the stage that made it."""
     name = stage.replace("_", "").lower()
     if name.startswith("generate"):
         return Outcome.MODEL_ERROR

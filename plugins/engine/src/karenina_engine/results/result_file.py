@@ -1,4 +1,4 @@
-"""The file that a run writes its results to. An earlier file of that name is never lost."""
+"""The file that a run writes its results to. An existing file with this name is never lost."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 RESULT_LINES: Final = (b'{"run":', b'{"metadata":')
-"""The beginnings of lines of result files."""
+"""The possible beginnings of lines in result files."""
 _CHECKED_BYTES: Final = 4096
 _BUFFER: Final = 1 << 20
-"""The bytes of results held in memory, both while they are written and while they are sorted."""
+"""The maximum bytes of results held in memory, both while writing and while sorting."""
 _SORT_BATCH: Final = 128
-"""The lines that are sorted at a time."""
+"""The number of lines that are sorted at a time."""
 
 
 def default_output(benchmark: Path) -> Path:
-    """Return the default result file of a benchmark: `<name>.results.jsonl` in the working directory."""
+    """Return the default result file for a benchmark: `<name>.results.jsonl` in the working directory."""
     return Path(f"{benchmark.stem}.results.jsonl")
 
 
 def default_journal(output: Path) -> Path:
-    """Return the default journal of a run: `<name>.journal`, beside its results."""
+    """Return the default journal for a run: `<name>.journal`, in the folder of its result file."""
     return output.with_name(output.name.removesuffix(".jsonl").removesuffix(".results") + ".journal")
 
 
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
     """Check that results can be written to `path`, without moving any file. Raises `ConfigError`.
 
-    An existing file must be an earlier output, whose first line begins with one of `lines`; any other file, such as the
-    benchmark itself, was probably named by mistake and is an error.
+    An existing file must be an earlier output, whose first line starts with one of `lines`. Any other file, such as the
+    benchmark itself, was probably named by mistake and is an error. A missing folder is created.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,23 +64,24 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
         )
     try:
         with path.open("rb") as file:
-            line, end, _ = file.read(_CHECKED_BYTES).partition(b"\n")
+            begins = file.read(_CHECKED_BYTES)
     except OSError as error:
         raise ConfigError([f"the output {path} cannot be read: {error.strerror or error}"]) from error
-    if line and not line.startswith(tuple(lines)) and (end or not is_header(line)):
-        raise ConfigError([f"the output {path} is not a file of results and was not changed: give another file"])
+    line, end, _ = begins.partition(b"\n")
+    if line and not begins.startswith(tuple(lines)) and (end or not is_header(line)):
+        raise ConfigError([f"the output {path} is not a result file and was not changed: give another file"])
 
 
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`, and return the new name of an earlier file, if there was one.
+    """Create an empty file at `path`, and return the new name of an existing file, or None if there was none.
 
-    An earlier file with content is renamed to the first free name of `name-1.jsonl`, `name-2.jsonl`, ..., so that the
-    newest results always have the given name, and the same command can be repeated. If `ours` returns true for the
-    renamed file, its whole content will be written again, and it is removed. A link is renamed; its target is never
-    changed. The folder is created if it is missing. Raises `ConfigError` if the file cannot be written, or as
-    `check_output` does.
+    An existing file with content is renamed to the first free name of `name-1.jsonl`, `name-2.jsonl`, ..., so that the
+    newest results always have the given name and the same command can be repeated. If `ours` returns True for the
+    renamed file, the caller will write its whole content again, and the file is removed. If `path` is a link, the link
+    is renamed; its target is never changed. A missing folder is created. Raises `ConfigError` if the file cannot be
+    written, and as `check_output` does.
     """
     check_output(path, lines=lines)
     moved, mode = None, None
@@ -115,7 +116,7 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file that `prepare_output` made; yield a function that writes lines to it. Raises `ConfigError`."""
+    """Open a file that `prepare_output` made, and yield a function that writes lines to it. Raises `ConfigError`."""
 
     def write_error(error: OSError) -> ConfigError:
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
@@ -157,12 +158,12 @@ def _kind(mode: int) -> str:
 
 
 class ResultFile:
-    """A result file that is being written: a line when its item ends, and all in the order of the matrix at the end.
+    """A result file that is being written: each line when its item ends, and at the end all lines in matrix order.
 
-    The results of a run can be read while it runs, and two runs with equal results write equal files. Lines that are
-    added in one iteration of the event loop are written together at its end: a process that is killed loses only those,
-    and none that a journal holds. Two numbers are held in memory for each line. Use it as a context manager, in an
-    event loop; leaving it writes the remaining lines and closes the file, without sorting it.
+    Results can be read while the run proceeds, and two runs with equal results write equal files. Lines added in one
+    iteration of the event loop are written together at its end. A killed process loses only those, and a journal still
+    has their results. Two numbers are held in memory for each line. Use it as a context manager in an event loop; on
+    exit the remaining lines are written and the file is closed, without being sorted.
     """
 
     def __init__(self, path: Path) -> None:
@@ -184,9 +185,9 @@ class ResultFile:
         self._file.close()
 
     def write(self, index: int, line: str) -> None:
-        """Add the line of the item with this index in the matrix.
+        """Add the line for the item with this index in the matrix.
 
-        Raises `OSError` if the line, or one before it, cannot be written.
+        Raises `OSError` if this line, or one before it, cannot be written.
         """
         if self._failure is not None:
             raise self._failure
@@ -201,11 +202,11 @@ class ResultFile:
         self._flushing = None
         try:
             self._file.flush()
-        except OSError as error:  # the event loop cannot handle it; unwritten lines are still held
+        except OSError as error:  # the event loop cannot handle it; unwritten lines are still buffered
             self._failure = error
 
     def sort_lines(self) -> None:
-        """Sort the lines by their indexes. The file is replaced as a whole, or not changed.
+        """Sort the lines by their indexes. The file is replaced atomically; on failure it is not changed.
 
         Raises `OSError`.
         """
@@ -229,7 +230,7 @@ class ResultFile:
             raise OSError(f"{self._path} was replaced by another program during the run, and was not changed")
 
     def _read(self, file: FileIO, wanted: Sequence[int]) -> Iterator[bytes | memoryview]:
-        """Yield the lines with these numbers, in the order of `wanted`; close ones are read together."""
+        """Yield the lines with these numbers, in the order of `wanted`; lines close to each other are read together."""
         starts = self._starts
         first, last = starts[min(wanted)], starts[max(wanted) + 1]
         if last - first > _BUFFER:

@@ -1,4 +1,4 @@
-"""`VerificationResultSet`, the results of a run with their summary, and readers of result files."""
+"""`VerificationResultSet`, the results of a run with their summary, and functions that read result files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _SQLITE: Final = b"SQLite format 3\0"
 _CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
 _REWRITE: Final = (
-    "remove that line, or write the file anew by repeating the run command: finished calls come from its journal"
+    "remove that line, or write the file again by repeating the run command: finished calls come from its journal"
 )
 _OF_BENCHMARKS: Final = (".yaml", ".yml", ".jsonld", ".csv", ".xlsx")
 
@@ -42,11 +42,11 @@ logger = logging.getLogger("karenina")
 
 
 class ResultFileError(KareninaError, ValueError):
-    """An error in a result file, with the line and the reason."""
+    """Raised when a result file cannot be read; the message has the line and the reason."""
 
 
 class VerificationResultSet:
-    """Results in the order in which they ended. Their file has one JSON object on each line (JSONL)."""
+    """A list of results in memory, with their summary. `save` and `load` use JSONL: one JSON object per line."""
 
     def __init__(self, results: Iterable[VerificationResult] = ()) -> None:
         self.results = list(results)
@@ -70,7 +70,7 @@ class VerificationResultSet:
         return self.results[index]
 
     def filter(self, keep: Callable[[VerificationResult], bool]) -> Self:
-        """Return the results for which `keep` returns true."""
+        """Return the results for which `keep` returns True."""
         return type(self)(result for result in self.results if keep(result))
 
     def totals(self) -> Totals:
@@ -81,7 +81,7 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return counts and, of each group, the pass rate with its interval, and the bounds that unjudged items leave.
+        """Return counts and, for each group, the pass rate with its interval, and the bounds that unjudged items leave.
 
         A group is an answering model and a judge. `pass_rate` is None if there are several groups.
         """
@@ -96,7 +96,7 @@ class VerificationResultSet:
         return self.totals().failures()
 
     def usage(self) -> Usage:
-        """Return the calls and tokens of all results. The tokens of an answer that several judges share count once."""
+        """Return the calls and tokens of all results. Tokens of an answer shared by several judges are counted once."""
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
@@ -107,11 +107,11 @@ class VerificationResultSet:
         return result_table(self.results, name)
 
     def to_pandas(self, table: str = "results") -> pandas.DataFrame:
-        """Return a table of the results as a pandas frame. Raises `LibraryMissing` if pandas is not installed."""
+        """Return a table of the results as a pandas DataFrame. Raises `LibraryMissing` if pandas is not installed."""
         return self.table(table).to_pandas()
 
     def to_polars(self, table: str = "results") -> polars.DataFrame:
-        """Return a table of the results as a Polars frame. Raises `LibraryMissing` if Polars is not installed."""
+        """Return a table of the results as a Polars DataFrame. Raises `LibraryMissing` if Polars is not installed."""
         return self.table(table).to_polars()
 
     def to_arrow(self, table: str = "results") -> pyarrow.Table:
@@ -119,7 +119,7 @@ class VerificationResultSet:
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path) -> None:
-        """Write all results or none: the file is replaced when everything has been written. A link is followed."""
+        """Write all results, replacing the file only when everything has been written. A link is followed."""
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         lines = (result.model_dump_json().encode() + b"\n" for result in self.results)
@@ -127,12 +127,12 @@ class VerificationResultSet:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Return the results of a file. Raises `ResultFileError` with the line that cannot be read."""
+        """Return the results in a file. Raises `ResultFileError`, naming the line, if a line cannot be read."""
         return cls(read_results(path))
 
 
 class StoredResults:
-    """A lazy view of the `length` results of a file, which are read again at each iteration."""
+    """A lazy view of the `length` results in a file, which are read again on each iteration."""
 
     def __init__(self, path: Path, length: int) -> None:
         self._path = path
@@ -146,11 +146,11 @@ class StoredResults:
 
 
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
-    """Yield the results of a file, one after another. Raises `ResultFileError`.
+    """Yield the results in a file, one at a time. Raises `ResultFileError`.
 
-    The file may have any size, because the user's own runs write it; the size of its lines is limited. A truncated last
-    line, which a killed run leaves, is skipped with a warning. A JSON document with results, or a file of the reference
-    implementation, is read as a whole, within the limit of files.
+    The file may have any size, because the user's own runs write it; the length of its lines is limited. A cut-off last
+    line, which a killed run leaves behind, is skipped with a warning. A JSON document with results, or a file of the
+    reference implementation, is read as a whole, within the size limit for files.
     """
     found = 0
     rows = _read_rows(Path(path))
@@ -186,7 +186,7 @@ def is_of_reference(path: Path) -> bool:
 
 
 def _read_rows(path: Path) -> Rows | None:
-    """Return the results of a JSON document, or of lines that the reference wrote; None for other files."""
+    """Return the results in a JSON document, or in lines that the reference wrote; None for other files."""
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
             first = next(iter(bounded_files.iter_lines(opened, path, any_size=True)), b"")
@@ -200,7 +200,7 @@ def _read_rows(path: Path) -> Rows | None:
             return None
         return find_rows(read_json(path, surrogates=True))
     except bounded_files.FileError:
-        return None  # the caller reads it again, and says what is wrong
+        return None  # the caller reads it again, and reports what is wrong
 
 
 def _parse_or_none(text: bytes) -> Any:
@@ -211,7 +211,7 @@ def _parse_or_none(text: bytes) -> Any:
 
 
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
-    """Yield the results of JSON values. Raises `ResultFileError`."""
+    """Yield the results in these JSON values. Raises `ResultFileError`."""
     if not rows:
         logger.warning("%s holds no results", path)
     if not rows or any(is_own(row) for _, row in rows):
@@ -230,9 +230,11 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
 
 @cache
 def _note_reference(path: Path, count: int) -> None:
-    """Log once in this process that a file has verdicts by other rules."""
+    """Log, once per process, that a file's verdicts are those of the reference implementation."""
     logger.warning(
-        "%s is a file of the reference implementation: its %d results have the verdicts that it gave them", path, count
+        "%s was written by the reference implementation: its %d results keep the verdicts that it gave them",
+        path,
+        count,
     )
 
 
@@ -240,12 +242,12 @@ def _check_is_result_file(line: bytes, path: Path) -> None:
     """Raise `ResultFileError` for a file of another kind, with the command that it is for."""
     if line.startswith(_SQLITE):
         raise ResultFileError(
-            f"{path} is a journal, not a file of results: `karenina status {quote(str(path))}` shows the progress of "
+            f"{path} is a journal, not a result file: `karenina status {quote(str(path))}` shows the progress of "
             f"its run, and `karenina export {quote(str(path))}` writes its results"
         )
     if not line.lstrip().startswith(b"{") or path.suffix.lower() in _OF_BENCHMARKS:
         raise ResultFileError(
-            f"{path} is not a file of results, which has one JSON object on each line: `karenina run` writes them"
+            f"{path} is not a result file, which has one JSON object on each line: `karenina run` writes them"
             + (f"; if it is a benchmark, `karenina run {quote(str(path))}` runs it" if path.suffix else "")
         )
 
@@ -259,7 +261,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _describe_invalid_json(problem: str) -> str:
-    """Return what is wrong with a text that Pydantic could not parse as JSON."""
+    """Return what is wrong with text that Pydantic could not parse as JSON, as the end of a sentence."""
     column = _CUT_OFF.search(problem)
     if column is not None:
         return f"is incomplete (it breaks off at column {column[1]})"
@@ -267,7 +269,7 @@ def _describe_invalid_json(problem: str) -> str:
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
-    """Return the result of a JSON text. Raises `ResultFileError`, naming its place, for any other text."""
+    """Return the result in a JSON text. Raises `ResultFileError`, naming `place`, for any other text."""
     try:
         return VerificationResult.model_validate_json(text.rstrip())
     except ValidationError as error:

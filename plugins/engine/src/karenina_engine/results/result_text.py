@@ -37,7 +37,7 @@ _MAX_FIELDS: Final = 50
 
 
 class Results(Protocol):
-    """Results that can be counted and iterated, and need not all be in memory."""
+    """Results that can be counted and iterated, but need not all be in memory."""
 
     def __len__(self) -> int: ...
 
@@ -45,7 +45,7 @@ class Results(Protocol):
 
 
 def outcome_symbol(outcome: Outcome) -> str:
-    """Return the symbol of an outcome, one character."""
+    """Return the one-character symbol of an outcome."""
     return _SYMBOLS[outcome.group]
 
 
@@ -66,7 +66,7 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text."""
+    """Return a JSON value as readable text; `none` stands for null."""
     if value is None:
         return none
     if isinstance(value, str):
@@ -75,7 +75,7 @@ def as_text(value: Any, none: str = NOTHING) -> str:
 
 
 def trait_lines(result: VerificationResult) -> list[str]:
-    """Return each trait with its score, or why it has none."""
+    """Return a line for each trait with its score, or with the reason why it has none."""
     if result.rubric is None:
         return []
     errors = result.rubric.trait_errors or {}
@@ -89,7 +89,7 @@ def trait_lines(result: VerificationResult) -> list[str]:
 
 
 def models_text(result: VerificationResult) -> str:
-    """Return the answering model of a result, its judge and its replicate."""
+    """Return the answering model of a result, its judge if that is another model, and its replicate if above 1."""
     meta = result.metadata
     models = f"{meta.answering_id} ({meta.answering_model})"
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
@@ -98,9 +98,9 @@ def models_text(result: VerificationResult) -> str:
 
 
 def select_results(results: Results, most: int) -> tuple[list[VerificationResult], bool]:
-    """Return the results for a table of at most `most` rows, and whether there are several models or replicates.
+    """Return the results for a table of at most `most` rows, and whether they are of several models or replicates.
 
-    If there are more results, those that are not correct are selected.
+    If there are more results than rows, only those that are not correct are selected.
     """
     few = len(results) <= most
     selected: list[VerificationResult] = []
@@ -113,7 +113,7 @@ def select_results(results: Results, most: int) -> tuple[list[VerificationResult
 
 
 def set_html(results: Results, totals: Summarized) -> str:
-    """Return the summary of results, and a table of at most `MAX_ROWS` of them."""
+    """Return the summary of results, and a table of at most `MAX_ROWS` of them, as HTML."""
     shown, several = select_results(results, MAX_ROWS)
     groups = group_table(totals.summary())
     return render_html(
@@ -153,7 +153,7 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
 
 @to_html.register(VerificationResult)
 def result_html(result: VerificationResult) -> str:
-    """Return the question, the answer, extracted fields next to the truth, traits, and the reason for the verdict."""
+    """Return question, answer, extracted fields next to truths, traits, and the reason for the verdict, as HTML."""
     heading = f"{_outcome(result.outcome)}  {result.question_id}"
     return render_html(make_heading(heading), make_facts(_facts(result)))
 

@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     from karenina_engine.results.trait_summary import TraitSummary
 
 MAX_TRAITS: Final = 20
-"""The number of traits that a summary shows."""
+"""The maximum number of traits that a summary shows."""
 MAX_FAILURES: Final = 5
-"""The number of different failures that a summary shows."""
+"""The maximum number of different failures that a summary shows."""
 MAX_GROUPS: Final = 50
-"""The number of groups that a summary shows."""
+"""The maximum number of groups that a summary shows."""
 GROUP_TEXTS: Final = (0, 1)
-"""The columns of `group_table` that hold texts; the others are numbers."""
+"""The columns of `group_table` that hold text; the others hold numbers."""
 _MAX_NAME: Final = 200
 
 
 class Summarized(Protocol):
-    """A set of results, or their totals, with a summary."""
+    """Results, or their totals, with a summary."""
 
     def summary(self) -> Summary:
         """Return the summary of all results."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return the reasons why items were not judged, equal reasons together."""
+        """Return why items were not judged, with equal reasons counted together."""
 
     def usage(self) -> Usage:
         """Return the usage of all results."""
 
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a summary, each with its name: rates, unjudged items, bounds, traits, tokens and failures.
+    """Yield the lines of a summary as pairs of name and text: rates, unjudged items, bounds, traits, tokens, failures.
 
-    The rates and bounds of several groups are in `group_table` instead. Without `all_failures`, the most frequent are
-    printed, with where the others are.
+    With several groups, their rates and bounds are in `group_table` instead. Without `all_failures`, only the most
+    frequent failures are included, and a line says where the others are.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -77,7 +77,7 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
 
 def group_table(summary: Summary) -> list[list[str]]:
-    """Return a table with a row for each group, and a row of headings; empty if there are not several groups."""
+    """Return a table with a row of headings and a row for each group; empty if there are fewer than two groups."""
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:
         return []
@@ -106,7 +106,7 @@ def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: b
 
 
 def group_lines(summary: Summary) -> Iterator[str]:
-    """Yield a line for each group: its pass rate, and the number of unjudged items."""
+    """Yield a line for each group with its pass rate and the number of unjudged items."""
     several = len(summary.groups) > 1
     for group in summary.groups[:MAX_GROUPS]:
         name = f"{shorten(group.name, _MAX_NAME)}: " if several else ""
@@ -116,8 +116,8 @@ def group_lines(summary: Summary) -> Iterator[str]:
 
 
 def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
-    """Yield the most frequent reasons why items were not judged, each with its number of items."""
-    shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # a line about one more would take as much room
+    """Yield the most frequent reasons why items were not judged (or all), each with the number of items."""
+    shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # "1 other reason" would take as much room
     shown = len(failures) if all_failures else shown
     for number, failure in enumerate(failures[:shown]):
         yield "Failures" if number == 0 else "", f"{failure.items:,} x {in_one_line(failure.error)}"
@@ -128,18 +128,18 @@ def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterato
 
 
 def scores_only(summary: Counts) -> bool:
-    """Return whether the items have scores of traits, or errors of traits, and no verdict."""
+    """Return whether the items have only trait scores or trait errors, and no verdict."""
     has_rate = summary.judged > 0 or summary.outcomes.get(Outcome.UNDECIDED.value, 0) > 0
     return not has_rate and bool(summary.scored or Outcome.RUBRIC_ERROR.value in summary.outcomes)
 
 
 def share_text(group: GroupSummary) -> str:
-    """Return the pass rate, or how many items were scored if there are only scores."""
+    """Return the pass rate, or the number of scored items if there are only scores."""
     return f"{group.scored} of {group.items} scored" if scores_only(group) else rate_text(group.pass_rate)
 
 
 def trait_text(trait: TraitSummary) -> str:
-    """Return the scores of a trait as text: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
+    """Return a trait's scores as text: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
     found = []
     if trait.share is not None:
         found.append(f"{percent(trait.share)} true")
@@ -168,7 +168,7 @@ def rate_text(rate: Rate) -> str:
 
 
 def undecided_text(rate: Rate) -> str:
-    """Return the rate if undecided items were wrong, as the end of the text of a rate; empty if there are none."""
+    """Return, as the end of a rate's text, the rate if undecided items were wrong; empty if there are none."""
     if not rate.undecided:
         return ""
     which = f"{rate.undecided:,} undecided are" if rate.undecided > 1 else "1 undecided is"
@@ -176,10 +176,10 @@ def undecided_text(rate: Rate) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share of 1 as a percentage with one decimal."""
+    """Return a share (0 to 1) as a percentage with one decimal, or `-` for None."""
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
 def unjudged_text(summary: Counts) -> str:
-    """Return the number of unjudged items as the end of a line; empty if every item is judged."""
+    """Return the number of unjudged items as the end of a line; empty if all items are judged."""
     return f", {summary.not_judged} not judged" if summary.not_judged else ""

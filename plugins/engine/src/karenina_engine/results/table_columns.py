@@ -1,7 +1,7 @@
-"""The columns of tables of results: their names, types, meanings, and how a value is read.
+"""The columns of result tables: their names, types, meanings, and how a value is read.
 
-A column of type `json` holds JSON text, because its values have any type; `null` there is a value that was extracted
-as null, an empty cell is a value that does not exist.
+A column of type `json` holds JSON text, because its values have any type. In it, `null` means that null was extracted;
+an empty cell means that there is no value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[S]):
-    """A column of a table: its name, the type of its values, their meaning with units, and the value of a row."""
+    """A column of a table: its name, the type of its values, their meaning with units, and how to get a row's value."""
 
     name: str
     type: ColumnType
@@ -52,7 +52,7 @@ class TraitRow(NamedTuple):
 
 
 class ExcerptRow(NamedTuple):
-    """An excerpt of a result, which supports a field or a trait."""
+    """An excerpt in a result, which supports a field or a trait."""
 
     result: VerificationResult
     of: Literal["field", "trait"]
@@ -70,7 +70,7 @@ class StageRow(NamedTuple):
 
 
 def make_row(columns: Iterable[Column[S]], source: S) -> Row:
-    """Return the cells of a row by the names of their columns."""
+    """Return a row's cells by column name."""
     return {column.name: column.value(source) for column in columns}
 
 
@@ -80,7 +80,7 @@ def as_json(value: object) -> str:
 
 
 def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
-    """Return the columns that every table of results begins with: they identify the result of a row."""
+    """Return the first columns of every result table, which identify the result that a row belongs to."""
     return (
         Column(
             "result_id", "text", "The id of the result, unique in a run.", lambda one: result(one).metadata.result_id
@@ -154,11 +154,11 @@ RESULTS: Final[Columns[VerificationResult]] = (
     Column(
         "answering_name",
         "text",
-        "The provider's name of the answering model.",
+        "The provider's name for the answering model.",
         lambda one: one.metadata.answering.model_name,
     ),
     Column("judge_interface", "text", "The adapter of the judge.", lambda one: one.metadata.parsing.interface),
-    Column("judge_name", "text", "The provider's name of the judge.", lambda one: one.metadata.parsing.model_name),
+    Column("judge_name", "text", "The provider's name for the judge.", lambda one: one.metadata.parsing.model_name),
     Column("run_name", "text", "The name of the run, if it has one.", lambda one: one.metadata.run_name),
     Column(
         "outcome",
@@ -169,7 +169,7 @@ RESULTS: Final[Columns[VerificationResult]] = (
     Column(
         "judged",
         "boolean",
-        "Whether the item was judged; false for every error, and if it is undecided.",
+        "Whether the item was judged; false for every error, and for undecided items.",
         lambda one: one.outcome.judged,
     ),
     Column("passed", "boolean", "The verdict; empty if there is none.", lambda one: one.template.verify_result),
@@ -179,12 +179,12 @@ RESULTS: Final[Columns[VerificationResult]] = (
         "The share of the fields that are right, from 0 to 1; empty if not computed.",
         lambda one: _number(one.template.verify_granular_result),
     ),
-    Column("reason", "text", "One sentence on how the item came to its outcome.", lambda one: one.why()),
+    Column("reason", "text", "Why the item has its outcome, in one sentence.", lambda one: one.why()),
     Column("error", "text", "The error of an item that was not judged.", lambda one: one.metadata.error),
     Column(
         "response",
         "text",
-        "The text of the answer; of an agent, the whole trace as text.",
+        "The text of the answer; for an agent, the whole trace as text.",
         lambda one: one.template.raw_llm_response,
     ),
     Column(
@@ -208,25 +208,25 @@ RESULTS: Final[Columns[VerificationResult]] = (
     Column(
         "calls",
         "integer",
-        "Model calls of the item. Judges share the calls of an answer, which are in each row.",
+        "Model calls of the item. The calls of a shared answer are counted in each judge's row.",
         lambda one: _total(one).get("calls", 0),
     ),
     Column(
         "input_tokens",
         "integer",
-        "Tokens of the prompts of these calls.",
+        "Prompt tokens of these calls.",
         lambda one: _total(one).get("input_tokens", 0),
     ),
     Column(
         "output_tokens",
         "integer",
-        "Tokens of the replies of these calls.",
+        "Reply tokens of these calls.",
         lambda one: _total(one).get("output_tokens", 0),
     ),
     Column(
         "seconds",
         "number",
-        "Seconds of programs and calls, the answer's included, without those of waiting.",
+        "Seconds spent in programs and calls, including the answer's, without waiting.",
         lambda one: one.metadata.execution_time,
     ),
     Column(
@@ -239,7 +239,7 @@ RESULTS: Final[Columns[VerificationResult]] = (
     Column(
         "extensions",
         "json",
-        "The values that plugins add, by distribution and name (`set_result_field`).",
+        "The values that plugins added, by distribution and name (`set_result_field`).",
         lambda one: as_json(one.extensions) if one.extensions else None,
     ),
 )
@@ -250,13 +250,13 @@ FIELDS: Final[Columns[FieldRow]] = (
     Column(
         "extracted",
         "json",
-        "The value that the judge extracted; empty if the judge filled nothing.",
+        "The value that the judge extracted; empty if the judge extracted none.",
         lambda one: _cell(one.result.template.parsed_llm_response, one.name),
     ),
     Column(
         "truth",
         "json",
-        "The right value; empty if the field has none.",
+        "The ground truth; empty if the field has none.",
         lambda one: _cell(one.result.template.parsed_gt_response, one.name),
     ),
     Column(
@@ -303,7 +303,7 @@ TRAITS: Final[Columns[TraitRow]] = (
     Column(
         "label",
         "text",
-        "The class that the score stands for, of a literal trait.",
+        "The class that the score stands for; only for literal traits.",
         lambda one: one.rubric.labels().get(one.name),
     ),
     Column("reasoning", "text", "The judge's reasons for the score.", lambda one: one.rubric.reasons().get(one.name)),
@@ -312,9 +312,9 @@ TRAITS: Final[Columns[TraitRow]] = (
 
 EXCERPTS: Final[Columns[ExcerptRow]] = (
     *_item(lambda one: one.result),
-    Column("of", "text", "The kind of what the excerpt supports: `field` or `trait`.", lambda one: one.of),
+    Column("of", "text", "What the excerpt supports: `field` or `trait`.", lambda one: one.of),
     Column("name", "text", "The name of the field or trait.", lambda one: one.name),
-    Column("number", "integer", "The number of the excerpt of that field or trait, from 1.", lambda one: one.number),
+    Column("number", "integer", "The number of the excerpt for that field or trait, from 1.", lambda one: one.number),
     Column("text", "text", "The excerpt, in the response's own words.", lambda one: str(one.found.get("text", ""))),
     Column(
         "confidence", "text", "The judge's confidence in the excerpt.", lambda one: _text(one.found.get("confidence"))
@@ -322,16 +322,16 @@ EXCERPTS: Final[Columns[ExcerptRow]] = (
     Column(
         "similarity",
         "number",
-        "The similarity of the judge's quotation and the excerpt, from 0 to 1.",
+        "The similarity of the judge's quotation to the excerpt, from 0 to 1.",
         lambda one: one.found.get("similarity_score"),
     ),
     Column(
         "start",
         "integer",
-        "The place of the excerpt's first character in the response, from 0.",
+        "The position of the excerpt's first character in the response, from 0.",
         lambda one: one.found.get("start"),
     ),
-    Column("end", "integer", "The place after its last character.", lambda one: one.found.get("end")),
+    Column("end", "integer", "The position after its last character.", lambda one: one.found.get("end")),
     Column(
         "details",
         "json",
@@ -342,7 +342,7 @@ EXCERPTS: Final[Columns[ExcerptRow]] = (
 
 STAGES: Final[Columns[StageRow]] = (
     *_item(lambda one: one.result),
-    Column("number", "integer", "The place of the stage in the plan, from 1.", lambda one: one.number),
+    Column("number", "integer", "The position of the stage in the plan, from 1.", lambda one: one.number),
     Column("stage", "text", "The name of the stage.", lambda one: one.record.name),
     Column("slot", "text", "The slot of the stage; empty for an extra stage.", lambda one: one.record.slot),
     Column("status", "text", "`ran`, `skipped` or `failed`.", lambda one: one.record.status),
@@ -352,14 +352,14 @@ STAGES: Final[Columns[StageRow]] = (
     Column(
         "seconds",
         "number",
-        "Seconds of its program and of its calls.",
+        "Seconds spent in the stage's program and calls.",
         lambda one: one.record.seconds,
     ),
     Column("calls", "integer", "Calls that the stage made.", lambda one: one.record.calls),
-    Column("failed_calls", "integer", "Calls that failed in all their attempts.", lambda one: one.record.failed_calls),
-    Column("input_tokens", "integer", "Tokens of its prompts.", lambda one: one.record.input_tokens),
-    Column("output_tokens", "integer", "Tokens of its replies.", lambda one: one.record.output_tokens),
-    Column("retries", "integer", "Requests that were made again.", lambda one: sum(one.record.retries.values())),
+    Column("failed_calls", "integer", "Calls that failed in every attempt.", lambda one: one.record.failed_calls),
+    Column("input_tokens", "integer", "Prompt tokens of its calls.", lambda one: one.record.input_tokens),
+    Column("output_tokens", "integer", "Reply tokens of its calls.", lambda one: one.record.output_tokens),
+    Column("retries", "integer", "Requests that were retries.", lambda one: sum(one.record.retries.values())),
     Column(
         "waited",
         "number",
@@ -375,7 +375,7 @@ CALLS: Final[Columns[Sequence[Any]]] = (
     Column("replicate", "integer", "The number of the replicate, from 1.", lambda row: row[8]),
     Column("model", "text", "The id of the model in the configuration, or the name of a service.", lambda row: row[2]),
     Column("interface", "text", "The adapter of the model.", lambda row: row[3]),
-    Column("model_name", "text", "The provider's name of the model.", lambda row: row[4]),
+    Column("model_name", "text", "The provider's name for the model.", lambda row: row[4]),
     Column("port", "text", "The kind of the call: llm, parser, agent or service.", lambda row: row[1]),
     Column("stage", "text", "The stage that made the call.", lambda row: row[5]),
     Column("task", "text", "The task of the prompt.", lambda row: row[6]),
@@ -402,15 +402,15 @@ CALLS: Final[Columns[Sequence[Any]]] = (
         "Requests that the model answered; 0 for an agent's run, whose turns have rows.",
         lambda row: row[14],
     ),
-    Column("seconds", "number", "Seconds of its requests.", lambda row: row[15]),
-    Column("retries", "integer", "Requests that were made again.", lambda row: sum(json.loads(row[16]).values())),
+    Column("seconds", "number", "Seconds spent in requests.", lambda row: row[15]),
+    Column("retries", "integer", "Requests that were retries.", lambda row: sum(json.loads(row[16]).values())),
     Column("waited", "number", "Seconds waited: for a limit, for the budget, before retries.", lambda row: row[17]),
     Column("time", "time", "When the reply was stored, in UTC.", lambda row: datetime.fromtimestamp(row[18], UTC)),
     Column("reply", "json", "The reply, or the error of a failed call.", lambda row: row[19]),
     Column(
         "key",
         "text",
-        "The SHA-256 of everything that was sent: calls with the same key are identical.",
+        "The SHA-256 of everything that was sent; calls with the same key are identical.",
         lambda row: bytes(row[0]).hex(),
     ),
 )

@@ -1,4 +1,4 @@
-"""Tables of results, as rows of plain values and as frames of pandas, Polars and Arrow."""
+"""Result tables, as rows of plain values and as pandas, Polars and Arrow tables."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class LibraryMissing(KareninaError, ImportError):
-    """The library of a kind of frame is not installed."""
+    """Raised when the library for a kind of table is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its name, its columns, and its rows, which are read again each time.
+    """A table: its name, its columns, and its rows, which are read again on each iteration.
 
-    Rows have the columns' names as keys, in their order. A cell is None if there is no value.
+    A row maps the columns' names, in order, to cells. A cell without a value is None.
     """
 
     name: str
@@ -38,14 +38,14 @@ class Table:
         return iter(self.rows())
 
     def cells(self) -> dict[str, list[Cell]]:
-        """Return the cells of each column by its name."""
+        """Return the cells of each column by column name."""
         rows = list(self.rows())
         return {column.name: [row[column.name] for row in rows] for column in self.columns}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a pandas frame with nullable types: `string`, `Int64`, `Float64`, `boolean`, times in UTC.
+        """Return a pandas DataFrame with nullable types: `string`, `Int64`, `Float64`, `boolean`, times in UTC.
 
-        Lists of texts are lists, columns of type `json` hold JSON text. Raises `LibraryMissing`.
+        Columns of type `texts` hold lists, columns of type `json` hold JSON text. Raises `LibraryMissing`.
         """
         try:
             import pandas
@@ -61,7 +61,7 @@ class Table:
         return pandas.DataFrame(made)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a Polars frame. Columns of type `json` hold JSON text. Raises `LibraryMissing`."""
+        """Return a Polars DataFrame. Columns of type `json` hold JSON text. Raises `LibraryMissing`."""
         try:
             import polars
         except ImportError as error:
@@ -78,7 +78,7 @@ class Table:
         )
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return an Arrow table; the fields' metadata holds the columns' meanings. Raises `LibraryMissing`."""
+        """Return an Arrow table, with each column's meaning in its field metadata. Raises `LibraryMissing`."""
         try:
             import pyarrow
         except ImportError as error:
@@ -102,7 +102,7 @@ class Table:
 def result_table(results: Iterable[VerificationResult], name: str = "results") -> Table:
     """Return a table of results: `results`, `fields`, `traits`, `excerpts` or `stages`.
 
-    `results` is read each time that the table's rows are. Raises `ConfigError` for another name.
+    `results` is iterated again whenever the table's rows are. Raises `ConfigError` for another name.
     """
     found = _TABLES.get(name)
     if found is None:
@@ -114,7 +114,7 @@ def result_table(results: Iterable[VerificationResult], name: str = "results") -
 def unknown_table(name: str, known: Iterable[str]) -> str:
     """Return the error message for a table that does not exist."""
     if name == "calls":
-        return "single calls are in the journal and not in results: `karenina export JOURNAL --table calls`"
+        return "calls are in the journal, not in results: `karenina export JOURNAL --table calls`"
     known = list(known)
     tables = f"; the tables are {', '.join(known)}"
     return f"there is no table {name!r}{did_you_mean(name, known, tables)}"
@@ -160,4 +160,4 @@ _TABLES: Final[Mapping[str, tuple[columns.Columns[Any], Callable[[VerificationRe
     "stages": (columns.STAGES, _stages),
 }
 RESULT_TABLES: Final = tuple(_TABLES)
-"""The names of the tables that results have."""
+"""The names of the tables that can be made from results."""

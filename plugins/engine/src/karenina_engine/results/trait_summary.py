@@ -1,4 +1,4 @@
-"""Summaries of the scores of each rubric trait, computed one result at a time."""
+"""Summaries of rubric trait scores, updated one result at a time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from karenina_core.data.sections import VerificationResultRubric
 
 MAX_TRAITS: Final = 1000
-"""The most traits that are counted: each question can have traits of its own."""
+"""The maximum number of traits that are counted, since each question can have traits of its own."""
 
 
 class TraitSummary(BaseModel):
     """The scores of one trait.
 
-    `n` is the number of scores, `not_scored` that of items in which the trait could not be scored, and `skipped` that
-    of answers without the concept of a dynamic trait. `share` is the share of True among boolean scores, `mean` the
-    mean of numbers, `labels` the count of each class, and `parts` the mean of each number in scores with several (the
-    metrics of a metric trait, the fields of a template).
+    `n` counts scores, `not_scored` items in which the trait could not be scored, and `skipped` answers without the
+    concept of a dynamic trait. `share` is the share of True among boolean scores, and `mean` the mean of numbers.
+    `labels` are the counts of each class. `parts` are the means of the numbers in scores that have several (the metrics
+    of a metric trait, the fields of a template).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -38,7 +38,7 @@ class TraitSummary(BaseModel):
 
 
 class _Mean:
-    """An exact mean, so that the order of the values does not matter. It is None without values."""
+    """An exact mean, which does not depend on the order of the values. It is None without values."""
 
     __slots__ = ("_count", "_sum")
 
@@ -55,7 +55,7 @@ class _Mean:
 
 
 class _Scores:
-    """The counts of the scores of one trait so far."""
+    """The counts of one trait's scores so far."""
 
     __slots__ = ("labels", "n", "not_scored", "numbers", "parts", "skipped", "truths")
 
@@ -68,7 +68,7 @@ class _Scores:
     def add(self, score: Any, label: str | None) -> None:
         self.n += 1
         if label is not None:
-            self.labels[label] += 1  # the score is the number of a class, whose mean says nothing
+            self.labels[label] += 1  # the score is the number of a class, so its mean would be meaningless
         elif isinstance(score, bool):
             self.truths.add(score)
         elif _is_number(score):
@@ -94,13 +94,13 @@ class _Scores:
 
 
 class TraitTally:
-    """Summaries of traits that grow with each result. It keeps no results."""
+    """Summaries of traits, updated with each result. Results are not kept."""
 
     def __init__(self) -> None:
         self._traits: dict[str, _Scores] = {}
 
     def add(self, rubric: VerificationResultRubric) -> None:
-        """Count the traits of one result. Traits beyond the first `MAX_TRAITS` are ignored."""
+        """Count the traits in one result. Traits beyond the first `MAX_TRAITS` are ignored."""
         labels = rubric.labels()
         scores = rubric.get_all_trait_scores()
         for name, score in scores.items():
@@ -117,7 +117,7 @@ class TraitTally:
                 found.skipped += 1
 
     def summaries(self) -> dict[str, TraitSummary]:
-        """Return the summary of each trait by its name."""
+        """Return the summary of each trait by name."""
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:

@@ -1,1 +1,1 @@
-"""Runs: the request, its preparation, the session, and what executes its items in one or several processes."""
+"""Runs: the request, its preparation, the session, and the execution of its items in one or more processes."""

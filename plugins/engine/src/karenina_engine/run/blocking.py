@@ -1,4 +1,4 @@
-"""Run a coroutine from code that is not asynchronous, also inside a running event loop (a notebook)."""
+"""Running coroutines from synchronous code, even inside a running event loop (as in a notebook)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karenina_core.pipeline import is_interrupt
 T = TypeVar("T")
 
 THRESHOLD: Final = 20_000
-"""The number of new objects (some megabytes) after which the collector looks for cycles."""
+"""The number of new objects (some megabytes) after which the garbage collector runs."""
 
 _gc_lock = threading.Lock()
 _running = 0
@@ -27,8 +27,8 @@ _saved_thresholds = (0, 0, 0)
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine in an event loop of its own, and return its result.
 
-    This behaves like `asyncio.run`, also on Ctrl-C. If an event loop is running already (a notebook), the coroutine
-    runs in a new thread.
+    This behaves like `asyncio.run`, including on Ctrl-C. If an event loop is already running (as in a notebook), the
+    coroutine runs in a new thread.
     """
     if not _has_running_loop():
         with (
@@ -56,9 +56,9 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the factory of event loops: uvloop if it is installed (the extra `fast`), None for asyncio's own.
+    """Return the event loop factory: uvloop's if it is installed (the extra `fast`), or None for asyncio's own.
 
-    uvloop saves a tenth of a run's computing time, and its clock has a resolution of milliseconds.
+    uvloop saves a tenth of a run's computing time, but its clock has a resolution of milliseconds.
     """
     try:
         import uvloop
@@ -77,9 +77,9 @@ def _has_running_loop() -> bool:
 
 @contextmanager
 def _program_kept_running() -> Iterator[None]:
-    """Raise `RunError` in place of an exception that ends the program, unless a signal or the user caused it.
+    """Raise `RunError` instead of an exception that would end the program, unless a signal or the user caused it.
 
-    A task of a plugin can let such an exception out.
+    A plugin's task may raise such an exception.
     """
     try:
         yield
@@ -89,17 +89,18 @@ def _program_kept_running() -> Iterator[None]:
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise RunError(
             f"something in the run tried to end the program: {describe_error(error)}, raised in {where.name} "
-            f"({where.filename}, line {where.lineno}); finished items are kept, and the run resumes when that is fixed"
+            f"({where.filename}, line {where.lineno}); finished items are kept; resume the run once that is fixed"
         ) from error
 
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Let the collector start after `THRESHOLD` new objects in place of 700, inside the `with` block.
+    """Run the garbage collector after `THRESHOLD` new objects instead of Python's default, inside the `with` block.
 
-    A run holds the objects of all items in progress, with hardly any cycles, and the collector would scan them again
-    and again, for a sixth of the run's computing time. Blocks may overlap, in any threads: the last one to end restores
-    the thresholds that the first one found. A collector that is off, or runs less often, is not changed.
+    A run holds the objects of all items in progress, with hardly any cycles, and the collector would scan them
+    repeatedly, which takes a sixth of the run's computing time. Blocks may overlap, in any threads: when the last one
+    ends, the thresholds from before the first are restored. A collector that is off, or already runs less often, is not
+    changed.
     """
     global _running, _saved_thresholds
     with _gc_lock:

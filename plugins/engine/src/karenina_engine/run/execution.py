@@ -1,4 +1,4 @@
-"""Functions that execute a run session: write its results to a file as items end, and count or collect them."""
+"""The execution of a run session: writing results to a file as items end, and counting or collecting them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OnResult = Callable[[VerificationResult], None]
 OnIndexedResult = Callable[[int, VerificationResult], None]
-"""Called with the index of an item in the matrix, and its result."""
+"""Called with an item's index in the matrix and its result."""
 
 logger = logging.getLogger("karenina")
 
@@ -33,13 +33,13 @@ async def execute_session(
     on_result: OnIndexedResult | None = None,
     computed: PrecomputedPart | None = None,
 ) -> Totals:
-    """Execute the run and return the totals; results are not kept in memory.
+    """Execute the run and return its totals; results are not kept in memory.
 
-    With `output`, each result is written to that JSONL file when its item ends; at the end of the run the file is put
-    in the order of the matrix. The first line names the distributions of the run
-    (`karenina_engine.results.header`). An earlier file of that name is renamed, unless this run resumes the one
-    that wrote it: then everything in it is written again. `computed` is what `precompute_results` yielded, if the
-    caller has entered it. Raises `ConfigError` if the file cannot be written.
+    With `output`, each result is written to that JSONL file when its item ends; at the end of the run, the lines are
+    sorted in matrix order. The first line is a header that names the run's distributions
+    (`karenina_engine.results.header`). An existing file is renamed, unless the run that wrote it is resumed: then it is
+    replaced, and its results are written again. `computed` is what `precompute_results` yielded, if the caller has
+    already entered it. Raises `ConfigError` if the file cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
     with (
@@ -67,7 +67,7 @@ async def execute_session(
 async def collect_results(
     session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """Return all results of a run, in the order of its matrix; see `execute_session`, which does not keep them."""
+    """Return all results of a run in matrix order. The arguments are as for `execute_session`."""
     found: list[tuple[int, VerificationResult]] = []
 
     def keep(index: int, result: VerificationResult) -> None:
@@ -81,7 +81,7 @@ async def collect_results(
 
 
 def _header(session: RunSession) -> str:
-    """Return the header of the results of a run that has begun: only then its journal knows it."""
+    """Return the header for a run's result file. The run must have begun, since its journal does not know it before."""
     journal = session.journal
     if journal is None:
         return header_line(session.distributions, free=session.ledger.free)
@@ -91,7 +91,7 @@ def _header(session: RunSession) -> str:
 
 
 def _result_file(session: RunSession, path: Path) -> ResultFile:
-    """Return the open file for the results of a run; an earlier one is set aside."""
+    """Return a file, opened for the run's results; an existing one is renamed unless this run continues it."""
     last = session.journal.last_command() if session.journal is not None else None
     goes_on = last is not None and is_same_run(last, session.command)
     moved = prepare_output(

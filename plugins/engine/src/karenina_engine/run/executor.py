@@ -1,4 +1,4 @@
-"""Executors: how and where the items of a run are run. `AsyncioExecutor` is built in; plugins add others."""
+"""Executors, which decide where and how a run's items are run. `AsyncioExecutor` is built in; plugins add others."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ class Executor(ABC):
     """A way to run the items of a run, selected by its `name` (the setting `executor`).
 
     The process that started the run holds the matrix (`session.matrix`), the journal, the output and the observers. An
-    executor iterates over the answers of the matrix, calls `session.pending_judges` for the items that have to run,
-    runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and passes each result to
-    `session.store_result` before it yields it. Each item of the matrix has exactly one result in the end, also after a
-    failure (`session.runner.make_failed_result`).
+    executor iterates over the answers that remain (`session.remaining_tasks`), calls `session.pending_judges` for the
+    items that have to run, runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and passes
+    each result to `session.store_result` before it yields it. Each item of the matrix has exactly one result in the
+    end, also after a failure (`session.runner.make_failed_result`). In this process,
+    `karenina_engine.run.local_execution.LocalExecution` does all of this.
 
-    `settings` is the model of the settings that the executor owns, each marked `changes_results: False`: where items
-    run changes no result. `keeps_budgets` says that it makes no call that `session.budget` does not cover; without it,
-    runs with a budget are refused. One object serves all runs of a process.
+    `settings` is the model of the settings that the executor owns, each marked `changes_results: False`, since where
+    items run changes no result. `keeps_budgets` declares that the executor makes no call that `session.budget` does not
+    cover; if it is False, runs with a budget are refused. One instance serves all runs of a process.
     """
 
     name: ClassVar[str]
@@ -35,15 +36,14 @@ class Executor(ABC):
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, session: RunSession) -> None:
-        """Check, before the first call, that the run can be executed. Raises `ConfigError`."""
+        """Check, before the first call, that the run can be executed; accept it by default. Raises `ConfigError`."""
 
     @abstractmethod
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the result of every item with its index in the matrix, in the order in which the items end.
+        """Yield the result of every item with its index in the matrix, in the order in which items end.
 
-        While it runs, it has a listener at the run (`session.add_stop_listener`), which is called in the event loop
-        when the run is stopped; the generator then ends soon. If it is closed early, it ends everything that it
-        started.
+        Register a listener with `session.add_stop_listener`. It is called in the event loop when the run is stopped,
+        and the generator must then end soon. If the generator is closed early, it must end everything that it started.
         """
 
 
@@ -55,7 +55,7 @@ class AsyncioExecutor(Executor):
     keeps_budgets = True
 
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the results of the items, run in this process."""
+        """Yield the results of the items, which run in this process."""
         from karenina_engine.run.local_execution import LocalExecution
 
         execution = LocalExecution(session)
@@ -64,10 +64,10 @@ class AsyncioExecutor(Executor):
 
 
 def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
-    """Return JSON values from which another process can build the question; a template's class is sent as source.
+    """Return JSON values from which another process can build the question; a template class is sent as source code.
 
-    Raises `ValueError` if the source of a class is not available, or does not build the template on its own, and if a
-    trait has a function that can run in this process only.
+    Raises `ValueError` if the source of a class is not available or does not build the template on its own, or if a
+    trait has a function that can run only in this process.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():

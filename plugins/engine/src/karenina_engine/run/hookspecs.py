@@ -1,4 +1,4 @@
-"""The hooks of a run: executors and observers."""
+"""The hooks of a run: executors, panels and observers."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_executors() -> Sequence[Executor]:
-    """Offer executors, which run items in other processes or on other machines. The setting `executor` selects one."""
+    """Return executors, which run items in other processes or on other machines. The setting `executor` selects one."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_panel(config: VerificationConfig) -> Panel | None:
-    """Offer the panel of judges that evaluates the answers of a run under `config`; None without one.
+    """Return the panel of judges that evaluates the answers of a run under `config`, or None for no panel.
 
-    Called several times for a run, in each of its processes. A `KareninaError` refuses the run.
+    Called several times for a run, in each of its processes. Raise a `KareninaError` to refuse the run.
     """
 
 
 @hookspec
 def karenina_observers(config: VerificationConfig) -> Sequence[object]:
-    """Offer observers of one run under `config`: objects with the hooks below, which are called for this run only.
+    """Return observers for one run under `config`: objects whose hooks (see below) are called for this run only.
 
-    Called when the run is prepared. If the configuration asks for no observer, return an empty list; the run then has
-    no overhead. A `KareninaError` refuses the run. Observers are called in the event loop, so they must not block, and
-    in the task that does the work: a context variable that is set when something starts is visible to all of its work.
+    Called when the run is prepared. Return an empty list if the configuration asks for no observer; the run then has no
+    overhead. Raise a `KareninaError` to refuse the run. Observers are called in the event loop, so they must not block.
+    They are called in the task that does the work, so a context variable set when something starts is visible in all
+    its work.
     """
 
 
@@ -59,53 +60,53 @@ def karenina_run_started(event: RunStarted) -> None:
 
 @hookspec
 def karenina_run_finished(event: RunFinished) -> None:
-    """Called after the last item of a run, also if it was interrupted."""
+    """Called after the last item of a run, even if it was interrupted."""
 
 
 @hookspec
 def karenina_answer_started(event: AnswerStarted) -> None:
-    """Called before a model generates one answer, which all judges then evaluate."""
+    """Called before a model generates an answer, which all judges then evaluate."""
 
 
 @hookspec
 def karenina_answer_finished(event: AnswerStarted) -> None:
-    """Called when all judges have evaluated the answer, also if that was interrupted."""
+    """Called when all judges have evaluated the answer, or when that was interrupted."""
 
 
 @hookspec
 def karenina_item_started(event: ItemStarted) -> None:
-    """Called when an item (one answer, one judge) begins. The `item` of its result will be its `event.item.key`."""
+    """Called when an item (one answer, one judge) starts. `event.item.key` equals the `item` of its result."""
 
 
 @hookspec
 def karenina_item_finished(result: VerificationResult) -> None:
-    """Called when an item has its result, also if the result comes from the journal and no item began."""
+    """Called when an item has its result, even if that comes from the journal and the item was not started."""
 
 
 @hookspec
 def karenina_stage_started(event: StageStarted) -> None:
-    """Called before a stage executes; not for stages that are skipped."""
+    """Called before a stage executes. Not called for stages that are skipped."""
 
 
 @hookspec
 def karenina_stage_finished(event: StageStarted, record: StageRecord) -> None:
-    """Called after a stage executed or failed, with its record; not for stages that are skipped."""
+    """Called after a stage has executed or failed, with its record. Not called for stages that are skipped."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_started(event: CallStarted) -> None:
-    """Called before a model is called: once for all attempts, and not for replies from the journal."""
+    """Called before a model is called: once for all attempts. Not called for replies from the journal."""
 
 
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
-    """Called when a call ends, with its reply or error and its usage; it has neither if it was cancelled."""
+    """Called when a call ends. `made` has its reply or error and its usage; a cancelled call has neither."""
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the settings of the offered executors as names of the configuration."""
+    """Register the settings of the executors that plugins offer as configuration names."""
     for offer in plugins.offers(karenina_executors):
         if offer.value.settings is not None:
             plugins.settings.setdefault(offer.value.settings, offer.distribution)

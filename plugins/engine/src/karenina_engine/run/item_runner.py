@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from karenina_core.stages.context import Item
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.progress.observers import ItemStarted
+from karenina_engine.results.kept_files import ItemFiles
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.port_factory import PortFactory
+from karenina_toolkit.kept_files import keeping_files
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -28,10 +30,10 @@ logger = logging.getLogger("karenina")
 
 
 class ItemRunner:
-    """A runner that generates answers and lets judges evaluate them, any number at once, in one event loop.
+    """A runner that generates answers and lets judges evaluate them, any number concurrently, in one event loop.
 
-    A run has one; an executor that works in other processes makes one in each. `panel` takes the place of the judges.
-    `aclose` ends it.
+    A run has one; an executor that works in other processes creates one in each. A `panel` takes the place of the
+    judges. Call `aclose` at the end.
     """
 
     def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:
@@ -45,36 +47,41 @@ class ItemRunner:
         return self._port_factory.calls
 
     def model_identities(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the identities of the configured models, as digests, by port and id."""
+        """Return the endpoint digests of the configured models, by port and model id."""
         core = self._parts.config.core
         return self._port_factory.identities((*core.answering_models, *core.parsing_models))
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """Generate one answer, let these of its judges evaluate it, and yield each judge's index and result.
 
-        An item that the budget of the run does not cover has no result.
+        An item that the run's budget does not cover has no result.
         """
         whole = self._item(task)
         try:
             with self._parts.observers.answer_events(whole):
-                answer = await task.pipeline.answer(whole)
+                given = ItemFiles(self._parts.files, whole.question.id)
+                with keeping_files(given):
+                    answer = await task.pipeline.answer(whole)
                 try:
                     if len(judges) == 1:
-                        yield judges[0], await self._judge(task, answer, judges[0])
+                        files = given.for_judge()
+                        with keeping_files(files):
+                            judged = await self._judge(task, answer, judges[0])
+                        yield judges[0], files.list_in(judged)
                     else:
-                        async with aclosing(self._judge_all(task, answer, judges)) as results:
+                        async with aclosing(self._judge_all(task, answer, judges, given)) as results:
                             async for result in results:
                                 yield result
                 finally:
                     await task.pipeline.end(answer)
         except* OverBudget:
-            logger.debug("[%s] not run, or not by every judge: the budget is spent", task.question.id)
+            logger.debug("[%s] not run, or not by every judge: the budget is exhausted", task.question.id)
 
     async def _judge_all(
-        self, task: AnswerTask, answer: State, judges: Sequence[int]
+        self, task: AnswerTask, answer: State, judges: Sequence[int], given: ItemFiles
     ) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Let the judges evaluate an answer at once, and yield their results as they come."""
-        judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge)) for judge in judges]
+        """Let the judges evaluate an answer concurrently, and yield their results as they arrive."""
+        judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, given)) for judge in judges]
         try:
             for ended in asyncio.as_completed(judging):
                 found = await ended
@@ -86,17 +93,20 @@ class ItemRunner:
             await asyncio.gather(*judging, return_exceptions=True)
 
     async def _judge_if_covered(
-        self, task: AnswerTask, answer: State, judge: int
+        self, task: AnswerTask, answer: State, judge: int, given: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
-        """Return the result of a judge; None if the budget does not cover it, since other judges may cost less."""
+        """Return a judge's index and result; None if the budget does not cover it, since other judges may cost less."""
         try:
-            return judge, await self._judge(task, answer, judge)
+            files = given.for_judge()
+            with keeping_files(files):
+                result = await self._judge(task, answer, judge)
+            return judge, files.list_in(result)
         except* OverBudget:
-            logger.debug("[%s] not judged: the budget is spent", task.question.id)
+            logger.debug("[%s] not judged: the budget is exhausted", task.question.id)
         return None
 
     def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
-        """Start the item of a judge, or of the panel in its place. The awaitable returns its result."""
+        """Start the item of a judge, or of the panel in its place. The awaitable returns the result."""
         item = replace(answer.item, parsing_model=task.judges[judge])
         if self._parts.observers.observes_items:
             self._parts.observers.item_started(ItemStarted(item))
@@ -109,7 +119,7 @@ class ItemRunner:
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """Return the error result of an item that could not be run; a resumed run tries it again."""
+        """Return the error result of an item that could not be run; a resumed run tries the item again."""
         item = replace(self._item(task), parsing_model=task.judges[judge])
         return task.pipeline.failed(item, message)
 
@@ -118,7 +128,7 @@ class ItemRunner:
         await self._port_factory.aclose()
 
     def _item(self, task: AnswerTask) -> Item:
-        """Return the item of an answer, which has no judge yet."""
+        """Return the item of an answer, without a judge."""
         config = self._parts.config
         return Item(
             question=task.question,

@@ -1,6 +1,6 @@
 """The execution of a run in this process: workers get the answers, and let the judges evaluate them.
 
-Their number follows that of the calls that may be in flight.
+The number of workers follows the number of calls that may be in flight.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ W = TypeVar("W")
 R = TypeVar("R")
 
 _MAX_WAITING: Final = 128
-"""The results that wait for the consumer before their workers have to wait."""
+"""The number of results that may wait for the consumer before workers have to wait too."""
 MAX_ANSWERS: Final = 512
-"""The most answers in progress at once, whatever the models allow."""
+"""The maximum number of answers in progress, whatever the models allow."""
 _LAST_STEPS: Final = 0.05
-"""Seconds from the last reply to the result, if no other call follows."""
+"""Seconds from the last reply of an item to its result."""
 
 
 class WorkerPool(ABC, Generic[W, R]):
-    """A pool that does `tasks` with as many workers as `target_size` returns at the time.
+    """A pool that processes `tasks` with as many workers as `target_size` currently returns.
 
-    A worker does one task after another, so the event loop never has a task for each of them. `wakeup` is set by
-    workers, and by whoever changes the target size. If `work` raises, all workers stop.
+    Each worker handles one task at a time, so the event loop never holds an asyncio task for every item. `wakeup` is
+    set by workers, and must be set by whoever changes the target size. If `work` raises an exception, all workers stop.
     """
 
     def __init__(self, tasks: Iterator[W], wakeup: asyncio.Event) -> None:
@@ -50,14 +50,14 @@ class WorkerPool(ABC, Generic[W, R]):
 
     @abstractmethod
     async def work(self, tasks: Iterator[W]) -> None:
-        """Do tasks, one after another, and `put` their results."""
+        """Process tasks one at a time, and `put` their results."""
 
     @abstractmethod
     def target_size(self) -> int:
-        """Return how many workers there should be."""
+        """Return how many workers there should be now."""
 
     async def results(self) -> AsyncGenerator[R]:
-        """Start the workers, and yield their results as they come. Raises what `work` raised."""
+        """Start the workers, and yield their results as they arrive. Raises what `work` raised."""
         try:
             while True:
                 while self._ready:
@@ -81,23 +81,23 @@ class WorkerPool(ABC, Generic[W, R]):
                 await asyncio.wait(self._workers)
 
     async def put(self, result: R) -> None:
-        """Pass a result to the consumer of `results`. Many that it has not taken yet make the worker wait."""
+        """Pass a result to the consumer of `results`. Waits while too many results have not been consumed."""
         await self._room.acquire()
         self._ready.append(result)
         self._wakeup.set()
 
     def close(self) -> None:
-        """Start no further task."""
+        """Start no further tasks."""
         self._closed = True
 
     def cancel(self) -> None:
-        """Cancel all workers at once."""
+        """Cancel all workers immediately."""
         self._closed = self._stopping = True
         for worker in self._workers:
             worker.cancel()
 
     def _tasks_of_worker(self) -> Iterator[W]:
-        """Yield the tasks of one worker, until there are none, or too many workers."""
+        """Yield the tasks of one worker, until there are no more tasks or too many workers."""
         for task in self._tasks:
             yield task
             if self._closed or self._active > self.target_size():
@@ -117,21 +117,21 @@ class WorkerPool(ABC, Generic[W, R]):
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the error itself, or the first one of a group, however deeply nested."""
+    """Return the error itself or, of a group, the first error, however deeply nested."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
-    """The workers of a run, in this process and event loop."""
+    """The execution of a run by workers in this process and event loop."""
 
     def __init__(self, session: RunSession) -> None:
         super().__init__(session.remaining_tasks(), session.limits.changed)
         self._session = session
 
     async def work(self, tasks: Iterator[AnswerTask]) -> None:
-        """Run the items of these answers, one answer after another."""
+        """Run the items of these answers, one answer at a time."""
         session = self._session
         for task in tasks:
             if session.result_store is not None:
@@ -148,19 +148,19 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
                         await self._store(task, judge, result)
                 continue
             async with asyncio.TaskGroup() as storing, aclosing(results):
-                async for judge, result in results:  # the others go on while this one waits for the journal
+                async for judge, result in results:  # other judges continue while this result waits for the journal
                     storing.create_task(self._store(task, judge, result))
 
     async def _store(self, task: AnswerTask, judge: int, result: VerificationResult) -> None:
         await self.put(await self._session.store_result(task, judge, result))
 
     def target_size(self) -> int:
-        """Return how many answers should be in progress."""
-        could = self._session.limits.capacity()  # and some more, since items also compute and wait for the journal
+        """Return how many answers should be in progress now."""
+        could = self._session.limits.capacity()  # plus some, since items also compute and wait for the journal
         return min(could + max(2, could // 2), MAX_ANSWERS)
 
     def stop(self, grace: float) -> None:
-        """Stop the workers, after calls in flight have had `grace` seconds to end."""
+        """Stop the workers, after giving calls in flight `grace` seconds to end."""
         self.close()
         if not grace:
             self.cancel()

@@ -1,11 +1,11 @@
 """The matrix of a run: question x answering model x replicate are answers, and each judge of an answer is an item.
 
-Answers are in the order of the questions: all answers to one question come before those to the next. A judge's prompts
-for them begin alike (instructions, the template's schema, the question), and providers cache the beginning of a prompt
-for some minutes, so calls with the same beginning should follow one another. They also leave in this order, whatever
-the speed of the answering models, because a waiting call goes before those of later items
-(`karenina_engine.calls.concurrency_limits`). Items that have begun also end before others begin, so the first results
-come early.
+Answers are ordered by question: all answers to one question come before those to the next. A judge's prompts for them
+begin alike (instructions, the template's schema, the question), and providers cache the beginning of a prompt for some
+minutes, so calls with the same beginning should be close together. Calls are also sent in this order, whatever the
+speed of the answering models, because waiting calls of earlier items go first
+(`karenina_engine.calls.concurrency_limits`). Items that have started also finish before others start, so the first
+results come early.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AnswerTask:
-    """One answer to get, and its judges (one None if the run has no judge).
+    """One answer to generate, and its judges (a single None if the run has no judge).
 
-    `pipeline` has the plan of the question. `order` is the index among the answers of the run, in the order of the
-    benchmark and the configuration.
+    `pipeline` holds the plan of the question. `order` is the index of the answer among all answers of the run, in the
+    order of the benchmark and the configuration.
     """
 
     question: Question
@@ -53,9 +53,9 @@ class AnswerTask:
 
 
 class IndexedResult(NamedTuple):
-    """A result, and the index of its item in the matrix, from 0 (`place`).
+    """A result, and the index of its item in the matrix (`place`, from 0).
 
-    `line` is the JSON line of the result in the journal, so that a result file can copy it and the result is serialized
+    `line` is the result's JSON line in the journal, which a result file can copy so that the result is serialized only
     once; None if it is in no journal.
     """
 
@@ -65,13 +65,13 @@ class IndexedResult(NamedTuple):
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
-    """Return the judges of each answer: the panel, or the configured ones, or one None if there are none."""
+    """Return the judges of each answer: the panel, else the configured judges, or a single None if there are none."""
     return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run, generated one at a time, with their pipelines. A `panel` takes the place of the judges."""
+    """All items of a run with their pipelines, generated lazily. A `panel` takes the place of the judges."""
 
     questions: Sequence[Question]
     config: VerificationConfig
@@ -107,7 +107,7 @@ class Matrix:
         return len(self) // len(self.judges)
 
     def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
-        """Yield the answers with these orders, which must ascend. No other question is read."""
+        """Yield the answers with these orders, which must ascend. Other questions are not read."""
         models, replicates = self.config.core.answering_models, self.config.core.replicate_count
         at, question = -1, None
         for order in orders:

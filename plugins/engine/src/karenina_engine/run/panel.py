@@ -1,16 +1,21 @@
-"""Panels: several judges of one answer whose results become one result.
+"""Panels: several judges of one answer whose results are combined into one.
 
-A panel takes the place of the judges in the matrix of a run: each answer has one item, named after the panel. To make
-its result, the panel lets any of the judges evaluate the answer, all at once or one after another. Their calls are
+In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To make
+its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. Their calls are
 ordinary calls of these judges: limited, paid for, stored in the journal, and found again when the run is resumed,
-replayed or rescored. Their results are parts of the panel's result only, so that no denominator counts an answer twice.
+replayed or rescored. Their results are only parts of the panel's result, so that no denominator counts an answer twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.sections import ModelIdentity, VerificationResultTemplate
+from karenina_core.models.ports import Usage
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
@@ -19,12 +24,14 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_engine.calls.panel_model import PanelModel
 
+_COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
+
 
 @dataclass(frozen=True, slots=True)
 class PanelAnswer:
     """An answer that a panel evaluates.
 
-    `ask` lets one judge evaluate it and returns the result, as in a run with this judge alone. The first
+    `ask` lets one judge evaluate the answer and returns the result that this judge alone would give. The first
     `answer_stages` stages of each result are those of the answer, which ran once for all judges. `trust` says which
     code of the question may run.
     """
@@ -34,13 +41,75 @@ class PanelAnswer:
     answer_stages: int
     ask: Callable[[ModelConfig], Awaitable[VerificationResult]]
 
+    def result_of(
+        self, model: PanelModel, base: VerificationResult, asked: Sequence[VerificationResult]
+    ) -> VerificationResult:
+        """Return `base` as the result of the panel `model`, with the calls, stages and time of all that were `asked`.
+
+        `base` is one of these results, a changed copy of one, or what `not_judged` returns. Calls, stages and time of
+        the answer, which the results share, count once.
+        """
+        answered = sum(record.seconds for record in base.stages[: self.answer_stages])
+        metadata = base.metadata.model_copy(
+            update={
+                "parsing_id": model.id,
+                "parsing": ModelIdentity(interface=model.interface, model_name=model.model_name),
+                "parsing_system_prompt": None,
+                "result_id": sha256("\x1f".join(one.metadata.result_id for one in asked).encode()).hexdigest()[:16],
+                "execution_time": answered + sum(max(0.0, one.metadata.execution_time - answered) for one in asked),
+                "timestamp": max(one.metadata.timestamp for one in asked),
+            }
+        )
+        first = asked[0].stages[: self.answer_stages]
+        return base.model_copy(
+            update={
+                "metadata": metadata,
+                "template": base.template.model_copy(update={"usage_metadata": _usage(asked)}),
+                "stages": [*first, *(stage for one in asked for stage in one.stages[self.answer_stages :])],
+            }
+        )
+
 
 class Panel(Protocol):
-    """A panel of judges. `model` names its results. One object evaluates many answers at once."""
+    """A panel of judges. `model` names its results. One instance evaluates many answers concurrently."""
 
     @property
     def model(self) -> PanelModel:
-        """The panel in the place of a judge."""
+        """The model that stands for the panel in the place of a judge."""
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
         """Return the result of the panel, whose `item` names `model`. May raise what `answer.ask` raises."""
+
+
+def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
+    """Return `base` without a verdict: the panel could not judge the answer, because of `why`."""
+    kept = {name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")}
+    metadata = base.metadata.model_copy(update={"completed_without_errors": False, "error": why})
+    return base.model_copy(
+        update={
+            "metadata": metadata,
+            "outcome": outcome,
+            "template": VerificationResultTemplate(**kept),
+            "rubric": None,
+            "deep_judgment": None,
+            "deep_judgment_rubric": None,
+            "vetoes": [],
+            "revisions": [],
+        }
+    )
+
+
+def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
+    """Return the usage of the answer, and the sums of that of the judges."""
+    found: dict[str, dict[str, Any]] = {}
+    for result in results:
+        for name, part in (result.template.usage_metadata or {}).items():
+            if name == "total":
+                continue
+            if name not in found:
+                found[name] = dict(part)
+            elif part.get("scope") == "item":
+                found[name] |= {count: found[name].get(count, 0) + part.get(count, 0) for count in _COUNTS}
+    if not found:
+        return None
+    return {**found, "total": {count: sum(part.get(count, 0) for part in found.values()) for count in _COUNTS}}

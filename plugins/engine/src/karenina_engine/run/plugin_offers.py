@@ -1,4 +1,4 @@
-"""The observers, the panel of judges and the executors that plugins offer to a run, and which of them it uses."""
+"""The observers, panels and executors that plugins offer, and the selection of those that a run uses."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
     for when in ("started", "finished")
 )
 OWNER: Final = "karenina-engine"
-"""The distribution that offers the executor `asyncio`."""
+"""The distribution that provides the executor `asyncio`."""
 
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
-    """Return all observers of a run under `config`: plugins with event hooks, the observers that plugins offer, `own`.
+    """Return all observers of a run under `config`: plugins with event hooks, observers that plugins offer, and `own`.
 
     Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` if an observer does not match the
     hook specifications.
@@ -71,7 +71,7 @@ def _offered_observers(found: Offer[Callable[..., Sequence[object]]], owner: str
         raise
     except Exception as error:
         logger.warning(
-            "the observers of %s could not be created, and the run goes on without them: %s",
+            "the observers of %s could not be created, and the run continues without them: %s",
             owner,
             type_and_message(error),
         )
@@ -79,22 +79,22 @@ def _offered_observers(found: Offer[Callable[..., Sequence[object]]], owner: str
 
 
 def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
-    """Return the panel of a run under `config`; None if each judge is asked for itself.
+    """Return the panel of a run under `config`; None if the judges evaluate answers independently.
 
-    Raises `ConfigError` for several panels, and the `KareninaError` with which a plugin refuses the configuration.
+    Raises `ConfigError` if there are several panels, and the `KareninaError` with which a plugin refuses the run.
     """
     offers = plugins.implementations(hookspecs.karenina_panel)
     found = [(one.distribution, panel) for one in offers if (panel := one.value(config=config)) is not None]
     if len(found) > 1:
         names = " and ".join(distribution for distribution, _ in found)
-        raise ConfigError([f"a run can have one panel of judges, and {names} offer one each: configure only one"])
+        raise ConfigError([f"a run can have one panel of judges, but {names} offer one each: configure only one"])
     return found[0][1] if found else None
 
 
 def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
-    """Return the executors, sorted by name, each with the distribution that offers it.
+    """Return the available executors, sorted by name, each with the distribution that provides it.
 
-    The engine's own, `asyncio`, is always among them.
+    The engine's own executor, `asyncio`, is always included.
     """
     found: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
     found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
@@ -102,7 +102,7 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
 
 
 def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executor:
-    """Return the executor that a configuration names. Raises `ConfigError`."""
+    """Return the executor that a configuration selects. Raises `ConfigError`."""
     try:
         return find_executor(plugins, config.section(EngineSettings).executor)
     except PluginError as error:
@@ -110,10 +110,10 @@ def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executo
 
 
 def find_executor(plugins: Plugins, name: str) -> Executor:
-    """Return the executor of that name.
+    """Return the executor with this name.
 
-    Raises `PluginError` if there is none (naming the distribution that has it, or the nearest name), if its plugin
-    failed to load, and if two distributions offer it.
+    Raises `PluginError` if there is none (the message names the distribution that has it, or the closest name), if its
+    plugin failed to load, or if two distributions offer it.
     """
     offered = offered_executors(plugins)
     found = [(one, owner) for one, owner in offered if one.name == name]

@@ -1,4 +1,4 @@
-"""The ports of one run: opened once for each model, called with limits and retries, and closed at the end."""
+"""The ports of a run: opened once for each model, called with limits and retries, and closed at the end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(slots=True)
 class PortFactory:
-    """A factory of the ports of a run, which calls and closes them: the `PortProvider` of the pipeline."""
+    """A factory that opens, calls and closes the ports of a run: the `PortProvider` of the pipeline."""
 
     parts: RunParts
     calls: CallRunner = field(init=False)
@@ -72,11 +72,11 @@ class PortFactory:
         return self.parts.plugins
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
-        """Return the adapter of the model. Raises `PluginError`."""
+        """Return the specification of the model's adapter. Raises `PluginError`."""
         return self._adapter(model).spec
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return the reply of a model to a request. Awaiting it raises `PortError`."""
+        """Return a coroutine that returns a model's reply to a request. Awaiting it raises `PortError`."""
         opened = self._open(request.port, request.model)
         if request.options is not None:
             return run_agent(opened, request, request.options, self.calls)
@@ -84,7 +84,7 @@ class PortFactory:
         return self.calls.make(call, lambda: opened.send(request))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether the answer comes from the agent port: MCP servers, a deep agent, or an adapter rule."""
+        """Return whether the answer comes from the agent port: MCP servers, a deep agent, or an adapter's own rule."""
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
@@ -104,7 +104,7 @@ class PortFactory:
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return the reply of a service to `query`: stored, or from `ask`. Raises `PortError`."""
+        """Return a service's reply to `query`: a stored reply, or the result of `ask`. Raises `PortError`."""
 
         async def request() -> LLMReply:
             return LLMReply(
@@ -118,15 +118,15 @@ class PortFactory:
         return reply.text
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Note that an item uses agents in the workspace."""
+        """Record that an item uses agents in the workspace."""
         self._tools.enter(workspace)
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Note that it uses none any more; after the last item, the tools of the workspace are closed."""
+        """Record that the item has left the workspace; after the last item, the workspace's tools are closed."""
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools and ports. An error is logged, and the others are closed."""
+        """Close all tools and ports. If one fails to close, a warning is logged and the others are closed."""
         await self._tools.aclose()
         ports, self._ports = self._ports, []
         self._by_id.clear()
@@ -137,7 +137,7 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of everything that decides the replies of these models, by port and model id."""
+        """Return digests of everything except the prompt that decides these models' replies, by port and model id."""
         found: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
             for kind in _KINDS:
@@ -153,7 +153,7 @@ class PortFactory:
         return self._adapters[model.interface]
 
     def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
-        """Return the model's port, which is opened once. Raises `PortError` if its adapter has none of this kind."""
+        """Return the model's port, opened on first use. Raises `PortError` if its adapter has no port of this kind."""
         key = (kind, id(model))
         if key not in self._by_id:
             start_tools = self._tool_starter(model) if kind == "agent" else None
@@ -163,14 +163,14 @@ class PortFactory:
         return self._by_id[key]
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
-        """Return the port of the adapter; for a judge at temperature 0, also a function that opens it without one."""
+        """Return the adapter's port; for a judge at temperature 0, also a function that opens it without one."""
         offered = self._adapter(model)
         factory = getattr(offered.spec, kind)
         if factory is None:
             have = ", ".join(offered.spec.ports) or "none"
             raise PortError(
                 f"the adapter {model.interface!r} ({offered.distribution} {offered.version}) has no {kind} port "
-                f"(it has: {have}), which the model {model.id!r} needs here: choose a model of another interface",
+                f"(it has: {have}), which the model {model.id!r} needs here: choose a model with another interface",
                 category=ErrorCategory.PERMANENT,
             )
 
@@ -184,14 +184,14 @@ class PortFactory:
         return make(cold), None if cold is bounded else lambda: make(bounded)
 
     def _with_bounds(self, model: ModelConfig) -> ModelConfig:
-        """Return the model with the run's time limits and bounds, unless it sets its own."""
+        """Return the model with the run's timeouts and size limit where it sets none of its own."""
         core = self.parts.config.core
         of_run = {name: getattr(core, name) for name in ("request_timeout", "max_reply_bytes", "stream_timeout")}
         update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
         return model.model_copy(update=update) if update else model
 
     def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
-        """Return a function that starts the tools of the model's servers; None if the run starts none."""
+        """Return a function that adds the model's tools to an agent's options; None if the run starts none for it."""
         spec = self.spec(model)
         if spec.recorded or spec.starts_tools:
             return None

@@ -1,8 +1,8 @@
-"""Compute results whose replies are all in the journal, on all cores, before the run makes any call.
+"""Results whose replies are all in the journal, computed on all cores before the run makes any call.
 
 If a run is resumed, or its truths or settings have changed, most replies are stored, and only computing remains. Forked
-processes take parts of the matrix and run their items as usual, with a journal that they only read. Their results go to
-the run, which stores and reports them as its own. An answer that lacks any reply is left to the run.
+processes take parts of the matrix and run the items as usual, with a journal that they only read. The run stores and
+reports their results as its own. An answer that lacks any reply is left to the run.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from karenina_engine.run.matrix import AnswerTask
 
 _CHUNK: Final = 100
-"""The answers that a process takes at a time."""
+"""The number of answers that a process takes at a time."""
 _MIN_ANSWERS: Final = 5 * _CHUNK
-"""The answers of a run from which on forking is worthwhile."""
+"""The number of answers in a run from which forking is worthwhile."""
 _MAX_PROCESSES: Final = 4
-"""The most processes: storing the results of more would take the main process too long."""
+"""The maximum number of processes: with more, the main process could not store the results fast enough."""
 _MAX_MISSES: Final = 10
-"""The answers in a row that lack a reply, after which the rest of the chunk is left to the run."""
+"""The number of consecutive answers without a reply after which the rest of the chunk is left to the run."""
 _MAX_FAILED_CHUNKS: Final = 4
-"""The chunks in a row in which most answers lack a reply, after which the rest is left to the run."""
+"""The number of consecutive chunks in which most answers lack a reply, after which the rest is left to the run."""
 
 
 class ReplyMissing(ItemInterrupt):
-    """A call without a reply in the journal. This is no error of the item, which is left to the run."""
+    """Raised for a call whose reply is not in the journal. The item has no error: it is left to the run."""
 
 
 @dataclass(slots=True)
 class ChunkCounts:
-    """The counts of replies and results that the answers of a chunk took from the journal."""
+    """The counts of replies and results that the answers in a chunk took from the journal."""
 
     tally: CallCounts = field(default_factory=CallCounts)
     lines: dict[tuple[str, str, str, str, str], SpendCounts] = field(default_factory=dict)
@@ -69,10 +69,10 @@ class ChunkCounts:
 
 @dataclass(slots=True)
 class ChunkResult:
-    """The results of some answers by index, the rows to store, and the answers that are left to the run.
+    """The results of a chunk of answers by index, the rows to store, and the answers that are left to the run.
 
-    `uses_agents` says that an answer calls an agent. Such answers are left to the run, because the journal may hold
-    parts of an agent's work only.
+    `uses_agents` means that an answer calls an agent. Such answers are left to the run, because the journal may hold
+    only parts of an agent's work.
     """
 
     results: list[tuple[int, str]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class ChunkResult:
 
 
 class PrecomputedResults:
-    """The part of a run that needs no call, computed by a pool of processes."""
+    """The results of a run that need no call, computed by a pool of processes."""
 
     def __init__(self, session: RunSession, count: int) -> None:
         assert session.journal is not None
@@ -101,7 +101,7 @@ class PrecomputedResults:
         self._pool.close()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield the results that need no call, in the order of the matrix. Raises `JournalError`."""
+        """Yield the results that need no call, in matrix order. Raises `JournalError`."""
         session, failed_chunks = self._session, 0
         try:
             async with aclosing(self._pool.aresults(self._chunks())) as chunks:
@@ -122,14 +122,14 @@ class PrecomputedResults:
             self.close()
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Yield the answers that remain for the run."""
+        """Yield the answers that are left to the run."""
         return self._session.matrix.part(order for order, done in enumerate(self._done) if not done)
 
     def _chunks(self) -> Iterator[range]:
         return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
     def _store(self, chunk: ChunkResult) -> None:
-        """Store the results of a chunk in the journal, flush it, and add the counts to the run's."""
+        """Store a chunk's results in the journal, flush it, and add the chunk's counts to those of the run."""
         session, counts = self._session, chunk.counts
         if not self._journal.replaying:
             for place, kept in chunk.seen:
@@ -146,10 +146,11 @@ class PrecomputedResults:
 
 @contextmanager
 def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | None]:
-    """Hold a pool of processes for results from stored replies inside the `with` block, if it is worthwhile.
+    """Hold a pool of processes that compute results from stored replies inside the `with` block, if it is worthwhile.
 
-    Enter it before anything starts threads, such as the progress display. It yields None, and no processes, if the run
-    uses another executor, has a budget, or has observers of more than its results.
+    Enter it before anything starts threads, such as the progress display. Yields None and starts no processes if there
+    are too few answers or no stored replies, or if the run uses another executor, has a budget, or has observers of
+    anything but its results.
     """
     count = min(cores(), _MAX_PROCESSES)
     if count < 2 or not _is_worthwhile(session):
@@ -174,7 +175,7 @@ def _is_worthwhile(session: RunSession) -> bool:
 
 
 class _Worker:
-    """The run in a forked process: its journal is read, and rows to store are recorded."""
+    """The run in a forked process. It only reads the journal, and records the rows to store."""
 
     def __init__(self, session: RunSession, journal: Path, state: WorkerState) -> None:
         self._journal = _RecordingJournal(Journal.open(journal, replaying=True), replaying=session.parts.offline)
@@ -232,9 +233,9 @@ class _Worker:
 
 
 class _RecordingJournal:
-    """A journal that is only read, and records the rows to store. `missed` says that a reply was missing.
+    """A journal that is only read, and records the rows to store. `missed` is set when a reply was missing.
 
-    It is a `ReplyStore` and has `ResultRows`. `replaying` says that stored errors are used as well.
+    It is a `ReplyStore` and a `ResultJournal`. With `replaying`, stored errors are used too.
     """
 
     def __init__(self, journal: Journal, *, replaying: bool) -> None:
@@ -250,13 +251,14 @@ class _RecordingJournal:
         self.still_valid: list[tuple[int, StoredResult]] = []
 
     def reading(self) -> AbstractContextManager[None]:
-        """Read the file in its state at the beginning of the block."""
+        """Read the file, within the block, in its state at the start of the block."""
         return self._journal.reading()
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return what the journal holds of the call.
+        """Return the stored outcome of the call.
 
-        Raises `ReplyMissing` if it has no reply, and for every call of an agent, since parts of its work may be stored.
+        Raises `ReplyMissing` if there is no reusable reply, and for every call of an agent, since only parts of an
+        agent's work may be stored.
         """
         if self.replaying:
             return await self._journal.find(call)
@@ -275,21 +277,21 @@ class _RecordingJournal:
 
     @property
     def had_results(self) -> bool:
-        """Whether the journal had any result when it was opened."""
+        """Whether the journal held any result when it was opened."""
         return self._journal.had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the result that the journal holds for an item under this fingerprint."""
+        """Return the stored result of an item with this fingerprint, or None."""
         return self._journal.result(item, fingerprint)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that a row of the file is damaged."""
+        """Log that a row in the file is damaged."""
         self._journal.warn_of_damage(what)
 
     async def finish(
         self, place: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> None:
-        """Record the result of an item."""
+        """Record an item's result, to be stored later."""
         self.finished.append(FinishedItem(place, item, fingerprint, outcome, text, again))
 
     def seen(self, place: int, kept: StoredResult) -> None:

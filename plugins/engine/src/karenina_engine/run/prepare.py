@@ -1,10 +1,11 @@
-"""Prepare a run: check the request, open the journal, and make the session."""
+"""The preparation of a run: checking the request, opening the journal, and creating the session."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import plugins_of
@@ -24,6 +25,8 @@ from karenina_engine.check.stage_checks import check_judges
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.cost.price_table import PriceTable
+from karenina_engine.results.kept_files import FileStore, files_folder
+from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.plugin_offers import configured_executor, configured_panel, find_observers
@@ -33,6 +36,8 @@ from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
@@ -50,8 +55,8 @@ _MOST_COMPARED: Final = 100
 def open_run(request: RunRequest) -> Iterator[RunSession]:
     """Prepare a run, and hold its journal, if it has one, inside the `with` block.
 
-    The journal is created, opened or set aside after all checks, so a run that cannot begin leaves it unchanged. Raises
-    `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
+    The journal is created, opened or renamed only after all checks, so a run that cannot start leaves it unchanged.
+    Raises `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
     """
     from karenina_engine.journal.journal import Journal
 
@@ -80,21 +85,26 @@ def prepare_session(
 ) -> RunSession:
     """Return a session that has passed all checks. Raises `ConfigError` and `PlanError`.
 
-    With an open `journal`, the run stores its replies and results there, and resumes what an earlier run left.
-    `command` is what the journal stores of how the run was started (`karenina_engine.journal.command`). `open_run` does
-    all of this.
+    With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
+    request. `command` is what the journal stores about how the run was started (`karenina_engine.journal.command`).
+    `open_run` does all of this.
     """
     offline = journal is not None and journal.replaying
+    if journal is not None:
+        request = replace(request, journal=journal.path)
     session = prepare_run(request, offline=offline)
     if not offline:
         check_recordings(session.parts.plugins, session.config, session.matrix.questions, request.benchmark)
     return session if journal is None else session.with_journal(journal, command)
 
 
-def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bool = False) -> RunSession:
+def prepare_run(
+    request: RunRequest, *, offline: bool = False, trust_checked: bool = False, files: FileStore | None = None
+) -> RunSession:
     """Return the session of the requested run after all checks; `offline` says that no model may be called.
 
-    `trust_checked` says that `require_trust` was called before. Raises `ConfigError` and `PlanError`.
+    `trust_checked` says that `require_trust` was called before. `files` replaces the store beside the journal.
+    Raises `ConfigError` and `PlanError`.
     """
     benchmark = request.benchmark
     trust, config = resolve_trust(request.trust), request.config
@@ -109,6 +119,7 @@ def prepare_run(request: RunRequest, *, offline: bool = False, trust_checked: bo
         policy=request.policy,
         offline=offline,
         observers=request.observers,
+        files=files if files is not None else _file_store(request.journal, request.output, config),
     )
     if not offline or not config.core.parsing_models:
         check_judges(session.parts.plugins, config, questions, trust, session.matrix.planner)
@@ -124,22 +135,25 @@ def make_session(
     policy: RetryPolicy | None = None,
     offline: bool = False,
     observers: Sequence[object] = (),
+    files: FileStore | None = None,
 ) -> RunSession:
     """Check a run over these questions for everything that would fail every item, and return its session.
 
-    `observers` are called in addition to those of plugins. Raises `ConfigError` if a model cannot be used, and
+    `observers` are called in addition to those of plugins, and `files` stores the files of items.
+
+    Raises `ConfigError` if a model cannot be used, and
     `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
     check_request(plugins, config, questions)
-    executor = configured_executor(plugins, config)  # before the models, because a key is corrected later than a name
+    executor = configured_executor(plugins, config)  # before the models: a wrong name is quicker to fix than a key
     check_configured_models(plugins, config, offline=offline)
     found = find_observers(plugins, config, observers)
     planner = Planner(config, plugins, found)
     named = check_questions(plugins, config, questions, trust, planner, offline=offline)
     ledger = Ledger(PriceTable(plugins, settings.prices))
     budget = None
-    if offline:  # other processes gain nothing without calls; in this one the error names every missing reply
+    if offline:  # without calls, other processes gain nothing; in this one, the error names every missing reply
         executor = AsyncioExecutor()
     else:
         models = [*core.answering_models, *core.parsing_models, *named]
@@ -149,7 +163,16 @@ def make_session(
     policy = policy or settings.retry_policy()
     limits = limit_calls(plugins, settings.concurrency(), policy.patience)
     session = RunSession(
-        RunParts(plugins, config, trust, policy, limits, found, offline=offline),
+        RunParts(
+            plugins,
+            config,
+            trust,
+            policy,
+            limits,
+            found,
+            files=files if files is not None else FileStore(None, 0, 0),
+            offline=offline,
+        ),
         Matrix(questions, config, planner, configured_panel(plugins, config)),
         ledger=ledger,
         budget=budget,
@@ -163,8 +186,16 @@ def make_session(
     return session
 
 
+def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
+    """Return the store of the files of items: beside the journal, or without one where the default journal would be."""
+    settings = config.section(EngineSettings)
+    journal = journal or (default_journal(output) if output is not None else None)
+    folder = files_folder(journal) if journal is not None else None
+    return FileStore(folder, settings.kept_file_bytes, settings.kept_files_bytes)
+
+
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
-    """Warn if the journal is that of another benchmark: its last run has no question of this one, which is a file."""
+    """Log a warning if the journal belongs to another benchmark: none of its first results is of a question in it."""
     from karenina_engine.journal.view import JournalView
 
     if benchmark.path is None or not journal.had_results:
@@ -173,8 +204,8 @@ def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> Non
         ids = view.first_questions(_MOST_COMPARED)
     if ids and not any(id in benchmark for id in ids):
         logger.warning(
-            "the journal %s is of another benchmark: %s has none of its questions (the first is %r), so no result is "
-            "taken from it, and this run is added to it; to keep the runs apart, name another file with --journal (in "
-            "Python: journal)",
+            "the journal %s belongs to another benchmark: %s has none of its questions (the first is %r), so no result "
+            "is taken from it, and this run is added to it; to keep the runs apart, name another file with --journal "
+            "(in Python: journal)",
             *(journal.path, benchmark.path, ids[0]),
         )

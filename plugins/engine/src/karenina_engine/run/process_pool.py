@@ -1,4 +1,4 @@
-"""A pool of forked processes that share this process's memory and do the same work on many jobs, on all cores."""
+"""A pool of forked processes that share this process's memory and run the same function on many jobs."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 _QUEUED: Final = 2
-"""The jobs that a process has at a time, so that it does not wait for the next one."""
+"""The number of jobs that a process holds at a time, so that it need not wait for the next one."""
 _OUT_OF_ORDER: Final = 4
-"""The results for each process that may be finished before an earlier one."""
+"""The number of results per process that may be finished before an earlier job."""
 _PIPE_BYTES: Final = 1 << 20
-"""The capacity of a pipe: a process goes on before its last result has been read."""
+"""The capacity of a pipe in bytes, so that a process can continue before its last result has been read."""
 _GRACE: Final = 2.0
-"""The seconds that a process has to finish its job when the pool is closed."""
+"""Seconds that a process has to finish its job when the pool is closed."""
 _POLL: Final = 0.002
 _PR_SET_PDEATHSIG: Final = 1
-"""The option of Linux's `prctl` that sets the signal sent when the parent dies."""
+"""The `prctl` option of Linux that sets the signal sent when the parent dies."""
 
 Logged = list[tuple[int, str]]
-"""Log records as levels and texts."""
+"""Log records as pairs of level and text."""
 
 logger = logging.getLogger("karenina")
 
@@ -43,7 +43,7 @@ logger = logging.getLogger("karenina")
 def can_fork() -> bool:
     """Return whether this process can be forked safely: on Linux, if it has a single thread.
 
-    Threads of libraries count too: locks that they hold would never be released in the new process.
+    Threads started by libraries count too, since locks that they hold would never be released in the new process.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -51,7 +51,7 @@ def can_fork() -> bool:
         threads = sum(1 for _ in Path("/proc/self/task").iterdir())
     except OSError:
         return False
-    if threads > 1:  # an HTTP client of an earlier run leaves one, for example
+    if threads > 1:  # for example, the HTTP client of an earlier run leaves a thread
         logger.debug("one core is used: this process has %d threads, so it cannot be forked safely", threads)
     return threads == 1
 
@@ -65,7 +65,7 @@ def cores() -> int:
 class WorkerState:
     """The state of a worker process. `logged` holds the log records of the current job; the job may remove some.
 
-    `ending` says that the result of the job is no longer needed, so that it may end early, if it leaves nothing behind.
+    `ending` means that the job's result is no longer needed, so the job may end early if it leaves nothing behind.
     """
 
     logged: Logged = field(default_factory=list)
@@ -73,7 +73,7 @@ class WorkerState:
 
 
 Work = Callable[[WorkerState], Callable[[J], R]]
-"""A factory that is called in each process and returns the function that does the jobs."""
+"""A factory that is called once in each process and returns the function that does the jobs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,13 +87,14 @@ class _Process:
 
 
 class ProcessPool(Generic[J, R]):
-    """A pool of `count` processes, each a copy of this one, that do jobs until the `with` block ends.
+    """A pool of `count` processes, each a copy of this one, that run jobs until the `with` block ends.
 
-    `work` is called once in each process and returns the function that does the jobs there. Jobs must be small, because
-    they wait in a pipe; their data is inherited. A job that raises, or whose process dies, has no result: the caller
-    does it in this process, where the error is visible. Log records of the other jobs are logged in this process.
+    `work` is called once in each process and returns the function that runs the jobs there. Jobs must be small, because
+    they wait in a pipe; the processes inherit all other data. A job that raises an exception, or whose process dies,
+    has no result; the caller should run it in this process, where the error is visible. Log records of successful jobs
+    are logged in this process.
 
-    Create a pool only if `can_fork` returns true. The processes end with this one, however it ends.
+    Create a pool only if `can_fork` returns True. The processes end when this one does, for whatever reason.
     """
 
     def __init__(self, work: Work[J, R], count: int) -> None:
@@ -107,7 +108,7 @@ class ProcessPool(Generic[J, R]):
         try:
             for _ in range(count):
                 self._processes.append(self._fork_process(work))
-        except OSError as error:  # too many processes: the pool goes on with fewer
+        except OSError as error:  # too many processes: the pool continues with fewer
             logger.debug("a process could not be forked: %s", error)
         except BaseException:
             self.close()
@@ -122,13 +123,13 @@ class ProcessPool(Generic[J, R]):
         self.close()
 
     def close(self) -> None:
-        """End the processes. They may finish their current job if that does not take long."""
+        """End the processes. Each may finish its current job if that does not take long."""
         living, self._processes = self._processes, []
         dead, self._dead = self._dead, []
         _end_processes([*living, *dead])
 
     def results(self, jobs: Iterator[J]) -> Iterator[tuple[J, R | None]]:
-        """Yield the jobs in their order, each with its result, or with None if it has none."""
+        """Yield the jobs in order, each with its result, or None if it has none."""
         while self._distribute(jobs):
             if self._processes:
                 for ready in wait([process.results for process in self._processes]):
@@ -141,7 +142,7 @@ class ProcessPool(Generic[J, R]):
         watched = {process.results for process in self._processes}
         for one in watched:
             loop.add_reader(one.fileno(), readable.set)
-            os.set_blocking(one.fileno(), True)  # uvloop made it non-blocking, and whole results are read
+            os.set_blocking(one.fileno(), True)  # uvloop made it non-blocking, but whole results are read
         try:
             while self._distribute(jobs):
                 if self._processes:
@@ -160,7 +161,7 @@ class ProcessPool(Generic[J, R]):
                     loop.remove_reader(one.fileno())
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
-        """Send jobs to the processes that have too few; return whether any job has not been yielded."""
+        """Send jobs to processes that hold too few; return whether there are jobs that have not been yielded."""
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
         for process in sorted(self._processes, key=lambda one: len(one.numbers)):
             while len(process.numbers) < _QUEUED and self._last < most:
@@ -168,7 +169,7 @@ class ProcessPool(Generic[J, R]):
                 if number is None:
                     break
                 process.numbers.append(number)
-                with contextlib.suppress(OSError):  # its death is noticed at its other pipe
+                with contextlib.suppress(OSError):  # the death of a process is noticed at its other pipe
                     process.jobs.send(self._jobs_by_number[number])
         if not self._processes and not self._jobs_by_number:
             number = self._next_job(jobs)
@@ -210,7 +211,7 @@ class ProcessPool(Generic[J, R]):
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            # Copies of the other pipes would otherwise stay open when the parent ends.
+            # Copies of the other processes' pipes would otherwise stay open when the parent ends.
             for other in (*self._processes, _Process(0, jobs, results)):
                 other.jobs.close()
                 other.results.close()
@@ -256,7 +257,7 @@ def _enlarge(pipe: Connection[Any, Any]) -> None:
 def _run_process(
     parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
 ) -> NoReturn:
-    """Do jobs until the pool closes, then exit; never return into the code of the parent."""
+    """Run jobs until the pool closes, then exit; never return to the code of the parent."""
     try:
         state = WorkerState()
         _detach(parent, state)
@@ -290,7 +291,7 @@ class _LogCollector(logging.Handler):
 
 
 def _detach(parent: int, state: WorkerState) -> None:
-    """Detach a new process from its parent: signals, and the garbage that the parent would collect."""
+    """Detach a new process from its parent: handle signals, and keep inherited objects from being collected."""
     import ctypes
 
     def end(_number: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""The request of a run, in one value, and the command that its journal stores of it."""
+"""The request for a run, and the command that a journal stores for it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A run to prepare: the questions, how they are answered and judged, and where replies and results are stored.
+    """A run to prepare: its questions, how they are answered and judged, and where replies and results are stored.
 
-    `question_ids` selects questions (None: all). `trust` says which code and which restricted values of the benchmark
-    may take effect: those that the user has trusted (None), or `"all"`. `output` is a JSONL file for the results,
-    `journal` the file of replies and results; with `replay` all replies come from the journal, and with `fresh` an
-    earlier journal is renamed. `config_file` is the user's file from which the configuration was read. `skip_broken`
-    says that questions of the benchmark's file that cannot be read were left out, and `columns` how the columns of a
-    table were mapped. `observers` are objects with hooks of a run, which are called for this run only.
+    `question_ids` selects questions; None selects all except drafts. `trust` says which code and which restricted
+    values of the benchmark may take effect: None means those that the user has trusted, `"all"` means all. Results are
+    written to the JSONL file `output`. `journal` is the file for replies and results: with `replay` all replies come
+    from it, and with `fresh` an existing journal is renamed first. `config_file` is the user's file that the
+    configuration was read from. `skip_broken` records that unreadable questions in the benchmark's file were left out,
+    and `columns` how the columns of a table were mapped. `observers` are objects that implement hooks of a run; they
+    are called for this run only.
     """
 
     benchmark: QuestionSource
@@ -46,7 +47,7 @@ class RunRequest:
 
 
 def make_command(request: RunRequest) -> dict[str, Any]:
-    """Return the command of a run, as JSON values without secrets. Equal commands request the same."""
+    """Return the command of a run as JSON values without secrets. Equal commands request the same results."""
     benchmark, config_file, output = request.benchmark, request.config_file, request.output
     chosen = list(request.question_ids) if request.question_ids is not None else None
     trusts_all = request.trust is not None and (request.trust == "all" or request.trust.everything)

@@ -1,4 +1,4 @@
-"""Resuming a run: the items that already have a result in its journal are skipped."""
+"""Resuming a run: items that already have a result in its journal are skipped."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ if TYPE_CHECKING:
 
 
 class ResultStore(Protocol):
-    """A store of results. `kept` and `again` count as in `ResumeState`."""
+    """A store of results. `kept` and `again` count results as in `ResumeState`."""
 
     kept: int
     again: int
 
     def count(self, kept: int, again: int) -> None:
-        """Add the counts of another process to `kept` and `again`."""
+        """Add another process's counts to `kept` and `again`."""
 
     async def read_folders(self, task: AnswerTask) -> None:
         """Read the folders of a question that `result` needs, without blocking the event loop."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the stored result of an item and its line; None if the item has to run."""
+        """Return an item's stored result and its JSON line; None if the item has to run."""
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store the result of an item; return it as stored, and its line if one was stored.
+        """Store an item's result; return it as stored, and its JSON line if one was stored.
 
         Raises `UnstorableRow` and `JournalError`.
         """
 
 
 class ResultJournal(Protocol):
-    """The results of a journal (`karenina_engine.journal.journal.Journal`)."""
+    """The results in a journal (`karenina_engine.journal.journal.Journal`)."""
 
     @property
     def replaying(self) -> bool:
-        """Whether all items run again, with the replies of the journal."""
+        """Whether all items run again, with the replies in the journal."""
 
     @property
     def had_results(self) -> bool:
-        """Whether there was any result when the journal was opened."""
+        """Whether the journal held any result when it was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the result of an item with this fingerprint that was stored before the run."""
+        """Return the item's result that was stored with this fingerprint before the run; None if there is none."""
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Note that a stored result is also one of this run, at this index of its matrix."""
+        """Mark a stored result as one of this run too, at `index` in its matrix."""
 
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store the result of an item, as its JSON line."""
+        """Store an item's result, given as its JSON line."""
 
     def warn_of_damage(self, what: str) -> None:
         """Log that a part of the file is damaged."""
@@ -71,16 +71,16 @@ class ResultJournal(Protocol):
 
 @dataclass(slots=True)
 class ResumeState:
-    """The results of a run in its journal. `kept` counts those that were stored before the run."""
+    """The results of a run in its journal. `kept` counts results from before the run that are used again."""
 
     journal: ResultJournal
     fingerprints: Fingerprints
     kept: int = 0
     again: int = field(default=0)
-    """The number of items whose result was not final, so that they run again."""
+    """The number of items that run again because their stored result is not final."""
 
     def count(self, kept: int, again: int) -> None:
-        """Add the counts of another process to `kept` and `again`."""
+        """Add another process's counts to `kept` and `again`."""
         self.kept += kept
         self.again += again
 
@@ -89,7 +89,7 @@ class ResumeState:
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the valid stored result of an item, with its line; None if the item has to run, as in a replay."""
+        """Return the item's valid stored result and its line; None if it has to run, as all items of a replay do."""
         if self.journal.replaying or not self.journal.had_results:
             return None
         kept = self.journal.result(task.item(judge), self._fingerprint(task, judge))
@@ -110,8 +110,9 @@ class ResumeState:
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store the result of an item; return it as stored, and its line if one was stored.
+        """Store an item's result; return it as stored, and its JSON line.
 
+        In a replay nothing is stored: the result is returned with the stored result's times and id, and without a line.
         Raises `UnstorableRow` and `JournalError`.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge)
@@ -126,7 +127,7 @@ class ResumeState:
         return result, text
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
-        """Return the result of a replay with the times and id of the stored one."""
+        """Return the result of a replay with the times and the id of the stored result."""
         kept = self.journal.result(item, fingerprint)
         if kept is None:
             return result
@@ -137,7 +138,7 @@ class ResumeState:
             return result
         for name in ("timestamp", "execution_time", "result_id"):
             setattr(result.metadata, name, getattr(then.metadata, name))
-        times: dict[str, list[float]] = {}  # the judges of a panel have stages of the same names
+        times: dict[str, list[float]] = {}  # lists, since the judges of a panel have stages with the same names
         for record in reversed(then.stages):
             times.setdefault(record.name, []).append(record.seconds)
         for record in result.stages:
@@ -151,8 +152,8 @@ class ResumeState:
 def runs_again(result: VerificationResult) -> bool:
     """Return whether an item with this result runs again when its run is resumed.
 
-    It does if a call failed permanently, or if a stage failed for another reason than a judge's reply: these are
-    problems that the user can fix before resuming. Replies that were received are not requested again, also if they
+    It does if a call failed for good, or if it is not judged for any other reason than an unreadable judge reply, since
+    the user can fix these problems before resuming. Replies that were received are not requested again, even if they
     leave the item undecided.
     """
     if any(record.failed_calls for record in result.stages):

@@ -1,4 +1,4 @@
-"""The parts of a run that everything which executes its items shares."""
+"""The parts of a run that are shared by everything that executes its items."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, Concur
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
+from karenina_engine.results.kept_files import FileStore
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -30,7 +31,7 @@ class RunParts:
 
     A run has one; an executor that works in other processes makes one in each. With `offline` no model may be called,
     since the `store` has all replies. `ledger` counts the calls, and `budget` must cover them. `observers` receive the
-    events.
+    events, and `files` stores what stages and adapters keep with an item.
     """
 
     plugins: Plugins
@@ -42,11 +43,12 @@ class RunParts:
     store: ReplyStore | None = None
     ledger: CallLedger | None = None
     budget: BudgetGuard | None = None
+    files: FileStore = field(default_factory=lambda: FileStore(None, 0, 0))
     offline: bool = False
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits of calls in flight under a configuration, within what adapters declare."""
+    """Return the limits on calls in flight under a configuration, within what adapters declare."""
 
     def bounds(model: ModelConfig) -> Bounds:
         declared = (

@@ -1,4 +1,4 @@
-"""The session of a run: a bounded number of answers is in progress, and results are yielded as items end."""
+"""The session of a run: its items are executed, and results are yielded as items end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from karenina_engine.run.run_parts import RunParts
 
 StopListener = Callable[[float], None]
-"""Called when a run is stopped, with the seconds that calls in flight may take to end."""
+"""Called when a run is stopped, with the seconds that calls in flight may still take."""
 
 logger = logging.getLogger("karenina")
 
@@ -44,10 +44,10 @@ class PrecomputedPart(Protocol):
     """The part of a run whose results other processes compute before the run does the rest."""
 
     def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield the results of this part. Raises `JournalError` if one cannot be stored."""
+        """Yield the results of this part. Raises `JournalError` if a result cannot be stored."""
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
-        """Yield the answers that remain for the run."""
+        """Yield the answers that are left to the run."""
 
 
 class SupportsExecute(Protocol):
@@ -60,8 +60,8 @@ class SupportsExecute(Protocol):
 class RunSession:
     """A run that has passed all checks, and its state while it is executed: calls, results and costs.
 
-    `executor` runs the items of `matrix`. `journal` stores replies and results, unless `results` is given in its place
-    (and `parts` have another store). `command` is what the journal stores of how the run was started.
+    `executor` runs the items of `matrix`. `journal` stores replies and results; alternatively `results` and the store
+    in `parts` do. `command` is what the journal stores about how the run was started.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class RunSession:
         self._outcomes = RunTally()
         self._computed: PrecomputedPart | None = None
         self._stopped: str | None = None
-        self._stop_requested = False  # by `stop`; when the budget is spent, items in progress go on
+        self._stop_requested = False  # by `stop`; when the budget is exhausted, items in progress continue
         self._stop_listeners: list[StopListener] = []
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def with_journal(self, journal: Journal, command: Mapping[str, Any] | None = None) -> RunSession:
-        """Return the same run with a journal, which stores its replies and results."""
+        """Return a copy of this run with a journal that stores its replies and results."""
         return RunSession(
             self.parts,
             self.matrix,
@@ -109,7 +109,7 @@ class RunSession:
         )
 
     def with_replies(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return the same run with replies and results from elsewhere than a journal."""
+        """Return a copy of this run with replies and results from these stores instead of a journal."""
         return RunSession(
             replace(self.parts, store=store),
             self.matrix,
@@ -120,7 +120,7 @@ class RunSession:
         )
 
     def without_calls(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return the same run without calls, observers and budget, for a process that only computes results."""
+        """Return a copy of this run without calls, observers or budget, for a process that only computes results."""
         parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS)
         matrix = replace(self.matrix, planner=Planner(parts.config, parts.plugins))
         return RunSession(parts, matrix, ledger=Ledger(self.ledger.prices), executor=self.executor, results=results)
@@ -132,7 +132,7 @@ class RunSession:
 
     @property
     def tally(self) -> CallCounts:
-        """The calls that the run has made so far, and those whose replies the journal had."""
+        """The counts of calls made so far, and of calls whose replies were stored."""
         return self.runner.calls.tally
 
     def __len__(self) -> int:
@@ -146,19 +146,19 @@ class RunSession:
 
     @property
     def calls_models(self) -> bool:
-        """Whether a model may be called: not in a replay, nor if all answers are recorded and there is no judge."""
+        """Whether a model may be called; False in a replay, and if all answers are recorded and there is no judge."""
         core = self.config.core
         models = [*core.answering_models, *core.parsing_models] if not self.parts.offline else []
         return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for model in models)
 
     @property
     def limits(self) -> ConcurrencyLimits:
-        """The current concurrency limits of the models."""
+        """The concurrency limits of the models."""
         return self.parts.limits
 
     @property
     def stopped(self) -> str | None:
-        """The reason why the run was stopped before its end, as the end of a sentence with "because", or None."""
+        """The reason why the run stopped early, worded to follow "because"; None if it did not."""
         exhausted = self.budget.exhaustion if self.budget is not None else ""
         return self._stopped or exhausted or None
 
@@ -170,8 +170,8 @@ class RunSession:
     def stop(self, why: str, *, grace: float = 0.0) -> None:
         """Stop the run: its stream ends early, and every result that it has yielded stays valid.
 
-        No further call begins. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
-        this in the event loop of the run (`stop_soon` from elsewhere). A second call ends the grace period.
+        No further call starts. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
+        this in the event loop of the run (from elsewhere, use `stop_soon`). A second call ends the grace period.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -180,7 +180,7 @@ class RunSession:
             listener(0.0 if again else grace)
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Let `stop` call `listener` in the event loop, with the seconds that calls in flight may take to end."""
+        """Register a function that `stop` calls in the event loop with the seconds that calls in flight may take."""
         self._stop_listeners.append(listener)
 
     def remove_stop_listener(self, listener: StopListener) -> None:
@@ -193,7 +193,10 @@ class RunSession:
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
-        """Stop the run from a signal handler or another thread; `then` is called in the event loop afterwards."""
+        """Stop the run from a signal handler or another thread; `then` is called in the event loop afterwards.
+
+        If the run is not executing, it will end as soon as it starts, and `then` is not called.
+        """
 
         def stop() -> None:
             self.stop(why, grace=grace)
@@ -205,19 +208,19 @@ class RunSession:
             self._loop.call_soon_threadsafe(stop)
 
     async def results(self) -> AsyncGenerator[VerificationResult]:
-        """Yield the result of every item, in the order in which they end. Leaving the loop early stops the run cleanly.
+        """Yield the result of every item, in the order in which items end. Closing the generator stops the run cleanly.
 
-        With a journal, each result is stored before it is yielded, and stored results are yielded without running
-        their items. Raises `JournalError` if the journal can no longer be written.
+        With a journal, each result is stored before it is yielded, and items that already have a stored result are not
+        run again. Raises `JournalError` if the journal can no longer be written.
         """
         async with aclosing(self.indexed_results()) as results:
             async for indexed in results:
                 yield indexed.result
 
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
-        """Yield the results with their indexes in the matrix, and the lines that the journal holds of them.
+        """Yield the results with their indexes in the matrix and their JSON lines in the journal.
 
-        `computed` yields the results that need no call, if they are computed elsewhere.
+        `computed` yields the results that need no call, if other processes compute them.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -270,11 +273,11 @@ class RunSession:
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
-        """Stop the run when its time limit is over, if it has one, and close its ports and tools after the block."""
+        """Stop the run when its time limit is reached, if it has one, and close its ports and tools after the block."""
         limit, clock = self.config.section(EngineSettings).run_timeout, None
         self._loop = asyncio.get_running_loop()
         if limit is not None:
-            late = f"the time limit is over (run_timeout = {limit:g} s)"
+            late = f"the time limit is reached (run_timeout = {limit:g} s)"
             clock = self._loop.call_later(limit, self.stop, late)
         try:
             yield
@@ -285,7 +288,7 @@ class RunSession:
             await self.runner.aclose()
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
-        """Yield the results that are computed elsewhere, and then those of the executor."""
+        """Yield the stream of results that are computed elsewhere, then the stream of the executor's results."""
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()
         if self.stopped is None:
@@ -296,9 +299,9 @@ class RunSession:
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the results of the others from the journal.
+        """Return the judges of an answer whose items have to run, and the stored results of its other items.
 
-        No item has to run once the budget is spent.
+        Once the budget is exhausted, no item has to run.
         """
         judges: list[int] = []
         kept: list[IndexedResult] = []
@@ -315,9 +318,9 @@ class RunSession:
         return judges, kept
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
-        """Store the result of an item in the journal, if there is one, and return it with its index.
+        """Store an item's result in the journal, if there is one, and return it with its index.
 
-        Raises `JournalError`.
+        If the result cannot be stored, an error result is stored and returned instead. Raises `JournalError`.
         """
         line = None
         if self.result_store is not None:

@@ -1,1 +1,1 @@
-"""The private files of the user: what they trust, and how such files are read and locked."""
+"""The user's private files: which digests they trust, and how such files are read and locked."""

@@ -1,6 +1,7 @@
-"""Files that hold decisions of one user, read so that no other user can have written them.
+"""Files that hold one user's decisions, read so that no other user can have written them.
 
-`karenina_toolkit.files.replace_file` replaces them, as `private`, under the lock of `locked`.
+To change such a file, hold its lock (`locked`) and replace it with
+`karenina_toolkit.files.replace_file(..., private=True)`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from pathlib import Path
 from typing import Final
 
 LOCK_SECONDS: Final = 20.0
-"""The seconds that a writer waits for another one."""
+"""Seconds to wait while another process holds the lock."""
 
 
 def read_private(path: Path) -> str | None:
-    """Return the text of a file of the user, or None if it does not exist.
+    """Return the text of one of the user's private files, or None if it does not exist.
 
-    Raises `OSError` for a link, for anything that is not a regular file, and for a file or folder that another user
-    owns or every user can write; and `UnicodeDecodeError`.
+    Raises `OSError` if the path is a link or not a regular file, or if the file or its folder is owned by another user
+    or writable by every user; raises `UnicodeDecodeError` if it is not UTF-8.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -43,8 +44,8 @@ def read_private(path: Path) -> str | None:
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a private file, so that its content does not change between reading and replacing it.
 
-    Creates its folder. Raises `OSError` for a folder that others can write, and `TimeoutError` if another process holds
-    the lock too long.
+    Creates the file's folder. Raises `OSError` if other users can write to the folder, and `TimeoutError` if another
+    process holds the lock for longer than `LOCK_SECONDS`.
     """
     from filelock import FileLock, Timeout
 
@@ -54,7 +55,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=LOCK_SECONDS, poll_interval=0.02)
     except Timeout:
-        raise TimeoutError(f"another process has held its lock for {LOCK_SECONDS:g} s; try again") from None
+        raise TimeoutError(f"another process has held the lock for {LOCK_SECONDS:g} s; try again") from None
     try:
         yield
     finally:
@@ -62,7 +63,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `OSError` for a folder in which another user could replace files."""
+    """Raise `OSError` if another user could replace files in `folder`."""
     found = folder.stat()
     _check_owner(folder, found, sticky_is_fine=True)
 
@@ -80,4 +81,4 @@ def _check_owner(place: Path, found: os.stat_result, *, sticky_is_fine: bool = F
 
 
 def _link(path: Path) -> OSError:
-    return OSError(f"{path} is a link; replace it by a file, or set KARENINA_CONFIG_HOME to the folder of the target")
+    return OSError(f"{path} is a link; replace it with a file, or set KARENINA_CONFIG_HOME to the folder of the target")

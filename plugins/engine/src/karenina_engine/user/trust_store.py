@@ -1,4 +1,4 @@
-"""The user's file of trusted digests."""
+"""The file in which the user's trusted digests are stored."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _DIGEST_LENGTH = 64
 
 
 class TrustFileError(KareninaError, ValueError):
-    """An error of the user's file of trusted digests, which cannot be read or written."""
+    """Raised when the user's file of trusted digests cannot be read or written."""
 
 
 def load_trust() -> Trust:
-    """Return what the user has trusted on this machine with `karenina trust`; nothing if there is no such file yet.
+    """Return the digests that this user has trusted with `karenina trust`; none if the file does not exist yet.
 
-    Raises `TrustFileError` if the file is broken, or if another user could have written it.
+    Raises `TrustFileError` if the file is malformed, or if another user could have written it.
     """
     return Trust(frozenset(_read(trust_path())))
 
 
 def trust_path() -> Path:
-    """Return the path of the trusted digests.
+    """Return the path of the file with the trusted digests.
 
-    The folder is `KARENINA_CONFIG_HOME`, else `karenina` in `XDG_CONFIG_HOME`, else `~/.config/karenina`.
+    Its folder is `KARENINA_CONFIG_HOME`, else `karenina` in `XDG_CONFIG_HOME`, else `~/.config/karenina`.
     """
     own = os.environ.get("KARENINA_CONFIG_HOME")
     if own:
@@ -43,10 +43,10 @@ def trust_path() -> Path:
 
 
 def store_trust(digests: Iterable[str], note: str = "") -> Path:
-    """Add `digests` (of `digest_of`) to the user's file, each with `note` and the time; return the file.
+    """Add `digests` (as `digest_of` returns them) to the user's file with `note` and the time, and return its path.
 
-    Existing digests keep their note. Raises `ValueError` for a digest that is not a SHA-256 in lower-case hexadecimal,
-    and `TrustFileError` if the file is broken or cannot be written.
+    Digests that are already stored keep their note. Raises `ValueError` if a digest is not a SHA-256 in lowercase
+    hexadecimal, and `TrustFileError` if the file is malformed or cannot be written.
     """
     wanted = list(digests)
     for digest in wanted:
@@ -55,7 +55,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
     path = trust_path()
     now = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        with locked(path):  # two commands at once would lose what one of them stores
+        with locked(path):  # without the lock, two commands at once could overwrite each other's digests
             entries = _read(path)
             for digest in wanted:
                 entries.setdefault(digest, {"note": replace_surrogates(note), "trusted_at": now})

@@ -1,1 +1,1 @@
-"""The formats of other tools that are built in."""
+"""The built-in formats of other tools."""

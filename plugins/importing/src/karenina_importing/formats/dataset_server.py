@@ -1,4 +1,4 @@
-"""Read a dataset by its name from the dataset server of Hugging Face, over HTTPS."""
+"""Read a dataset by name from Hugging Face's dataset server, over HTTPS."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from karenina_toolkit.files import bounded_files
 from karenina_toolkit.http.urls import is_loopback
 
 SERVER: Final = "https://datasets-server.huggingface.co"
-"""The address of the dataset server."""
+"""The base URL of the dataset server."""
 MOST_ROWS: Final = 10_000
-"""The largest split that is read without a limit."""
+"""The number of rows in the largest split that is read without a limit."""
 _PAGE: Final = 100
 _SECONDS: Final = 60.0
 _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
@@ -29,7 +29,7 @@ _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A split of a dataset; without `subset` and `split`, the only ones are meant. `limit` is the number of rows."""
+    """A split of a dataset. `subset` and `split` are needed if there are several; `limit` is the number of rows."""
 
     name: str
     subset: str | None = None
@@ -38,7 +38,7 @@ class Dataset:
     server: str = SERVER
 
     def rows(self) -> Iterator[SourceRow]:
-        """Yield the rows. Raises `ConfigError`, also for a split of more than `MOST_ROWS` rows without a limit."""
+        """Yield the rows. Raises `ConfigError`, also if there is no limit and the split has over `MOST_ROWS` rows."""
         _check_server(self.server)
         subset, split = self._choose()
         read, done, total = 0, 0, 1
@@ -48,9 +48,9 @@ class Dataset:
             page, size = self._get("/rows", where)
             read += size
             if read > bounded_files.max_file_bytes():
-                raise ConfigError([f"the rows of hf:{self.name} have more than the bound of files; set --limit"])
+                raise ConfigError([f"the rows of hf:{self.name} exceed the file size limit; set --limit"])
             if not is_page(page):
-                raise ConfigError([f"the reply of {self.server} has no rows; import a downloaded file instead"])
+                raise ConfigError([f"the reply from {self.server} has no rows; import a downloaded file instead"])
             total = self._check_total(page.get("num_rows_total"), split)
             yield from page_rows(page)
             if not page["rows"]:
@@ -61,10 +61,10 @@ class Dataset:
 
     def _check_total(self, total: Any, split: str) -> int:
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
-            raise ConfigError([f"the reply of {self.server} does not say how many rows there are"])
+            raise ConfigError([f"the reply from {self.server} does not say how many rows there are"])
         if self.limit is None and total > MOST_ROWS:
             what = f"the split {split!r} of hf:{self.name} has {total:,} rows, more than {MOST_ROWS:,}"
-            raise ConfigError([f"{what}: choose a number with --limit, or download it and import the file"])
+            raise ConfigError([f"{what}: set --limit, or download the split and import the file"])
         return total
 
     def _choose(self) -> tuple[str, str]:
@@ -85,7 +85,7 @@ class Dataset:
         raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; there are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
-        """Return the JSON of a reply, and its size in bytes."""
+        """Return the JSON value of a reply, and the size of the reply in bytes."""
         url = f"{self.server.rstrip('/')}{path}?{urlencode(query, errors='replace', quote_via=quote)}"
         request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 - the scheme is checked
         on_this_machine = is_loopback(urlsplit(self.server).hostname or "")
@@ -102,14 +102,14 @@ class Dataset:
             cure = "check the network, or download the dataset elsewhere and import its file (parquet, JSONL or CSV)"
             raise ConfigError([f"{self.server} cannot be reached: {reason}; {cure}"]) from error
         if len(data) > most:
-            raise ConfigError([f"a reply of {self.server} is larger than the bound of files"])
+            raise ConfigError([f"a reply from {self.server} exceeds the file size limit"])
         try:
             return json.loads(data), len(data)
         except (ValueError, RecursionError) as error:
-            raise ConfigError([f"the reply of {self.server} is not JSON: {error}"]) from error
+            raise ConfigError([f"the reply from {self.server} is not JSON: {error}"]) from error
 
     def _headers(self) -> dict[str, str]:
-        """Return the headers of a request. The user's token is sent to the server of Hugging Face only."""
+        """Return the headers of a request. The user's token is only sent to Hugging Face's own server."""
         token = os.environ.get(_TOKEN, "").strip() if self.server == SERVER else ""
         return {"User-Agent": "karenina", **({"Authorization": f"Bearer {token}"} if token else {})}
 
@@ -130,15 +130,15 @@ class Dataset:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A handler that follows no redirection, which could lead anywhere."""
+    """A handler that does not follow redirects, because they could lead anywhere."""
 
     def redirect_request(self, *_args: Any, **_options: Any) -> None:
-        """Follow no redirection: the reply is an error."""
+        """Return None, so that a redirect is an error."""
 
 
 def _check_server(server: str) -> None:
-    """Raise `ConfigError` unless an address uses HTTPS, or HTTP on this machine."""
+    """Raise `ConfigError` unless the URL uses HTTPS, or HTTP on localhost."""
     parts = urlsplit(server)
     if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
         return
-    raise ConfigError([f"the dataset server {server!r} must be an https:// address"])
+    raise ConfigError([f"the dataset server {server!r} must be an https:// URL"])

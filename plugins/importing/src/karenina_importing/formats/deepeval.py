@@ -1,9 +1,9 @@
-"""DeepEval and ragas: goldens, test cases and test runs, and samples of evaluations, in JSON or JSON lines.
+"""DeepEval goldens, test cases and test runs, and ragas samples, in JSON or JSON lines.
 
-Goldens and test cases of DeepEval have `input`, `expected_output` and `actual_output`, in snake or camel case; a test
-run has them in `testCases`. Samples of ragas have `user_input`, `reference` and `response`. What a retriever found
-is metadata, because the model under test gets the input alone. Criteria that are written out become traits; scores of
-metrics are not carried over.
+DeepEval's goldens and test cases have `input`, `expected_output` and `actual_output`, in snake or camel case; a test
+run has them in `testCases`. ragas samples have `user_input`, `reference` and `response`. Retrieved contexts become
+metadata, because the model under test only gets the input. Criteria that are written out become traits; metric scores
+are not carried over.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])([A-Z])")
 _METADATA: Final = ("context", "retrieval_context", "additional_metadata", "comments", "source_file", "name")
 _SCALE: Final = re.compile(r"score([0-9]{1,2})_description")
 _JOIN: Final = (
-    "the retrieved contexts are metadata, and not a part of the question: "
-    "--map 'question={retrieved_contexts}\\n\\n{user_input}' joins it"
+    "the retrieved contexts are metadata, and not part of the question; to join them, add "
+    "--map 'question={retrieved_contexts}\\n\\n{user_input}'"
 )
 _OUTCOME: Final = "The conversation ends with this outcome: {}"
 
@@ -55,7 +55,7 @@ def _is_case(one: Mapping[str, Any]) -> bool:
 
 
 def _snake(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with its keys in snake case."""
+    """Return an object with the keys converted to snake case."""
     return {_CAMEL.sub(lambda match: f"_{match[1].lower()}", str(key)): value for key, value in one.items()}
 
 
@@ -94,7 +94,7 @@ def _row(place: str, one: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Return an answer as a conversation with the tools that were called for it; as it is without any."""
+    """Return an answer as a conversation with the tool calls that led to it; unchanged if there are none."""
     calls = [one for one in _list(tools) if isinstance(one.get("name"), str)]
     if not calls or not isinstance(output, str):
         return output
@@ -118,7 +118,7 @@ def _conversation(place: str, one: Mapping[str, Any], model: str | None, left_ou
         except (ValueError, RecursionError):
             turns = None
     if not is_conversation(turns):
-        what = "a golden for a conversation that is still to be simulated; import a test run with its turns"
+        what = "the conversation of this golden has not been simulated yet; import a test run, which has the turns"
         return SourceRow(place, {}, what)
     messages = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
     first = next((turn["content"] for turn in messages if turn["role"] == "user"), None)
@@ -133,7 +133,7 @@ def _conversation(place: str, one: Mapping[str, Any], model: str | None, left_ou
 
 
 def _sample(place: str, one: Mapping[str, Any]) -> SourceRow:
-    """Return the row of a sample of ragas."""
+    """Return the row for a ragas sample."""
     known = _SAMPLE | _KNOWN_SAMPLE | {"reference_tool_calls", "reference_topics"}
     left_out = [name.replace("_", " ") for name in ("reference_tool_calls", "reference_topics") if one.get(name)]
     left_out += [f"metric {name!s:.60}" for name, value in one.items() if name not in known and _is_score(value)]
@@ -157,7 +157,7 @@ _ROLES: Final = {"human": "user", "ai": "assistant", "tool": "tool"}
 
 
 def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message of ragas as one of chat completions."""
+    """Return a ragas message as a chat-completions message."""
     role = str(turn.get("type", turn.get("role")))
     found: dict[str, Any] = {"role": _ROLES.get(role, role), "content": turn["content"]}
     calls = [
@@ -172,7 +172,7 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(rubrics: Any) -> dict[str, Any] | None:
-    """Return the trait of a rubric of ragas, whose keys are `score1_description` and so on; None if it is none."""
+    """Return the trait for a ragas rubric, with keys such as `score1_description`; None if it is not one."""
     found = {
         int(match[1]): text
         for key, text in (rubrics.items() if isinstance(rubrics, Mapping) else ())
@@ -199,9 +199,9 @@ def _is_score(value: Any) -> bool:
 
 DEEPEVAL: Final = make_import_format(
     "deepeval",
-    "goldens or a test run of DeepEval, or samples of ragas",
+    "DeepEval goldens or a DeepEval test run, or ragas samples",
     _detect,
     _rows,
     FieldMapping(paths={"question": ("input",), "raw_answer": ("expected_output",), "id": ("id",)}),
 )
-"""Goldens and test runs of DeepEval, and samples of ragas."""
+"""DeepEval goldens and test runs, and ragas samples."""

@@ -1,7 +1,8 @@
-"""OpenAI Evals: files of the registry (`evals/registry/evals/NAME.yaml`), with the samples that they name.
+"""OpenAI Evals registry files (`evals/registry/evals/NAME.yaml`), with the sample files that they name.
 
-Samples are looked for beside the file, and in the folder `data` of its registry. `Includes` reads the answer itself;
-what `Match`, `FuzzyMatch` and `JsonMatch` compare is what a judge extracts; what a model grades is a trait.
+Sample files are searched for next to the registry file, and in the folder `data` of the registry. `Includes` checks the
+response itself; for `Match`, `FuzzyMatch` and `JsonMatch`, a judge extracts the value to compare; what a model grades
+becomes a trait.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     for name, one in evals.items():
         file = _find(path, name, _arguments(one))
         if file in first:
-            what = f"{name} asks the samples of {first[file][0]} too, and is not carried over"
+            what = f"{name} uses the same samples as {first[file][0]}, and is not carried over"
             notes.setdefault(file, []).append(f"{what}: remove {first[file][0]} from the file to import it")
         else:
             first[file] = name, one
@@ -66,11 +67,11 @@ def _arguments(one: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _find(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return the file of the samples of an eval. Raises `BenchmarkFileError`."""
+    """Return an eval's sample file. Raises `BenchmarkFileError`."""
     given = arguments.get("samples_jsonl")
     if not isinstance(given, str):
-        what = "the eval names no file of samples (`samples_jsonl`); its program makes them"
-        raise BenchmarkFileError(path, name, what, "run it with oaieval, and import the record")
+        what = "the eval names no sample file (`samples_jsonl`); a program makes the samples"
+        raise BenchmarkFileError(path, name, what, "run the eval with oaieval, and import the record")
     problem = ""
     for folder in (path.parent, path.parent.parent / "data", path.parent / "data"):
         try:
@@ -80,7 +81,7 @@ def _find(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
             continue
         check_not_pointer(file)
         return file
-    raise BenchmarkFileError(path, f"{name}, samples_jsonl", problem, "copy it beside the file of the registry")
+    raise BenchmarkFileError(path, f"{name}, samples_jsonl", problem, "copy it next to the registry file")
 
 
 def _row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:
@@ -110,9 +111,9 @@ def _row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[st
 
 EVALS_REGISTRY: Final = make_import_format(
     "openai-evals-registry",
-    "an eval of the registry of OpenAI Evals",
+    "an eval in the OpenAI Evals registry",
     _detect,
     _rows,
     FieldMapping(paths={"question": ("input",), "raw_answer": ("ideal",), "choices": ("choices",)}),
 )
-"""Evals of the registry of OpenAI Evals."""
+"""Evals in the OpenAI Evals registry."""

@@ -1,7 +1,7 @@
-"""HELM: the states of a run (`scenario_state.json`), and the instances of a scenario (`instances.json`).
+"""HELM: the scenario state of a run (`scenario_state.json`), and the instances of a scenario (`instances.json`).
 
-A row is an instance. The references with the tag `correct` are the right answers, and the letters of a multiple-choice
-question are those that the run used. Requests that only score a given reference have no answer.
+Each instance is a row. References with the tag `correct` are the right answers; a multiple-choice question keeps the
+letters that the run used. Requests that only score a given reference have no answer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         return
     states = document.get(_STATES) if isinstance(document, Mapping) else None
     if not isinstance(states, list):
-        raise BenchmarkFileError(path, "", f"it has no list `{_STATES}` of a run of HELM", "choose another --from")
+        raise BenchmarkFileError(path, "", f"it has no list `{_STATES}`, as HELM runs have", "choose another --from")
     spec = document.get("adapter_spec")
     model = spec.get("model") if isinstance(spec, Mapping) else None
     for number, state in enumerate(states, 1):
@@ -59,7 +59,7 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
     messages = asked.get("messages")
     question = asked.get("text") or (messages if isinstance(messages, list) else None)
     if asked.get("multimedia_content") and not question:
-        return SourceRow(place, {}, "the input is an image or a sound, not a text")
+        return SourceRow(place, {}, "the input is an image or a sound, not text")
     references = [one for one in instance["references"] or () if isinstance(one, Mapping)]
     texts = [_text(one) for one in references]
     right = [_text(one) for one in references if isinstance(one.get("tags"), list) and _CORRECT in one["tags"]]
@@ -86,7 +86,7 @@ def _text(reference: Mapping[str, Any]) -> str:
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options with the letters of the run, or all references if some of them are wrong answers."""
+    """Return the options in the order of the run's letters, else all references if exactly one of several is right."""
     letters = list(ascii_uppercase[: len(mapping)]) if isinstance(mapping, Mapping) else []
     if letters and list(mapping) == letters:
         return [str(mapping[letter]) for letter in letters]
@@ -94,7 +94,7 @@ def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | No
 
 
 def _id(instance: Mapping[str, Any]) -> str | None:
-    """Return the id of an instance; one that was changed on purpose has the name of the change too."""
+    """Return the id of an instance; for a perturbed instance, with the name and seed of the perturbation."""
     id, change = instance.get("id"), instance.get("perturbation")
     if not isinstance(id, str):
         return None
@@ -106,7 +106,7 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers of a request, and why there is none."""
+    """Return the answers to a request, and the reason if there are none."""
     if state.get("reference_index") is not None:
         return [], "the request scores a given reference and has no answer"
     result, request = state.get("result"), state.get("request")
@@ -124,7 +124,7 @@ def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[
 
 HELM: Final = make_import_format(
     "helm",
-    "a run or instances of HELM",
+    "a HELM run or HELM instances",
     _detect,
     _rows,
     FieldMapping(
@@ -137,4 +137,4 @@ HELM: Final = make_import_format(
         },
     ),
 )
-"""Scenario states and instances of HELM."""
+"""HELM scenario states and instances."""

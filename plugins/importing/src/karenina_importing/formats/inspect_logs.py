@@ -1,9 +1,9 @@
-"""Logs of Inspect, `.eval` archives and logs in JSON, and datasets of its tasks.
+"""Inspect logs (`.eval` archives and JSON), and datasets of Inspect tasks.
 
-A row is a sample of one epoch, with the log's `eval` (its task and model) beside it. In an archive, a sample is one
-file (`samples/ID_epoch_N.json`) or a folder with its messages, metadata and long texts in files of their own, which are
-named after the position of the first (`messages/START.json`). A row of a dataset is a record with `input`, `target` and
-what else a sample has.
+A row is a sample in one epoch, together with the log's `eval` (task and model). In an archive, a sample is either one
+file (`samples/ID_epoch_N.json`), or a folder in which messages, metadata and long texts have separate files; such a
+file is named after the position of its first item (`messages/START.json`). A row of a dataset is a record with `input`,
+`target` and other fields of a sample.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAMPLE: Final = re.compile(r"(samples/.+_epoch_[0-9]+)(?:/sample)?\.json")
 _PARTS: Final = re.compile(r"(samples/.+_epoch_[0-9]+)/(attachments|messages)/([0-9]{1,9})\.json")
 _FIELDS: Final = frozenset({"id", "input", "target", "choices", "metadata", "sandbox", "files", "setup"})
 _OWN_FIELDS: Final = _FIELDS - {"id", "input", "target"}
-"""The fields that tell a dataset of Inspect from a table with questions and answers."""
+"""The fields that distinguish an Inspect dataset from other tables with questions and answers."""
 _MOST_MESSAGES: Final = 100_000
 _ATTACHMENT: Final = "attachment://"
 _UNUSED: Final = ("attachments", "events", "store")
@@ -50,7 +50,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_dataset(records: Sequence[Any]) -> bool:
-    """Return whether all records have fields of samples only, and one has some that other tables do not have."""
+    """Return whether all records have only sample fields, and at least one has a field that other tables do not."""
     names = [one.keys() for one in records if isinstance(one, Mapping)]
     are_samples = len(names) == len(records) and all({"input"} <= one <= _FIELDS for one in names)
     return are_samples and any(one & _OWN_FIELDS for one in names)
@@ -75,7 +75,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             yield _dataset_row(f"row {number}", record)
         return
     if not isinstance(log, Mapping) or not isinstance(log.get("samples") or [], list):
-        what = "it is neither a log of Inspect, which has a list `samples`, nor a list of samples"
+        what = "it is neither an Inspect log, which has a list `samples`, nor a list of samples"
         raise BenchmarkFileError(path, "", what, "choose another --from")
     samples = log.get("samples") or []
     _check_samples(path, log, len(samples))
@@ -87,7 +87,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _check_samples(path: Path, log: Any, count: int) -> None:
-    """Raise `BenchmarkFileError` for a log without samples."""
+    """Raise `BenchmarkFileError` if a log has no samples."""
     if count:
         return
     status = log.get("status") if isinstance(log, Mapping) else None
@@ -145,7 +145,7 @@ def _read_parts(
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
     references: _References,
 ) -> dict[str, Any]:
-    """Return the values of a sample that are in files of its folder."""
+    """Return the values of a sample that are in separate files in its folder."""
     found: dict[str, Any] = {}
     path = references.path
     if (folder, "attachments") in parts:
@@ -161,7 +161,7 @@ def _read_parts(
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
-    """Return the items of files by their positions. Each file is named after the position of its first item."""
+    """Return the items in a sequence of files by position. `chunks` has the position of each file's first item."""
     found: dict[int, Any] = {}
     for start, name in chunks:
         items = read_entry(archive, name, path)
@@ -170,7 +170,7 @@ def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) 
 
 
 def _positions(ranges: Any, count: int) -> Iterator[int]:
-    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`, without the end of each."""
+    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`; the end of each range is excluded."""
     left = _MOST_MESSAGES
     for one in ranges if isinstance(ranges, list) else ():
         if isinstance(one, list) and len(one) == 2 and all(type(place) is int for place in one):
@@ -182,9 +182,9 @@ def _positions(ranges: Any, count: int) -> Iterator[int]:
 
 
 class _References:
-    """The parts of a log that its samples refer to, and that all of them together may repeat up to the bound of files.
+    """A counter for the parts of a log that samples refer to; with repetitions, they must not exceed the size limit.
 
-    A few bytes could otherwise stand for any number of messages and long texts.
+    Otherwise, a few bytes could expand to any number of messages and long texts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -192,15 +192,15 @@ class _References:
         self._size = SizeLimit()
 
     def count(self, place: str, part: Any) -> Any:
-        """Return a part that a sample refers to. Raises `BenchmarkFileError`."""
+        """Count and return a part that a sample refers to. Raises `BenchmarkFileError` above the size limit."""
         if not self._size.allows(part):
-            what = "with what they refer to, the samples up to here are larger than a file may be"
+            what = "with the parts they refer to, the samples up to here are larger than a file may be"
             raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))
         return part
 
 
 class _TooLarge(BenchmarkFileError):
-    """The error of a log that is too large with what its samples refer to."""
+    """Raised when a log, with the parts that its samples refer to, is too large."""
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
@@ -217,7 +217,7 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 
 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
-    """Replace references to long texts, which logs store apart, by the texts."""
+    """Replace references to long texts, which logs store separately, by the texts."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return references.count(place, attachments.get(value.removeprefix(_ATTACHMENT), value))
     if isinstance(value, Mapping):
@@ -229,7 +229,7 @@ def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: 
 
 INSPECT: Final = make_import_format(
     "inspect",
-    "a log or dataset of Inspect",
+    "an Inspect log or dataset",
     _detect,
     _rows,
     FieldMapping(
@@ -246,4 +246,4 @@ INSPECT: Final = make_import_format(
     ),
     suffixes=(".eval",),
 )
-"""Logs of Inspect, and datasets of its tasks."""
+"""Inspect logs, and datasets of Inspect tasks."""

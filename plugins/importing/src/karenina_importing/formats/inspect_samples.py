@@ -1,4 +1,4 @@
-"""Samples of Inspect: what was asked, the conversation that answered it, and what its scorers compare."""
+"""Inspect samples: the question, the conversation that answered it, and what the scorers compare."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GRADED: Final = {
     "model_graded_fact": AGREES,
     "model_graded_qa": "The response meets this criterion: {}",
 }
-"""The scorers with which a model grades by the target, with the description of their trait."""
+"""The scorers with which a model grades the answer by the target, with the description of the trait for each."""
 _COMPARED: Final = ("match", "exact", "answer", "choice", "f1", "math")
-"""The scorers that compare an answer with the target, which is the right answer of the question."""
+"""The scorers that compare the answer with the target, which is the right answer."""
 _SYSTEM: Final = (
     "System messages are in the recordings, not in the questions; to ask the questions again, give a model's "
     "`system_prompt`"
@@ -30,11 +30,11 @@ _CHOICES: Final = (
     FieldMapping(paths={}, answer="choice", choice_by="letter"),
     FieldMapping(paths={}, answer="choice"),
 )
-"""The ways to the right option: its letter, as in Inspect, else its text or place."""
+"""How to find the right option: by letter, as in Inspect, else by text or position."""
 
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
-    """Return the row of a sample; `about` is the `eval` of its log, None for one of a dataset."""
+    """Return the row for a sample; `about` is the `eval` of its log, None for a sample in a dataset."""
     messages = [one for one in _list(sample.get("messages")) if isinstance(one, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
     recorded = _recorded(messages, _completion(sample))
@@ -57,7 +57,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
 
 
 def describe_log(log: Any, count: int) -> list[str]:
-    """Return what the user should know of a log with so many samples: that it ended early, and where."""
+    """Return notes for the user if a log is incomplete; `count` is the number of samples in it."""
     status, results = _mapping(log).get("status"), _mapping(_mapping(log).get("results"))
     done, total = results.get("completed_samples"), results.get("total_samples")
     notes = []
@@ -66,12 +66,12 @@ def describe_log(log: Any, count: int) -> list[str]:
     if isinstance(status, str) and status != "success":
         of_all = _mapping(_mapping(_mapping(log).get("eval")).get("dataset")).get("samples")
         part = f" of the {of_all}" if isinstance(of_all, int) and of_all > count else ""
-        notes.append(f"The log's status is {status!r:.40}: it holds {count}{part} samples of its dataset")
+        notes.append(f"The log's status is {status!r:.40}: it contains {count}{part} samples of its dataset")
     return notes
 
 
 def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
-    """Return the row of a record of a dataset, whose cells can be texts."""
+    """Return the row for a record of a dataset, whose values may be text, as in CSV."""
     sample = dict(record)
     for name in ("metadata", "files"):
         sample[name] = _from_json(sample.get(name))
@@ -85,7 +85,10 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
 
 
 def _asked(given: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the input of a sample, and what else a user asked before the first answer, if it is another text."""
+    """Return the input of a sample, followed by other texts in the user's messages before the first answer.
+
+    An input that is not a string is returned unchanged.
+    """
     if not isinstance(given, str):
         return given
     texts = [given]
@@ -96,21 +99,21 @@ def _asked(given: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
             text = as_text(message.get("content") or "")
         except NotText:
             continue
-        # A solver may put the input into a template, or a part of it into a message of its own.
+        # A solver may insert the input in a template, or send a part of it in a separate message.
         if message.get("role") == "user" and text.strip() and given.strip() not in text and text not in given:
             texts.append(text)
     return "\n\n".join(texts)
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation of a sample; None if it is nothing but a question and its answer.
+    """Return the conversation of a sample; None if it consists of only a question and an answer.
 
-    Agents may submit an answer that is in no message; it is added as the last one.
+    Agents may submit an answer that is in no message; it is added as the last message.
     """
     answers = [one for one in messages if one.get("role") == "assistant"]
     has_tools = any(one.get("role") == "tool" or one.get("tool_calls") for one in messages)
     has_thoughts = any(_has_reasoning(one.get("content")) for one in answers)
-    if not answers or (len(answers) == 1 and not has_tools and not has_thoughts and _has_no_system(messages)):
+    if not answers or (len(answers) == 1 and not has_tools and not has_thoughts and _has_no_system_message(messages)):
         return None
     found = [{**one, "content": one.get("content") or ""} for one in messages]
     last = found[-1]
@@ -119,7 +122,7 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     return found
 
 
-def _has_no_system(messages: Iterable[Mapping[str, Any]]) -> bool:
+def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
     return not any(one.get("role") == "system" for one in messages)
 
 
@@ -141,7 +144,7 @@ def _shown(content: Any) -> str:
 
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Return the fields and traits of the scorers of a sample, and those that have neither."""
+    """Return the fields and the traits for the scorers of a sample, and the scorers that are left out."""
     try:
         targets = [one for one in as_texts(sample.get("target") or "") if one.strip()]
         choices = as_texts(sample["choices"]) if sample.get("choices") else []
@@ -172,7 +175,7 @@ def _plain(name: str) -> str:
 
 
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the options of the scorers by name: those that the log states, else those that scored the sample."""
+    """Return the scorers' options by scorer name: the scorers listed in the log, else those that scored the sample."""
     stated = [one for one in _list(_mapping(about).get("scorers")) if isinstance(one, Mapping)]
     found = {str(one.get("name")): _mapping(one.get("options")) for one in stated if one.get("name")}
     return found or {str(name): {} for name in _mapping(sample.get("scores"))}
@@ -186,7 +189,7 @@ def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
 
 
 def _from_json(value: Any) -> Any:
-    """Return the value of a cell that holds JSON, else the cell."""
+    """Return the value of a cell that contains JSON; return any other cell unchanged."""
     if not isinstance(value, str):
         return value
     try:

@@ -1,7 +1,7 @@
-"""Langfuse: items of datasets, and traces or observations with scores, in JSON or JSON lines.
+"""Langfuse: dataset items, and traces or observations with scores, in JSON or JSON lines.
 
-An item has `input` and `expectedOutput`, a trace `input` and `output`. Scores that a person gave (their `source` is
-ANNOTATION) are labels; those of evaluators are not carried over.
+An item has `input` and `expectedOutput`; a trace has `input` and `output`. Scores given by people (with `source`
+ANNOTATION) become labels; evaluator scores are not carried over.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _keywords(tags: Any) -> dict[str, Any]:
 
 
 def _decode(value: Any) -> Any:
-    """Return the JSON in a text, as exports of tables have it; other values as they are."""
+    """Return the JSON value in a string, as in table exports; return other values unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:
@@ -81,7 +81,7 @@ def _decode(value: Any) -> Any:
 
 
 def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return the label of the scores that people gave, None without any, and the names of the other scores."""
+    """Return the label for the scores given by people (None if there are none), and the names of the other scores."""
     people, others = [], []
     for one in scores if isinstance(scores, list) else ():
         if not isinstance(one, Mapping):
@@ -97,9 +97,9 @@ def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
 
 LANGFUSE: Final = make_import_format(
     "langfuse",
-    "items or traces of Langfuse",
+    "Langfuse items or traces",
     _detect,
     _rows,
     FieldMapping(paths={"question": ("question",), "raw_answer": ("expected",), "id": ("id",)}),
 )
-"""Items of datasets and traces of Langfuse."""
+"""Langfuse dataset items and traces."""

@@ -1,7 +1,7 @@
-"""LangSmith: examples of datasets, and runs, in JSON or JSON lines, as its SDK, its API and its pages export them.
+"""LangSmith: dataset examples and runs, in JSON or JSON lines, as exported by the SDK, the API or the web pages.
 
-A row is an example (`inputs`, `outputs`, which are the reference), or a run (`inputs`, `outputs`, which are a model's,
-`reference_outputs` or `reference_example`). Feedback of people on a run is a label.
+A row is an example (`inputs`, and `outputs` as the reference), or a run (`inputs`, `outputs` from a model, and
+`reference_outputs` or `reference_example`). People's feedback on a run becomes a label.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _row(place: str, one: Mapping[str, Any]) -> SourceRow:
 
 
 def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the answer of a run with the label of a person, and what is left out of it."""
+    """Return a run's answer with a person's label, and the names of what is left out."""
     response, more = answered(run.get("outputs"))
     left = [f"output {name!r:.40}" for name in more]
     if response in (None, "") or run.get("error"):
@@ -83,7 +83,7 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _scores(feedback: Any) -> Iterator[Score]:
-    """Yield the scores that people gave; those of evaluators are none of them."""
+    """Yield the scores given by people; evaluator scores are left out."""
     for one in feedback if isinstance(feedback, list) else ():
         source = one.get("feedback_source") if isinstance(one, Mapping) else None
         kind = source.get("type") if isinstance(source, Mapping) else None
@@ -95,11 +95,11 @@ def _scores(feedback: Any) -> Iterator[Score]:
 
 LANGSMITH: Final = make_import_format(
     "langsmith",
-    "examples or runs of LangSmith",
+    "LangSmith examples or runs",
     _detect,
     _rows,
     FieldMapping(
         paths={"question": ("question",), "raw_answer": ("expected",), "id": ("id",), "error": ("error",)},
     ),
 )
-"""Examples and runs of LangSmith."""
+"""LangSmith examples and runs."""

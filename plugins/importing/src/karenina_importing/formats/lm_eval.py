@@ -1,9 +1,9 @@
-"""Samples of lm-evaluation-harness: `samples_TASK_DATE.jsonl`, written by `--log_samples`.
+"""lm-evaluation-harness samples: `samples_TASK_DATE.jsonl`, written by `--log_samples`.
 
-Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool
-writes the target as text, also a list of right answers (`['Paris', 'paris']`), which is read back as a list. `request`
-is added: the text of the first request, or its messages if a chat template was applied. Targets of a file that are all
-labelled texts between marks (`PER: Ada $$ LOC: Lima`) are lists, and an empty one is an empty list.
+Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool writes
+the target as text; a list of right answers (`['Paris', 'paris']`) is read back as a list. `request` is added: the text
+of the first request, or its messages if a chat template was applied. If all targets in a file are labelled texts
+separated by marks (`PER: Ada $$ LOC: Lima`), they are lists, and an empty target is an empty list.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from karenina_importing.source_files import FileHead, SourceRow, read_lines
 _ESCAPE: Final = r"""\\(?:[\\'nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})"""
 _TEXT: Final = rf"""(?:'(?:[^'\\\n]|{_ESCAPE})*'|"(?:[^"\\\n]|{_ESCAPE})*")"""
 _LIST: Final = re.compile(rf"\[{_TEXT}(?:, {_TEXT})*\]")
-"""A list of texts, as Python writes it."""
+"""A list of strings in Python notation."""
 _LABELLED: Final = re.compile(r"[A-Z][A-Z_-]{1,19}: ?\S.*")
 _MARK: Final = "$$"
 _FIRST_ROWS: Final = 1000
-"""The rows by whose targets it is decided whether they are lists."""
+"""The number of rows whose targets decide whether targets are lists of labelled texts."""
 _ENTITIES: Final = "All entities that the response names, each once and written as LABEL: entity"
 _LISTS: Final = "The targets are lists of labelled texts (`LABEL: entity`): all items in any order are right, no share"
 _REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
-"""The first request in files of new and of old versions."""
+"""The path to the first request in files from new and from old versions."""
 
 
 def _detect(head: FileHead) -> Fit:
@@ -42,7 +42,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield each document once: the lines of further filters have the same replies."""
+    """Yield each document once, because the lines for further filters have the same replies."""
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])
     for row in read_lines(path):
@@ -62,13 +62,13 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
-    """Return whether targets are labelled texts between marks; an empty one is, too."""
+    """Return whether all targets are labelled texts, and at least one has a mark between them."""
     texts = [one for one in targets if isinstance(one, str)]
     return any(_MARK in one for one in texts) and all(_items(one) is not None for one in texts)
 
 
 def _items(target: str) -> list[str] | None:
-    """Return the different labelled texts of a target; None if it has others."""
+    """Return the distinct labelled texts in a target; None if it contains any other text."""
     parts = [part.strip() for part in target.split(_MARK) if part.strip()]
     return list(dict.fromkeys(parts)) if all(map(_LABELLED.fullmatch, parts)) else None
 
@@ -81,7 +81,7 @@ def _declare(items: list[str]) -> dict[str, Any]:
 
 
 def _target(values: Mapping[str, Any]) -> Any:
-    """Return the target, as a list if it is the text of a list of texts and the document does not have that text."""
+    """Return the target; a list of strings in Python notation is parsed, unless the document contains it as text."""
     target, document = values.get("target"), values.get("doc")
     if not isinstance(target, str) or not _LIST.fullmatch(target):
         return target
@@ -89,7 +89,7 @@ def _target(values: Mapping[str, Any]) -> Any:
         return target
     try:
         return ast.literal_eval(target)
-    except (ValueError, SyntaxError):  # such as a number that is not a character
+    except (ValueError, SyntaxError):  # such as an escape that is not a character
         return target
 
 
@@ -101,7 +101,7 @@ def _request(arguments: Any) -> Any:
         except (KeyError, IndexError, TypeError):
             continue
         if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str):
-            found = found[0]  # the JSON of messages
+            found = found[0]  # messages as JSON
             try:
                 messages = json.loads(found)
             except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def _request(arguments: Any) -> Any:
 
 LM_EVAL: Final = make_import_format(
     "lm-eval",
-    "samples of lm-evaluation-harness",
+    "lm-evaluation-harness samples",
     _detect,
     _rows,
     FieldMapping(
@@ -136,4 +136,4 @@ LM_EVAL: Final = make_import_format(
         metadata={"doc_hash": "doc_hash"},
     ),
 )
-"""Samples of lm-evaluation-harness."""
+"""lm-evaluation-harness samples."""

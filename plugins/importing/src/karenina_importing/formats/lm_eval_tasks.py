@@ -1,8 +1,8 @@
-"""Tasks of lm-evaluation-harness: YAML files that name a local file of documents.
+"""lm-evaluation-harness tasks: YAML files that name a local file with documents.
 
-`doc_to_text`, `doc_to_target` and `doc_to_choice` are filled for each document if they are columns or plain variables;
-Jinja's statements and Python's functions are not executed. A task on a dataset of Hugging Face is refused with the
-command that reads it.
+`doc_to_text`, `doc_to_target` and `doc_to_choice` are filled in for each document if they are columns or plain
+variables; Jinja statements and Python functions are not executed. For a task on a Hugging Face dataset, the error
+message has the command that imports the dataset.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEYS: Final = re.compile(
 _TAGGED: Final = re.compile(
     r"(?<=[:,\[-])([ \t]*)(!(?:function|include)[ \t]+[\w./-]+)(?=[ \t]*(?:[,}\]]|#|$))", re.MULTILINE
 )
-"""A value with a tag, such as `!function utils.load`, which is kept as a text."""
+"""A value with a tag, such as `!function utils.load`, which is kept as text."""
 _TAG: Final = re.compile(r"!(function|include)[ \t]+(.+)")
 _LOCAL: Final = ("json", "csv", "parquet", "text", "arrow", "pandas")
 _SPLITS: Final = ("test_split", "validation_split", "fewshot_split", "training_split")
@@ -57,25 +57,25 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Return the keys of a task with those of the tasks that it includes. Raises `BenchmarkFileError`."""
+    """Return the keys of a task, including those of the tasks that it includes. Raises `BenchmarkFileError`."""
     found = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(found, Mapping):
-        raise BenchmarkFileError(path, "", "it is not a task of lm-evaluation-harness", "choose another --from")
+        raise BenchmarkFileError(path, "", "it is not an lm-evaluation-harness task", "choose another --from")
     included = found.get("include")
     base: dict[str, Any] = {}
     for name in included if isinstance(included, list) else [included] if included else []:
         if depth >= _MOST_INCLUDED:
-            raise BenchmarkFileError(path, "include", "tasks include each other without an end", "remove `include`")
+            raise BenchmarkFileError(path, "include", f"more than {_MOST_INCLUDED} nested includes", "remove `include`")
         try:
             (file,) = folder.find(str(name))
         except (NotRead, ValueError) as error:
-            raise BenchmarkFileError(path, "include", str(error), "copy the file beside the task") from error
+            raise BenchmarkFileError(path, "include", str(error), "copy the file next to the task") from error
         base |= _read_task(file, folder, depth + 1)
     return {**base, **found}
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Return the files of a task's documents. Raises `BenchmarkFileError`."""
+    """Return the files with a task's documents. Raises `BenchmarkFileError`."""
     name, arguments = task.get("dataset_path"), task.get("dataset_kwargs")
     for key in ("custom_dataset", "dataset_path", "dataset_kwargs"):
         _check_not_tagged(task.get(key), path, key)
@@ -85,7 +85,7 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
     if name not in _LOCAL or given is None:
         subset = f" --subset {task['dataset_name']}" if task.get("dataset_name") else ""
         split = next((f" --split {task[key]}" for key in _SPLITS if task.get(key)), "")
-        what = f"the task's documents are the dataset {name!s:.80} of Hugging Face, not a local file"
+        what = f"the task's documents are the Hugging Face dataset {name!s:.80}, not a local file"
         raise BenchmarkFileError(path, "dataset_path", what, f"import them: karenina import hf:{name}{subset}{split}")
     if isinstance(given, Mapping):
         split = next((str(task[key]) for key in _SPLITS if task.get(key) in given), next(iter(given), ""))
@@ -96,13 +96,13 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
         _check_not_tagged(one, path, "dataset_kwargs.data_files")
         if "://" in str(one):
             raise BenchmarkFileError(
-                path, "dataset_kwargs.data_files", "it is an address", "download the file beside it"
+                path, "dataset_kwargs.data_files", "it is a URL", "download the file next to the task"
             )
         try:
             found += folder.find(str(one))
         except NotRead as error:
             raise BenchmarkFileError(
-                path, "dataset_kwargs.data_files", str(error), "copy it beside the task"
+                path, "dataset_kwargs.data_files", str(error), "copy it next to the task"
             ) from error
     for file in found:
         check_not_pointer(file)
@@ -110,34 +110,34 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
 
 
 def _check_not_tagged(value: Any, path: Path, key: str) -> None:
-    """Raise `BenchmarkFileError` for the documents of a function, and for those of another file."""
+    """Raise `BenchmarkFileError` if a value has the tag `!function` or `!include`."""
     found = _TAG.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return
     if found[1] == "include":
-        what = f"the tag !include is not read, so {found[2]:.80} is not: only the key `include` names a base of a task"
+        what = f"the tag !include {found[2]:.80} is not supported: only the key `include` names a file to include"
         raise BenchmarkFileError(path, key, what, "write its content here")
     what = f"the task's documents come from the function {found[2]:.80} of its module, which is not run"
-    cure = "write them to a file beside the task, as lines of JSON, and name it in data_files"
+    cure = "write them to a file next to the task, as JSON lines, and name it in data_files"
     raise BenchmarkFileError(path, key, what, f"{_RUN_IT}; or {cure}")
 
 
 def check_not_pointer(file: Path) -> None:
-    """Raise `BenchmarkFileError` for a pointer of Git LFS, which stands for a file that was not downloaded."""
+    """Raise `BenchmarkFileError` for a Git LFS pointer, which stands for a file that was not downloaded."""
     with bounded(file), bounded_files.open_file(file) as opened:
         start = opened.read(len(_LFS)) or b""
     if start == _LFS.encode():
-        raise BenchmarkFileError(file, "", "it is a pointer of Git LFS, not the file itself", "git lfs pull")
+        raise BenchmarkFileError(file, "", "it is a Git LFS pointer, not the file itself", "run `git lfs pull`")
 
 
 def _notes(task: Mapping[str, Any]) -> list[str]:
     notes = []
     if task.get("process_docs"):
-        notes.append("the task changes its documents by a Python function (process_docs), which is not executed")
+        notes.append("the task changes its documents with a Python function (process_docs), which is not executed")
     if task.get("num_fewshot"):
         notes.append(f"the task's {task['num_fewshot']} few-shot examples are not carried over")
     if task.get("filter_list"):
-        notes.append("the task's filters of answers are not carried over: a judge reads the whole answer")
+        notes.append("the task's answer filters are not carried over: a judge reads the whole answer")
     listed = task.get("metric_list")
     metrics = [one.get("metric") for one in (listed if isinstance(listed, list) else ()) if isinstance(one, Mapping)]
     others = [str(one) for one in metrics if one not in ("exact_match", "acc", "acc_norm")]
@@ -165,13 +165,13 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
         return SourceRow(place, {}, f"its options, in doc_to_choice, are made by a program: {_RUN_IT}")
     if is_place and isinstance(choices, list):
         if not 0 <= at < len(choices):
-            return SourceRow(place, {}, f"its target is {target}, and it has {len(choices)} options")
+            return SourceRow(place, {}, f"its target is option {target}, but it has {len(choices)} options")
         values["task.target"] = str(choices[at])
     return SourceRow(place, values, left_out=left_out, notes=notes)
 
 
 def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
-    """Return the value of a rule for a document: a column, a list, or a filled template. Raises `NotFilled`."""
+    """Return the value of a rule for a document: a column, a list, or a filled-in template. Raises `NotFilled`."""
     if rule is None or isinstance(rule, int):
         return rule
     if isinstance(rule, list):
@@ -197,7 +197,7 @@ def _fill(rule: str, document: Mapping[str, Any]) -> str:
 
 LM_EVAL_TASK: Final = make_import_format(
     "lm-eval-task",
-    "a task of lm-evaluation-harness",
+    "an lm-evaluation-harness task",
     _detect,
     _rows,
     FieldMapping(
@@ -210,4 +210,4 @@ LM_EVAL_TASK: Final = make_import_format(
         }
     ),
 )
-"""Tasks of lm-evaluation-harness on local files."""
+"""lm-evaluation-harness tasks on local files."""

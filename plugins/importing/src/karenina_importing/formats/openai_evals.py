@@ -1,8 +1,8 @@
-"""OpenAI Evals: the record of a run of `oaieval`, files of samples, and the output items of a run on the platform.
+"""OpenAI Evals: the record of an `oaieval` run, sample files, and the output items of a run on the platform.
 
-In a record, the events of one sample are one row: `samplings` and `matches` are the data of its events in order,
-`metrics` and `raw_sample` those of the last one, and `spec` describes the run. A line of a file of samples is a row
-with `input` and `ideal`. Output items are a page of the API, a list or lines; each is a row.
+In a record, all events of a sample make one row: `samplings` and `matches` have the data of all such events in order,
+`metrics` and `raw_sample` the data of the last one, and `spec` describes the run. In a sample file, each line is a row
+with `input` and `ideal`. Output items are an API page, a list or JSON lines; each item is a row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EVENT: Final = {"run_id", "event_id", "type", "data"}
 _LISTS: Final = {"sampling": "samplings", "match": "matches", "error": "errors"}
 _ITEM: Final = {"datasource_item", "sample"}
 _TRUTHS: Final = ("ground_truth", "correct_label", "ideal", "expected", "reference", "answer", "label")
-"""Names of the right answer in the items of a data source, which users choose."""
+"""Names for the right answer in data source items; users choose these names."""
 
 
 def _detect(head: FileHead) -> Fit:
@@ -29,7 +29,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _items(document: Any) -> list[Any]:
-    """Return the output items of a page of the API, or of a list, or the only one; empty if a file has none."""
+    """Return the output items in an API page or a list, or a single item; empty if a file has none."""
     found = document
     if isinstance(document, Mapping):
         found = [document] if document.keys() >= _ITEM else document.get("data")
@@ -72,7 +72,7 @@ def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
 
 OPENAI_EVALS: Final = make_import_format(
     "openai-evals",
-    "a run or samples of OpenAI Evals",
+    "an OpenAI Evals run or samples",
     _detect,
     _rows,
     FieldMapping(
@@ -89,4 +89,4 @@ OPENAI_EVALS: Final = make_import_format(
         }
     ),
 )
-"""OpenAI Evals. Of a graded sample, the first sampling is the answer, and the next ones are those of the grader."""
+"""OpenAI Evals. The first sampling of a graded sample is the answer; the next ones are the grader's."""

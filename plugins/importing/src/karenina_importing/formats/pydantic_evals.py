@@ -1,8 +1,8 @@
 """pydantic-evals: datasets in YAML or JSON (`Dataset.to_file`), and reports in JSON.
 
-A case is a row. Its evaluators, and those of the whole dataset, become fields and traits: `EqualsExpected` and `Equals`
-compare what a judge extracts, `Contains` reads the answer itself, and `LLMJudge` is a trait with its text. Evaluators
-of types, times, spans and the user's own are counted.
+Each case is a row. The evaluators of the case and of the whole dataset become fields and traits: for `EqualsExpected`
+and `Equals`, a judge extracts the value to compare; `Contains` checks the response itself; `LLMJudge` and `GEval`
+become traits. Evaluators for types, times and spans, and the user's own, are only counted as left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CASES: Final = re.compile(r"^cases[ \t]*:", re.MULTILINE)
 _INPUTS: Final = re.compile(r"^[ \t-]+inputs[ \t]*:", re.MULTILINE)
 _HEAD: Final = 1 << 16
 _ARGUMENT: Final = {"Equals": "value", "Contains": "value", "LLMJudge": "rubric", "GEval": "criteria"}
-"""The argument that an evaluator takes by position."""
+"""The argument that each evaluator takes by position."""
 _NAME: Final = re.compile(r"[^\W\d]\w*", re.ASCII)
 _TYPES: Final = {str: "str", bool: "bool", int: "int", float: "float"}
 
@@ -45,7 +45,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     document = read_document(path).value
     cases = document.get("cases") if isinstance(document, Mapping) else None
     if not isinstance(cases, list):
-        raise BenchmarkFileError(path, "", "it has no list `cases` of pydantic-evals", "choose another --from")
+        raise BenchmarkFileError(path, "", "it has no list `cases`, as pydantic-evals has", "choose another --from")
     shared = document.get("evaluators")
     notes = ["the report evaluators of the dataset are not carried over"] if document.get("report_evaluators") else []
     for number, case in enumerate(cases, 1):
@@ -70,16 +70,16 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
     if isinstance(expected, Mapping | list):
         values["expected"] = json.dumps(expected, ensure_ascii=False, default=str)
     recordings = None
-    if case.get("error_message") is not None:  # a failure of a report
+    if case.get("error_message") is not None:  # a failure in a report
         values["failure"] = case["error_message"]
-    elif "output" in case:  # of a report
+    elif "output" in case:  # a case in a report
         recordings = [{"response": case["output"]}] if case["output"] not in (None, "") else []
         left_out += [f"result {key!s:.60}" for key in ("scores", "labels", "assertions") if case.get(key)]
     return SourceRow(named, values, question=question, recordings=recordings, left_out=left_out, notes=notes)
 
 
 def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the names and arguments of evaluators: a name, a name with its argument or arguments, or `name:`."""
+    """Yield each evaluator's name and arguments; an evaluator is a name, `{name: arguments}`, or has a key `name`."""
     for one in listed if isinstance(listed, list) else ():
         if isinstance(one, str):
             yield one, {}
@@ -102,7 +102,7 @@ def _with_arguments(name: Any, given: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Return the keys of a question for evaluators, and the names of those that it has not."""
+    """Return the keys of a question for its evaluators, and the names of the evaluators that are left out."""
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, given in evaluators:
         if name == "EqualsExpected" and isinstance(expected, Mapping):
@@ -127,7 +127,7 @@ def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tup
 
 
 def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a field for each value of an expected object that is a text, number or boolean."""
+    """Return a field for each value in an expected object that is a string, number or boolean."""
     return {
         str(key): {
             "type": _TYPES[type(value)],
@@ -141,7 +141,7 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, given: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Return an evaluator as an assertion of promptfoo; None if there is none like it."""
+    """Return the promptfoo assertion that corresponds to an evaluator; None if there is none."""
     label = given.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}
     value = given.get(_ARGUMENT.get(name, "value"))
@@ -163,9 +163,9 @@ def _assertion(name: str, given: Mapping[str, Any], expected: Any) -> dict[str, 
 
 PYDANTIC_EVALS: Final = make_import_format(
     "pydantic-evals",
-    "a dataset or report of pydantic-evals",
+    "a pydantic-evals dataset or report",
     _detect,
     _rows,
     FieldMapping(paths={"question": ("question",), "raw_answer": ("expected",), "error": ("failure",)}),
 )
-"""Datasets and reports of pydantic-evals."""
+"""pydantic-evals datasets and reports."""

@@ -1,4 +1,4 @@
-"""Questions and answers in the structured values of tools: `inputs`, `outputs`, and files of objects."""
+"""Find questions and answers in structured values such as `inputs` and `outputs`, and read files of JSON objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANSWERED: Final = (
 
 
 def asked(value: Any) -> Any:
-    """Return the question in an input: a text or messages. Other values of an object stand before it, with names."""
+    """Return the question in an input, as text or messages; an object's other values precede it, as `name: value`."""
     if not isinstance(value, Mapping):
         return value
     messages = value.get("messages")
@@ -38,7 +38,10 @@ def asked(value: Any) -> Any:
 
 
 def answered(value: Any) -> tuple[Any, list[str]]:
-    """Return the answer in an output as a text, number or list, and the names of its values that are left out."""
+    """Return the answer in an output, and the names of the values that are left out.
+
+    An object in which no answer can be found is returned as JSON.
+    """
     if not isinstance(value, Mapping):
         return value, []
     messages = value.get("messages")
@@ -61,13 +64,13 @@ def _shown(value: Any) -> str:
 
 
 def as_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the key `metadata` of a question with those values that are not empty; empty without them."""
+    """Return `{"metadata": values}` with the values that are not empty; an empty mapping if there are none."""
     found = {key: value for key, value in values.items() if value not in (None, "", [], {})}
     return {"metadata": found} if found else {}
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the first objects of a file: of a list, of a list under one of `keys`, or of lines; else none."""
+    """Return the first items of a file: of a list under one of `keys`, of a list, or of JSON lines."""
     document = head.document
     for key in keys:
         if isinstance(document, Mapping) and isinstance(document.get(key), list):
@@ -78,7 +81,7 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield the objects of a file as `objects` finds them, each with its place. Raises `BenchmarkFileError`."""
+    """Yield all objects of a file, found as in `objects`, each as a row. Raises `BenchmarkFileError`."""
     head = FileHead(path)
     document = head.document
     listed = next((document[key] for key in keys if isinstance(document, Mapping) and key in document), document)

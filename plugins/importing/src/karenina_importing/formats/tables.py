@@ -1,4 +1,4 @@
-"""Datasets of Hugging Face and tables: Parquet, JSON of the dataset server, JSON documents and lines, CSV and Excel."""
+"""Hugging Face datasets and other tables: Parquet, dataset server pages, JSON and JSON lines, YAML, CSV and Excel."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from karenina_toolkit.files import LINES, TABLES, suggest_rows
 
 _PARQUET: Final = b"PAR1"
 _LOOKED_AT: Final = 1000
-"""The rows that are compared with the header."""
+"""The number of rows that are compared with the header."""
 _RAW_ANSWER: Final = "raw_answer"
 
 
 def is_page(value: Any) -> bool:
-    """Return whether a JSON value is a page of rows."""
+    """Return whether a JSON value is a page of rows from the dataset server."""
     return isinstance(value, Mapping) and all(isinstance(value.get(key), list) for key in ("features", "rows"))
 
 
 def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
-    """Yield the rows of a page. Cells that the server has cut are marked, and numbers of classes become their names."""
+    """Yield the rows of a page; truncated cells are marked, and class numbers are replaced by class names."""
     classes = _classes(page["features"])
     for number, row in enumerate(page["rows"]):
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
@@ -47,7 +47,7 @@ def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
 
 
 def _classes(features: list[Any]) -> dict[str, list[Any]]:
-    """Return the names of the classes of columns that hold the number of a class."""
+    """Return the class names for each column that contains class numbers."""
     return find_classes({str(one.get("name")): one.get("type") for one in features if isinstance(one, Mapping)})
 
 
@@ -70,7 +70,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _read_yaml(path: Path) -> Any:
-    """Return the value of a YAML file; None if it has none that benchmarks may have."""
+    """Return the value of a YAML file; None if it cannot be read."""
     try:
         return read_yaml(read_text(path), path).value
     except BenchmarkFileError:
@@ -82,7 +82,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
-    """Yield the rows of a file, of a JSON document those at the path `rows`, of a workbook those of a sheet."""
+    """Yield the rows of a file: those at the path `rows` in a JSON document, or in a sheet of a workbook."""
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
     if suffix == ".json" and rows is None and encoding is None and is_page(found := read_json(path)):
@@ -110,7 +110,7 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
 
 
 def _suffix_of(head: FileHead) -> str:
-    """Return the ending that a file has by its content, which its name need not have."""
+    """Return the suffix that matches a file's content, which may differ from that of its name."""
     suffix = head.path.suffix.lower()
     if head.start.startswith(_PARQUET):
         return ".parquet"
@@ -124,7 +124,7 @@ def _suffix_of(head: FileHead) -> str:
 
 
 def _choose(rows: Sequence[SourceRow], given: FieldMapping) -> tuple[FieldMapping, list[str]]:
-    """Return the mapping of a table's columns that `given` does not map, and what was taken as what."""
+    """Return `given`, completed with the columns of a table for names that are not mapped, and notes for the user."""
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for one in values for name in one))
     known = {name: paths[0] for name, paths in given.paths.items() if paths}
@@ -146,12 +146,12 @@ def _choose(rows: Sequence[SourceRow], given: FieldMapping) -> tuple[FieldMappin
     notes += [f"not used: {name_columns(unused)}"] if unused else []
     name, _, key = ".".join(found.get(_RAW_ANSWER, ())).partition(".")
     if key and key != "aliases" and any(isinstance(one[name], Mapping) and one[name].get("aliases") for one in values):
-        notes.append(f"not used: '{name}.aliases', which some rows lack; --map raw_answer={name}.aliases takes it")
+        notes.append(f"not used: '{name}.aliases', which some rows lack; to use it, --map raw_answer={name}.aliases")
     return replace(given, paths=paths, choice_by=by), notes
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a column that no path uses; of an object whose parts some use, the other parts."""
+    """Return a column that no path uses; if paths use parts of its objects, return the other parts."""
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]
@@ -161,7 +161,7 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
 
 
 def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Return the paths of the names of a mapping for the columns of a table."""
+    """Return the paths for the names of a mapping, given the columns of a table."""
     roles = table.roles
     question = roles.columns[QUESTION]
     paths: dict[str, tuple[str, ...]] = {}
@@ -176,18 +176,18 @@ def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str
         objects = [part for one in objects for part in (one if isinstance(one, list) else [one])]
         keys = [key for key in ALIASES if objects and all(isinstance(one, Mapping) and key in one for one in objects)]
         if "aliases" in keys and not all(one["aliases"] for one in objects):
-            keys = [*(key for key in keys if key != "aliases"), "aliases"]  # what has no other name has no aliases
+            keys = [*(key for key in keys if key != "aliases"), "aliases"]  # some answers have no aliases
         paths[_RAW_ANSWER] = (f"{truth}.{keys[0]}" if keys else truth,)
     return paths
 
 
 HUGGINGFACE: Final = make_import_format(
     "huggingface",
-    "a table, or a dataset of Hugging Face",
+    "a table, or a Hugging Face dataset",
     _detect,
     _rows,
     FieldMapping({}),
     rows_at=_rows_at,
     choose=_choose,
 )
-"""Datasets of Hugging Face, and tables of other origin."""
+"""Hugging Face datasets, and other tables."""

@@ -25,8 +25,14 @@ Prompts = Mapping[str, "SentPrompt"]
 """Prompts by the key of their call."""
 
 
-def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts) -> dict[str, Any]:
-    """Return a result as JSON values. `rules` are those of its template, `calls` its rows in the table of calls."""
+def make_item(
+    result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts, files: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a result as JSON values for the page.
+
+    `rules` are those of its template, `calls` its rows in the table of calls, and `files` as `PageFiles` describes
+    them.
+    """
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
     if values.get("evaluation_input") == result.template.raw_llm_response:
@@ -64,6 +70,7 @@ def make_item(result: VerificationResult, rules: FieldRules, calls: Iterable[Row
             }
             for row in result_table([result], "traits")
         ],
+        **({"files": files} if files else {}),
         "calls": [_make_call(row, prompts.get(str(row["key"]))) for row in calls],
     }
 
@@ -96,6 +103,7 @@ def _reply_text(row: Row) -> str:
         return stored
     if isinstance(reply, dict):
         reply.pop("turns", None)  # keys of the calls that are shown beside it
+        reply.pop("kept_files", None)  # shown as files of the item
     text = reply.get("text") if isinstance(reply, dict) else None
     return text if isinstance(text, str) else json.dumps(reply, ensure_ascii=False, indent=2)
 

@@ -14,12 +14,14 @@ from karenina_core.errors import ConfigError, KareninaError, describe_error
 from karenina_core.plugins import active_plugins
 from karenina_core.text import compose
 from karenina_engine.journal.view import JournalView
+from karenina_engine.results.kept_files import KeptFiles
 from karenina_engine.results.result_file import default_journal
 from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
 from karenina_report.comparison.run_comparison import compare_runs, run_facts, run_label
 from karenina_report.output_file import write_whole
 from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
 from karenina_report.page.items import ItemIndex, Prompts, make_item
+from karenina_report.page.kept_files import PageFiles
 from karenina_report.page.section import PageRuns, karenina_report_sections
 from karenina_report.rules import Rules, find_rules, read_rules
 from karenina_report.runs import find_journal, iterate_results, read_runs
@@ -98,19 +100,22 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
         "prompts": benchmark is not None,
     }
     flipped = {change.question_id for pair in (comparison.pairs if comparison else ()) for change in pair.flips}
-    index = ItemIndex(flipped)
+    index, files = ItemIndex(flipped), PageFiles()
 
     def write(file: BinaryIO) -> None:
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:
-            items = _items(sources, runs, rules, prompts, index, opened, options.model)
+            items = _items(sources, runs, rules, prompts, index, files, opened, options.model)
             for number, chunk in enumerate(batched_items(items)):
                 document.add(f"chunk-{number}", chunk)
         document.add("head", {**head, **index.to_json()})
         document.end()
 
-    return write_whole(output, (FIRST_BYTES,), write)
+    moved = write_whole(output, (FIRST_BYTES,), write)
+    for missing in files.problems():
+        warn(missing)
+    return moved
 
 
 def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -> set[str]:
@@ -225,6 +230,7 @@ def _items(
     rules: Rules,
     prompts: Prompts,
     index: ItemIndex,
+    files: PageFiles,
     opened: ExitStack,
     model: str | None,
 ) -> Iterator[dict[str, Any]]:
@@ -236,6 +242,7 @@ def _items(
     first = 0
     for source in sources:
         journal = find_journal(source)
+        folders = KeptFiles(Path(source), journal) if isinstance(source, str | Path) else None
         view = opened.enter_context(JournalView(journal)) if journal is not None else None
         prices = view.prices() if view is not None else {}
         numbers: dict[str, int] = {}
@@ -246,7 +253,7 @@ def _items(
             number = numbers.setdefault(meta.answering_id, first + len(numbers))
             calls = list(view.calls_of(result)) if view is not None else []
             index.add(number, result, _cost(calls, prices))
-            yield make_item(result, rules.get(meta.template_id, {}), calls, prompts)
+            yield make_item(result, rules.get(meta.template_id, {}), calls, prompts, files.describe(result, folders))
         first += len(numbers)
     if len(index) != sum(len(run.results) for run in runs):
         raise ConfigError(["the results changed while they were read: write the report again"])

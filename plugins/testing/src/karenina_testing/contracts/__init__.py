@@ -12,8 +12,16 @@ value of the plugin's entry point:
 - `ParseStageContract`: a stage that fills templates.
 - `PrimitiveContract`: a comparison of a field with its truth.
 - `TraitContract`: a kind of rubric trait with its evaluator.
-- `FormatContract`: a file format of benchmarks.
+- `FormatContract`: a file format of benchmarks; `ImportFormatContract`: a format of another tool.
+- `PriceSourceContract`: a list of prices.
 - `SettingsContract`: settings models, kinds of traits and primitives declare what a benchmark may set.
+
+These run the installed command `karenina`, as a user does:
+
+- `CommandContract`: a command.
+- `ExporterContract`: a format of exported results; `ReportSectionContract`: sections of reports. `sample_results` makes
+  the results that they write.
+- `ObserverContract`: observers of runs; `ExecutorContract`: an executor; `PanelContract`: a panel of judges.
 
 An adapter has a contract for itself and one for each port. Define the format of your provider's server once, in a
 subclass of `WireFormat`; then mix it into the contracts of the ports that the adapter has:
@@ -45,11 +53,14 @@ _MODULES = (
     "calls",
     "check",
     "format",
+    "import_format",
+    "installed",
     "live",
     "llm",
     "parse_stage",
     "parser",
     "plugin",
+    "price_source",
     "primitive",
     "settings",
     "stage",
@@ -61,11 +72,21 @@ from karenina_testing.contracts.adapter import AdapterContract  # noqa: E402 - a
 from karenina_testing.contracts.agent import AgentContract  # noqa: E402
 from karenina_testing.contracts.check import CheckContract  # noqa: E402
 from karenina_testing.contracts.format import FormatContract  # noqa: E402
+from karenina_testing.contracts.import_format import ImportFormatContract  # noqa: E402
+from karenina_testing.contracts.installed.command import CommandContract  # noqa: E402
+from karenina_testing.contracts.installed.executor import ExecutorContract  # noqa: E402
+from karenina_testing.contracts.installed.exporter import ExporterContract  # noqa: E402
+from karenina_testing.contracts.installed.observer import ObserverContract  # noqa: E402
+from karenina_testing.contracts.installed.panel import PanelContract  # noqa: E402
+from karenina_testing.contracts.installed.report_section import ReportSectionContract  # noqa: E402
+from karenina_testing.contracts.installed.run import RunContract, SampleRun  # noqa: E402
+from karenina_testing.contracts.installed.sample_results import sample_results  # noqa: E402
 from karenina_testing.contracts.live import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract  # noqa: E402
 from karenina_testing.contracts.llm import LLMContract  # noqa: E402
 from karenina_testing.contracts.parse_stage import ParseStageContract  # noqa: E402
 from karenina_testing.contracts.parser import ParserContract  # noqa: E402
 from karenina_testing.contracts.plugin import PluginContract  # noqa: E402
+from karenina_testing.contracts.price_source import PriceSourceContract  # noqa: E402
 from karenina_testing.contracts.primitive import PrimitiveContract  # noqa: E402
 from karenina_testing.contracts.settings import SettingsContract  # noqa: E402
 from karenina_testing.contracts.stage import StageContract  # noqa: E402
@@ -79,22 +100,33 @@ __all__ = [
     "AgentContract",
     "ChatCompletions",
     "CheckContract",
+    "CommandContract",
+    "ExecutorContract",
+    "ExporterContract",
     "FormatContract",
+    "ImportFormatContract",
     "LLMContract",
     "LiveAgentContract",
     "LiveContract",
     "LiveLLMContract",
     "LiveParserContract",
     "MessagesAPI",
+    "ObserverContract",
+    "PanelContract",
     "ParseStageContract",
     "ParserContract",
     "PluginContract",
+    "PriceSourceContract",
     "PrimitiveContract",
     "Reply",
+    "ReportSectionContract",
     "Request",
+    "RunContract",
+    "SampleRun",
     "ScriptedServer",
     "SettingsContract",
     "StageContract",
     "TraitContract",
     "WireFormat",
+    "sample_results",
 ]

@@ -16,6 +16,7 @@ import pytest
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import Port
 from karenina_testing.contracts.calls import assert_nothing_left, child_processes
+from karenina_testing.contracts.plugin import problems_of_package
 from karenina_testing.contracts.settings import find_unmarked_fields
 from karenina_testing.contracts.wire_format import KEY, WireFormat
 
@@ -75,6 +76,9 @@ class AdapterContract(WireFormat):
     def test_the_entry_point_is_installed(self) -> None:
         found = [point.value for point in entry_points(group="karenina.adapters")]
         assert self.entry_point in found
+
+    def test_the_installed_package_passes_its_check(self) -> None:
+        assert problems_of_package(self.entry_point) == []
 
     def test_the_adapter_says_what_it_is(self) -> None:
         spec = self.spec

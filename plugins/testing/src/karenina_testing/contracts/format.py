@@ -50,10 +50,15 @@ class FormatContract(PluginContract):
     broken: ClassVar[Sequence[tuple[str | bytes, str]]]
     writes: ClassVar[bool] = True
 
+    @property
+    def file_suffix(self) -> str:
+        """The suffix of the files with the samples."""
+        return self.format.suffixes[0]
+
     def read(self, folder: Path, content: str | bytes) -> Any:
         """Return the benchmark in a file with this content."""
         folder.mkdir(exist_ok=True)
-        file = folder / f"sample{self.format.suffixes[0]}"
+        file = folder / f"sample{self.file_suffix}"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
         return self.format.read(file, lambda _file, _names: True)
 
@@ -98,7 +103,7 @@ class FormatContract(PluginContract):
 
     def test_a_missing_file_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(KareninaError, match="nowhere"):
-            self.format.read(tmp_path / f"nowhere{self.format.suffixes[0]}", lambda _file, _names: True)
+            self.format.read(tmp_path / f"nowhere{self.file_suffix}", lambda _file, _names: True)
 
     def error(self, folder: Path, content: str | bytes) -> Any:
         """Return the error of a file with this content: raised, or the first that the benchmark has."""

@@ -1,1 +1,1 @@
-"""Agents that the framework itself runs: the loop of calls and tools, tools of a workspace, written calls."""
+"""Agents whose loop the framework itself runs: the tool loop, workspace tools, and tool calls written as text."""

@@ -1,4 +1,4 @@
-"""The time limit of an agent run, which counts requests and tool calls but no waiting between them."""
+"""The time limit of an agent run, which counts requests and tool calls but not the waiting between them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class AgentClock:
         self._left: float | None = None
 
     async def limit(self, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]) -> AgentReply:
-        """Return the result of `run`. Raises `PortError` of category `timeout` if the time is over first.
+        """Return the result of `run`. Raises `PortError` of category `timeout` if the time runs out first.
 
-        Each `PortError` of the run gets the reply so far, which `so_far` returns, as its `partial`.
+        Any `PortError` from `run` gets the result of `so_far`, the reply so far, as its `partial`.
         """
         seconds, setting = self.options.timeout, self.options.timeout_setting
         clock = self._clock = asyncio.timeout(seconds)

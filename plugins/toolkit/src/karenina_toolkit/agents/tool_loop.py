@@ -1,4 +1,4 @@
-"""The tool loop: what an adapter of the tier `tool_loop` does between its model's turns, the same for all of them.
+"""The tool loop: what happens between a model's turns, for all adapters of tier `tool_loop`.
 
 An adapter implements a `Conversation`, which makes one request and knows the message format of its provider;
 `run_tool_loop` does the rest: turns, tools, limits, and the partial trace if it stops early.
@@ -42,7 +42,7 @@ again.
 
 
 class Conversation(Protocol):
-    """One agent run in the format of its provider. It is made for one run."""
+    """One agent run in the format of its provider. An object serves one run only."""
 
     @property
     def where(self) -> str:
@@ -51,12 +51,12 @@ class Conversation(Protocol):
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """Send the conversation so far, and return the model's reply. Raises `PortError`.
 
-        It changes nothing, because it may be repeated after a failure. `tools` are the same in all requests of a run;
-        `first` is true for the first request.
+        This must not change the conversation, because it may be repeated after a failure. `tools` are the same in all
+        requests of a run; `first` is true for the first request.
         """
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the model's turn to the conversation; it may also come from a journal."""
+        """Add the model's turn to the conversation. The turn may also come from the journal."""
 
     def add_results(self, results: Sequence[Message]) -> None:
         """Add the results of all tool calls of the last turn to the conversation."""
@@ -66,11 +66,11 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
     """Run the model until it answers without a tool call, or has had `options.max_turns` turns.
 
     Each request goes through `options.guard`, so that only the failed request is retried; the time limit counts
-    requests and tool calls, but no waiting between them (`AgentClock`). Tool calls of the last turn are not carried
-    out, as no turn is left to read their results; neither is a call that was cut off at the token limit. A turn that
-    the provider paused continues in the next one, which counts too, and both are one message of the trace. If the turn
-    after tool results stays empty, the trace ends with an empty message. Raises `PortError`, with the trace so far as
-    its `partial`.
+    requests and tool calls, but not the waiting between them (`AgentClock`). Tool calls of the last turn are not
+    carried out, because no turn is left to read their results; neither is a call that was cut off at the token limit. A
+    turn that the provider paused continues in the next one, which also counts, and both are one message of the trace.
+    If the turn after tool results stays empty, the trace ends with an empty message. Raises `PortError`, with the trace
+    so far as its `partial`.
     """
     try:
         tools = collect_tools(options)
@@ -116,7 +116,7 @@ async def _work(
 
 
 def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
-    """Return a turn with the calls that its model wrote into the text between tags, which its server did not read."""
+    """Return `turn` with the tool calls that the model wrote between tags in its text and the server did not parse."""
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):
         return turn
@@ -132,7 +132,7 @@ def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
 def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
     """Return the empty turn that ends an agent's run if its turn right after tool results stayed empty; else None.
 
-    Whether the run has an answer is decided by the stages: it may be in the workspace.
+    The stages decide whether the run has an answer, which may be in the workspace.
     """
     if error.category is not ErrorCategory.EMPTY or not trace or trace[-1].role != "tool":
         return None
@@ -152,7 +152,7 @@ class TraceSize:
     characters: int = 0
 
     def add(self, where: str, message: Message) -> None:
-        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`; `where` names its server."""
+        """Count a message. Raises `PortError` if the run exceeds `MOST_OF_A_TRACE`; `where` names the server."""
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         self.characters += measure_size([message.content, message.reasoning, calls])
         if self.characters > MOST_OF_A_TRACE:

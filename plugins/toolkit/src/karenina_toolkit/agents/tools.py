@@ -1,7 +1,7 @@
-"""Tools of an agent, and how a tool call of the model becomes a message of the trace.
+"""An agent's tools, and how a tool call by the model becomes a message in the trace.
 
 An adapter that runs its own tool loop gets its tools from `collect_tools` and answers every call with `run_tool`, so
-that all such adapters offer the same tools and report the failure of a tool in the same way.
+that all such adapters offer the same tools and report tool failures in the same way.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def collect_tools(options: AgentOptions) -> dict[str, Tool]:
         other = found.setdefault(tool.name, tool)
         if other is not tool:
             raise ValueError(
-                f"two tools are called {tool.name!r}: one of {describe_origin(other)}, one of {describe_origin(tool)}; "
+                f"two tools are called {tool.name!r}: from {describe_origin(other)} and from {describe_origin(tool)}; "
                 "leave one of them out, or rename one at its source"
             )
     return found
@@ -52,9 +52,9 @@ def describe_origin(tool: Tool) -> str:
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
-    """Return the tool message that answers `call`; any failure is an error in it.
+    """Return the tool message that answers `call`. If the tool fails, this is an error message for the model.
 
-    Raises `PortError` if the tool does: its server is lost, and the agent cannot continue without it.
+    Raises `PortError` only if the tool does: its server is lost, and the agent cannot continue without it.
     """
     try:
         text = await _result(call, tools)

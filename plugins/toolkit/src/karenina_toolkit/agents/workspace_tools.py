@@ -1,7 +1,7 @@
-"""The tools with which an agent reads and writes the files of its workspace, and no others.
+"""The tools with which an agent reads and writes files in its workspace, and nowhere else.
 
-Every agent whose adapter runs the tool loop itself gets them, answering agents and judges alike: an agent works in its
-own copy, so it may write there.
+Every agent whose adapter runs the tool loop itself gets them, answering agents and judges alike. An agent works in a
+copy of its own, so it may write there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PATH = {"type": "string", "description": "Path relative to the workspace, such 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One entry of a folder as it was when the folder was read."""
+    """One entry of a folder, as of the time when the folder was read."""
 
     path: Path
     is_folder: bool
@@ -86,9 +86,9 @@ class _WorkspaceTool(ABC):
         """Return the result of the tool. Raises `ToolError` and `OSError`."""
 
     def locate(self, path: str) -> Path:
-        """Return the resolved place of `path`, which may be absent.
+        """Return the resolved path for `path`, which need not exist.
 
-        Raises `ToolError` if it lies outside the workspace, and `OSError` if it is a loop of links.
+        Raises `ToolError` if it is outside of the workspace, and `OSError` for a symlink loop.
         """
         wanted = PurePosixPath(path)
         if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
@@ -253,9 +253,7 @@ class SearchFiles(_WorkspaceTool):
         return "\n".join(found) if len(found) > bool(unread) else "\n".join(["no match", *found])
 
     def _content(self, file: Path, most: int) -> bytes | None:
-        """Return the content of a text file; None for any other, for one larger than `most` bytes, and for a
-        missing one.
-        """
+        """Return the content of a text file; None if it is missing, not text, or larger than `most` bytes."""
         try:
             with self.open(file) as opened:
                 size = os.fstat(opened.fileno()).st_size
@@ -301,8 +299,8 @@ class WriteFile(_WorkspaceTool):
 def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
     """Return the tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
 
-    Paths are relative to it; `..`, absolute paths and links that lead out of it are refused. Raises `ValueError` if it
-    is not a folder.
+    Paths are relative to it; `..`, absolute paths and links that lead out of it are refused. Raises `ValueError` if
+    `workspace` is not a folder.
     """
     root = workspace.resolve()
     if not root.is_dir():

@@ -1,12 +1,13 @@
-"""Tool calls that a model wrote as text: small models, and servers without a parser for a model's calls.
+"""Tool calls that a model wrote as text, as with small models and servers that cannot parse a model's calls.
 
 The rules are strict, because an answer may contain JSON that is not a call:
 
 - A call has the `name` of an available tool, and `arguments` (or `parameters`), an object or the JSON of one.
 - It is between tags (`<tool_call>`, `<tools>`) that no sentence quotes, or at the end of the message: in a code fence
-  with nothing else, or without a fence from the beginning of a line. Several calls, in a list or in sequence, count if
-  each of them is valid.
-- The notations of model families, such as `<function=...>` and `[TOOL_CALLS]`, are read by `marked_calls.py`.
+  with nothing else, or without a fence, at the start of a line. Several calls, in a list or in sequence, count if each
+  of them is valid.
+- The notations of model families, such as `<function=...>` and `[TOOL_CALLS]`, are read by `find_marked_calls` and
+  `find_marked_json`.
 - An incomplete call in tags, or in place of the whole message, is a call with unreadable arguments, which the tool loop
   reports to the model. Complete calls before it count too.
 
@@ -34,7 +35,7 @@ MARKS: Final = (
     *("<function=", "invoke name=", "<arg_key>", "<|tool_call", "<\uff5ctool\u2581call\u2581begin\uff5c>"),
     *("[TOOL_CALLS]", "<|python_", "functools[", "<tool_call>"),
 )
-"""Every call in one of these forms but those in Python alone contains one of these."""
+"""Every call in the notation of a model family contains one of these, except for calls in plain Python."""
 
 _NAME: Final = r"[\w.-]{1,200}"
 _BEGIN: Final = re.compile(
@@ -90,10 +91,10 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the text before the calls, and the calls; None if there are none.
+    """Return the text before calls in the notation of a model family, and the calls; None if there are none.
 
-    With the tools themselves in `known`, parameters without JSON are values of the types that their schemas give.
-    A call that the end of the text cuts off has unreadable arguments.
+    If `known` maps names to tools, parameters that are not JSON are converted to the types in the tools' schemas.
+    A call that is cut off at the end of the text has unreadable arguments.
     """
     calls: list[ToolCall] = []
     begin = first = _BEGIN.search(text)
@@ -151,7 +152,7 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
 
 
 def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
-    """Return a parameter as a value of its type: as it is written if that may be a text, otherwise read as JSON."""
+    """Return a parameter's value: the text itself if it may be a string or is not JSON, otherwise parsed as JSON."""
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
         return value
@@ -168,12 +169,12 @@ def _types_of(known: Mapping[str, Tool] | Collection[str], name: str) -> Mapping
 
 
 def is_in_fence(text: str, place: int) -> bool:
-    """Return whether a place is in a code fence."""
+    """Return whether the index `place` is inside a code fence."""
     return len(re.findall(r"^[ \t]*```", text[:place], re.MULTILINE)) % 2 == 1
 
 
 def is_quoted(text: str, place: int) -> bool:
-    """Return whether a place is in code inside a line, or follows an opening quotation mark."""
+    """Return whether the index `place` is in inline code, or follows an opening quotation mark."""
     line = text[text.rfind("\n", 0, place) + 1 : place]
     return line.replace("```", "").count("`") % 2 == 1 or _QUOTED.search(line) is not None
 
@@ -189,7 +190,7 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call without its end goes on as calls do; if nothing follows, it must begin its line."""
+    """Return whether a call without an end continues like a call; if nothing follows, it must start its line."""
     if body.strip():
         return body.lstrip()[0] in "<{"
     return not _without_wrappers(text[text.rfind("\n", 0, begin.start()) + 1 : begin.start()])
@@ -219,7 +220,7 @@ def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCal
 
 
 def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
-    """Return a node as a call. Raises `ValueError` if it is not one with literal arguments."""
+    """Return the call in a node. Raises `ValueError` if it is not a call of a known tool with literal arguments."""
     if (
         not isinstance(node, ast.Call)
         or not isinstance(node.func, ast.Name)
@@ -269,7 +270,7 @@ class ParsedText:
 def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> ParsedText:
     """Return the calls of the tools `known` in `text`, and the rest of the text.
 
-    With the tools themselves in `known`, parameters that are not JSON are read by their types.
+    If `known` maps names to tools, parameters that are not JSON are converted to the types in the tools' schemas.
     """
     marked = find_marked_calls(text, known)
     if marked is not None:
@@ -303,7 +304,7 @@ def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> 
 
 
 def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
-    """Return whether a text is about calls in tags: in quotes, inside a line, or in a code fence before other text."""
+    """Return whether the text only mentions calls in tags: quoted, inside a line, or in a fence before other text."""
     if is_quoted(text, first.start()):
         return True
     if is_in_fence(text, first.start()):

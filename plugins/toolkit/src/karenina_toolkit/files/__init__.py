@@ -1,7 +1,7 @@
-"""Files: one reader of records, and one way to replace a file.
+"""Files: `read_records` for tabular and JSON data, and `replace_file` for atomic writes.
 
-`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON documents, each with its place for messages,
-within bounds. `replace_file` writes a file in one step. Errors of files are `FileError`.
+`read_records` reads the rows of CSV, Excel, Parquet, JSON lines and JSON documents within bounds, each with its place
+in the file for messages. A file that cannot be read raises `FileError`.
 """
 
 from karenina_toolkit.files.bounded_files import FileError

@@ -1,7 +1,7 @@
-"""Zip archives of unknown origin, whose entries are unpacked within bounds, whatever sizes they state.
+"""Untrusted zip archives, whose entries are unpacked within bounds, whatever sizes they state.
 
-`zipfile` stops at the stated size only after it has unpacked more: 2 GB of an entry compressed with deflate, and with
-LZMA or bzip2 as much as there is.
+`zipfile` stops at the stated size only after it has unpacked more: up to 2 GB for an entry compressed with deflate, and
+without a limit for LZMA or bzip2.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECE: Final = 1 << 16
 _ENTRY: Final = b"PK\x01\x02"
 _MIN_ENTRY_LIMIT: Final = 10_000
 _BYTES_PER_ENTRY: Final = 500
-"""The limit on entries is the limit on bytes divided by this, about what `zipfile` holds for each: 200,000."""
+"""The limit on bytes divided by this, roughly the memory for one entry, is the limit on entries: 200,000 by default."""
 _ERRORS: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -58,7 +58,7 @@ class Archive:
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the content of an entry, no more than the archive states. Raises `FileError`."""
+        """Yield the content of an entry in pieces, up to the size that the archive states. Raises `FileError`."""
         entry = self._archive.getinfo(name)
         if entry.compress_type not in _METHODS or entry.flag_bits & _ENCRYPTED:
             method = _NAMES.get(entry.compress_type, f"the method {entry.compress_type}")
@@ -80,11 +80,11 @@ class Archive:
         except _ERRORS as error:
             raise FileError(self._path, name, f"it cannot be unpacked: {error}", "get the file again") from error
         if (size, digest) != (entry.file_size, entry.CRC):
-            what = "it cannot be unpacked: it has another content than the archive states"
+            what = "it cannot be unpacked: its content is not what the archive states"
             raise FileError(self._path, name, what, "get the file again")
 
     def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
-        """Yield what `raw` unpacks to, in pieces of a bounded size."""
+        """Yield the unpacked content of `raw` in pieces of bounded size."""
         if method == zipfile.ZIP_DEFLATED:
             yield from _inflate(raw)
         elif method == _ZSTANDARD:
@@ -114,17 +114,17 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
         while packed:
             yield inflater.decompress(packed, _PIECE)
             packed = inflater.unconsumed_tail
-    yield inflater.flush()  # what the last bits stand for: a few kilobytes
+    yield inflater.flush()  # the rest of the last block: a few kilobytes
     if not inflater.eof:
         raise EOFError("its end is missing")
 
 
 @contextmanager
 def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
-    """Open a zip archive in `file`, whose stated unpacked size and number of entries are within the bounds of files.
+    """Open the zip archive in `file`, if its stated unpacked size and number of entries are within the limits.
 
-    Entries are stored, or compressed with deflate or Zstandard. `zstandard_extra` is the package whose extra brings
-    the library for the latter. Raises `FileError`, also for two entries with one name.
+    Entries may be stored, or compressed with deflate or Zstandard. `zstandard_extra` is the package to install for
+    Zstandard, and `kind` the name of the archive, for messages. Raises `FileError`, also for two entries with one name.
     """
     limit = max(_MIN_ENTRY_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_ENTRY)
     if _count_entries(file) > limit:
@@ -145,7 +145,7 @@ def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str
 
 
 def _count_entries(file: IO[bytes]) -> int:
-    """Return an upper bound of the entries, from marks that each of them has, before `zipfile` reads them all."""
+    """Return an upper bound on the number of entries by counting signatures, before `zipfile` reads them all."""
     count, end = 0, b""
     file.seek(0)
     while piece := file.read(_PIECE):

@@ -1,7 +1,7 @@
-"""Read files of unknown origin within bounds, and without waiting for a device.
+"""Reading of untrusted files within a size limit, and without waiting for a device.
 
-At most 100 MB of a file are read. The argument `max_bytes` of the reading functions, or the environment variable
-`KARENINA_MAX_FILE_BYTES`, sets another bound; the content of a file never does.
+The limit is 100 MB for each file. The argument `max_bytes` of the reading functions, or the environment variable
+`KARENINA_MAX_FILE_BYTES`, sets another limit; the content of a file never does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from karenina_toolkit.files.file_names import resolve_links
 MAX_BYTES: Final = 100_000_000
 """The maximum number of bytes that are read from one file by default."""
 VARIABLE: Final = "KARENINA_MAX_FILE_BYTES"
-"""The environment variable that sets another bound."""
+"""The environment variable that sets another limit."""
 LONGEST_LINE: Final = 64_000_000
 """The maximum number of bytes in one line, for files that are read line by line."""
 _PIECE: Final = 1 << 20
@@ -36,7 +36,7 @@ _KINDS: Final = (
     (stat.S_ISSOCK, "a socket"),
 )
 
-# Without O_NONBLOCK, opening a pipe waits for a writer; of a regular file it changes nothing.
+# Without O_NONBLOCK, opening a pipe waits for a writer; for a regular file it has no effect.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _allowed: ContextVar[int | None] = ContextVar("karenina_max_bytes", default=None)
@@ -44,8 +44,9 @@ _folder: ContextVar[Path | None] = ContextVar("karenina_folder", default=None)
 
 
 class FileError(KareninaError, ValueError):
-    """An error for a file that cannot be read: `where` in the file (empty for all of it), `what` is wrong, and the
-    `cure`.
+    """Raised when a file cannot be read.
+
+    `where` is the place in the file (empty for the whole file), `what` is wrong, and `cure` says how to fix it.
     """
 
     def __init__(self, path: str | Path, where: str, what: str, cure: str) -> None:
@@ -58,7 +59,7 @@ class FileError(KareninaError, ValueError):
 
 @contextmanager
 def limit_file_size(max_bytes: int | None) -> Iterator[None]:
-    """Limit reading to `max_bytes` of each file inside the block; None changes nothing."""
+    """Limit reading to `max_bytes` of each file inside the block; None keeps the limit in effect."""
     if max_bytes is not None and max_bytes < 1:
         raise ValueError(f"max_bytes must be a number of bytes above 0, not {max_bytes}")
     before = _allowed.set(_allowed.get() if max_bytes is None else max_bytes)
@@ -70,7 +71,7 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 
 @contextmanager
 def open_only_below(folder: Path | None) -> Iterator[None]:
-    """Open only files in `folder` inside the block, also if a path is exchanged for a link after it was checked.
+    """Allow only files below `folder` to be opened in the block, even if a checked path is replaced by a link.
 
     None allows all files.
     """
@@ -82,9 +83,9 @@ def open_only_below(folder: Path | None) -> Iterator[None]:
 
 
 def max_file_bytes() -> int:
-    """Return the bound in effect: that of `limit_file_size`, else of the environment, else `MAX_BYTES`.
+    """Return the limit in effect: from `limit_file_size`, else from the environment, else `MAX_BYTES`.
 
-    Raises `ConfigError`.
+    Raises `ConfigError` if the environment variable is not a number of bytes.
     """
     allowed = _allowed.get()
     if allowed is not None:
@@ -107,7 +108,7 @@ def read_text(path: Path, *, max_bytes: int | None = None) -> str:
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
     """Return the content of a file or a pipe. Raises `FileError`.
 
-    Pipes are supported because `-c <(command)` is one. Reading fails after 30 seconds without data.
+    Pipes are supported for arguments such as `-c <(command)`. Reading one fails after 30 seconds without data.
     """
     with limit_file_size(max_bytes):
         most = max_file_bytes()
@@ -128,7 +129,7 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file to read parts of it. Raises `FileError` if it is larger than the bound, unless `any_size` is set."""
+    """Open a file to read parts of it. Raises `FileError` if it is larger than the limit, unless `any_size` is set."""
     try:
         file = _open(path)
         try:
@@ -182,12 +183,12 @@ def unreadable_error(path: Path, error: OSError) -> FileError:
 
 
 def too_large_error(path: Path, what: str, most: int) -> FileError:
-    """Return the error for a file larger than the bound."""
+    """Return the error for a file that is larger than the limit `most`."""
     return FileError(path, "", what, size_limit_cure(most))
 
 
 def size_limit_cure(most: int) -> str:
-    """Return how to raise a bound of `most` bytes."""
+    """Return how to raise a limit of `most` bytes."""
     return (
         f"if you trust the file, set the environment variable {VARIABLE}, or `max_bytes` in Python, to more than {most}"
     )
@@ -216,7 +217,7 @@ def _open_below(folder: Path, path: Path) -> int:
 
 
 def _kind(file: IO[bytes]) -> str | None:
-    """Return what an open file is in words, or None if it is a regular file."""
+    """Return the type of an open file in words; None for a regular file."""
     mode = os.fstat(file.fileno()).st_mode
     return next((name for is_one, name in _KINDS if is_one(mode)), None)
 
@@ -228,7 +229,7 @@ def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
     found = os.fstat(file.fileno()).st_size
     if found > most:
-        raise too_large_error(path, f"it has {format_size(found)}, and at most {format_size(most)} are read", most)
+        raise too_large_error(path, f"it has {format_size(found)}, and the limit is {format_size(most)}", most)
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
@@ -257,9 +258,9 @@ def format_size(count: int) -> str:
 
 
 def check_unpacked_size(path: Path, size: int) -> None:
-    """Raise `FileError` if `size`, that of the content of a file when unpacked, is larger than the bound."""
+    """Raise `FileError` if `size`, the unpacked size of a file in bytes, is larger than the limit."""
     limit = max_file_bytes()
     if size > limit:
         unpacked, allowed = format_size(size), format_size(limit)
-        what = f"it has {unpacked} unpacked, and at most {allowed} are read"
+        what = f"it has {unpacked} unpacked, and the limit is {allowed}"
         raise too_large_error(path, what, limit)

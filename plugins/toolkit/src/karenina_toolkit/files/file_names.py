@@ -1,4 +1,4 @@
-"""Names from files of others: whether they are plain words, or paths that stay in a folder."""
+"""Checks of names from untrusted files: whether they are plain words, or paths that stay in a folder."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def is_plain_name(text: str) -> bool:
 
 
 def stays_below(folder: Path, name: str) -> bool:
-    """Return whether a path, relative to `folder`, stays in it with all links resolved."""
+    """Return whether the path `name`, relative to `folder`, stays in the folder after all links are resolved."""
     try:
         return resolve_links(folder / name).is_relative_to(resolve_links(folder))
-    except (OSError, ValueError):  # a loop of links, a NUL byte
+    except (OSError, ValueError):  # a symlink loop, a NUL byte
         return False
 
 
 def resolve_links(path: Path) -> Path:
-    """Return the path, of which the end may be absent, with all links resolved. Raises `OSError` for a loop of links.
+    """Return `path` with all links resolved; its end need not exist. Raises `OSError` for a symlink loop.
 
-    `Path.resolve` raises `RuntimeError` for a loop before Python 3.13, and nothing since then.
+    `Path.resolve` raises `RuntimeError` for a loop before Python 3.13, and nothing since.
     """
     try:
         return Path(os.path.realpath(path, strict=True))

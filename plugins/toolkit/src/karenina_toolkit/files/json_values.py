@@ -1,4 +1,4 @@
-"""JSON documents, and the path to the rows in one."""
+"""JSON documents, and paths to the rows in them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from karenina_toolkit.printable import shorten
 ANY: Final = "*"
 _MOST_PATHS: Final = 3
 _LOOKED_AT: Final = 20
-"""The items of a list or an object in which the rows of a document are looked for."""
+"""Maximum number of items of a list or an object that are searched for rows."""
 _DEEPEST: Final = 8
 _MOST_DIGITS: Final = 18
-"""The digits of the place of an item in a list."""
+"""Maximum digits of a list index in a path."""
 _BYTES_PER_VALUE: Final = 10
-"""The limit on values is that on bytes divided by this; an empty object of two bytes takes 72 in memory."""
+"""The limit on values is the limit on bytes divided by this; an empty object of two bytes takes 72 in memory."""
 _MIN_VALUE_LIMIT: Final = 100_000
 _MARKS: Final = (",", "[", "{")
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SHOWN: Final = 200
-"""The characters of a path that a message shows."""
+"""Maximum characters of a path in a message."""
 
 
 class _DuplicateKey(ValueError):
-    """A key that an object has twice, with different values."""
+    """Raised when an object has a key twice, with different values."""
 
 
 def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -56,11 +56,11 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Return the value of a JSON text at the place `where` of a file. Raises `FileError`.
+    """Return the value of JSON text from a file, in which `where` is the text's place. Raises `FileError`.
 
-    NaN and the infinities are allowed, as Python writes them. Refused are a key that an object has twice with different
-    values, values that are nested too deeply, ten million values (a tenth of the bound on bytes), whole numbers of
-    thousands of digits and, unless `surrogates` is set, halves of characters (lone surrogates).
+    NaN and the infinities are allowed, as Python writes them. Refused are objects with different values for one key,
+    values that are nested too deeply, more than ten million values (a tenth of the limit on bytes), whole numbers with
+    thousands of digits and, unless `surrogates` is set, lone surrogates (halves of characters).
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
@@ -85,17 +85,17 @@ def parse_json(
 
 
 def _count_values(text: str, limit: int) -> int:
-    """Return an upper bound of the values; exact, without the marks in texts, if it would be above `limit`."""
+    """Return an upper bound on the number of values; above `limit`, commas and brackets in strings do not count."""
     count = sum(map(text.count, _MARKS))
     return count if count <= limit else sum(map(_TEXT.sub("", text).count, _MARKS))
 
 
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
-    """Yield the rows of a JSON document at the path `rows`, without it those of a list. Raises `FileError`.
+    """Yield the rows at the path `rows` of a JSON document; without a path, the items of a list. Raises `FileError`.
 
-    A path has names between dots, and `*` for every item of a list or an object, such as
-    `data.*.paragraphs.*.qas.*`; a `*` at the end may be left out for a list. The scalars of the objects on the way are
-    the `outer` values of a row.
+    A path consists of names separated by dots, with `*` for every item of a list or an object, such as
+    `data.*.paragraphs.*.qas.*`; a `*` at the end may be left out for a list. The scalars of the objects along the path
+    are the `outer` values of a row.
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)
@@ -104,7 +104,7 @@ def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
     walk = _Walk(path, tuple(rows.split(".")) if rows else (ANY,))
     limit = CellLimit(path)
     if isinstance(document, list):
-        CellLimit(path).count(None, "", len(document))  # before any of them is read
+        CellLimit(path).count(None, "", len(document))  # checked before any row is read
     for number, record in enumerate(walk.rows(document, 0, (), (), None), 1):
         limit.count(record.value, record.where)
         yield Record(path, record.where, number, record.value, record.around, record.key)
@@ -121,7 +121,7 @@ class _Walk:
         self._parts = parts
 
     def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
-        """Yield the rows in a value that `at` parts of the path lead to."""
+        """Yield the rows in `value`, to which the first `at` parts of the path lead."""
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:
                 for number, one in enumerate(value):
@@ -149,10 +149,10 @@ class _Walk:
 
 
 def suggest_rows(document: Any) -> list[str]:
-    """Return the paths of a JSON document that lead to rows, those with the most rows first.
+    """Return up to three paths that lead to rows in a JSON document, those with the most rows first.
 
-    Rows are objects in a list, or two or more objects with a common key in an object. The first items of each list are
-    looked at.
+    Rows are objects in a list, or two or more objects with a common key in an object. Only the first items of each list
+    or object are searched.
     """
     found: dict[str, int] = {}
     _find_rows(document, (), found)

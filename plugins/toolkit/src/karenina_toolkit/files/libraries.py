@@ -1,4 +1,4 @@
-"""Files that need a library to be read: Excel and Parquet. The libraries are imported when a file is read."""
+"""Formats that need a library: Excel and Parquet. The library is imported when a file is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXCEL: Final = "excel"
 PARQUET: Final = "parquet"
 _BATCH: Final = 1000
 _CURRENCY: Final = re.compile(r"\[\$([^\]-]+)(?:-[^\]]*)?\]|[$\u20ac\u00a3\u00a5\u20b9](?!-)")
-"""The sign of a currency in the format of a cell: `[$EUR-407]`, `"$"#,##0`; `[$-409]` is a language."""
+"""The currency sign in a cell's format: `[$EUR-407]`, `"$"#,##0`; `[$-409]` is a language."""
 _BUFFER: Final = 1 << 16
 _SHEETS: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _MIN_ELEMENT_LIMIT: Final = 250_000
@@ -33,10 +33,10 @@ _MOST_FORMULAS: Final = 1000
 
 @dataclass(slots=True)
 class SheetFacts:
-    """What a workbook has that its cells do not show. It is known only with bounds on the size of the file.
+    """What a workbook contains besides the cells that are read. All lists are empty with `any_size`.
 
-    `hidden` are the places of hidden columns, counted from 0, `without_value` the formulas whose value is not stored,
-    and `others` the sheets with cells that are not read.
+    `hidden` are the indexes of hidden columns, `without_value` the cells with formulas whose value is not stored, and
+    `others` the sheets with cells that are not read.
     """
 
     hidden: list[int] = field(default_factory=list)
@@ -45,9 +45,9 @@ class SheetFacts:
 
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
-    """Yield the rows of a sheet, each with its number; the first sheet without a name. Raises `FileError`.
+    """Yield the rows of `sheet` (default: the first one), each with its number. Raises `FileError`.
 
-    `facts` are complete when the first row is there.
+    `facts` are filled in before the first row is yielded.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -107,7 +107,7 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return the value of a cell; a percentage or an amount of money as a text with its sign, as a sheet shows it."""
+    """Return a cell's value; a percentage or an amount of money is a text with its sign, as the sheet shows it."""
     value = cell.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None
@@ -119,7 +119,7 @@ def _shown_value(cell: Any) -> Any:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Return a cell of Excel as a value of JSON: whole numbers without a fraction, dates and times in ISO 8601."""
+    """Return an Excel cell as a JSON value: whole numbers as integers, dates and times in ISO 8601."""
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
     if cell is None or isinstance(cell, str | bool | int | float):
@@ -135,9 +135,9 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
-    """Return the parts of an Excel file. Raise if it has, unpacked, more bytes, cells or XML elements than the limits.
+    """Return the checked parts of an Excel file. Raises `FileError` for too many unpacked bytes, cells or elements.
 
-    openpyxl then unpacks no more, because every part has the size that it states.
+    openpyxl then unpacks no more than that, because every part has the size that it states.
     """
     from karenina_toolkit.files.archives import open_archive
 
@@ -150,9 +150,9 @@ def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _Part
 
 
 class _PartCheck:
-    """A count of the cells and of the XML elements in one part of an Excel file, and what a sheet does not show.
+    """A count of the cells and XML elements in one part of an Excel file, and the facts for `SheetFacts`.
 
-    openpyxl makes a tree of each part that it reads, and drops a row or a shared text from it only when it is complete.
+    openpyxl builds a tree of each part that it reads, and frees a row or a shared text only when it is complete.
     """
 
     def __init__(self, path: Path, name: str) -> None:
@@ -170,7 +170,7 @@ class _PartCheck:
         """The cell that the parser is in, if it has a formula whose value was not seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
-        """Raise `FileError` if there are too many. What is not XML, such as an image, is skipped."""
+        """Raise `FileError` if there are too many cells or elements. Parts that are not XML are skipped."""
         from xml.parsers.expat import ExpatError, ParserCreate
 
         parser = self._parser = ParserCreate(namespace_separator="}")
@@ -182,7 +182,7 @@ class _PartCheck:
             if is_xml:
                 try:
                     parser.Parse(piece, False)
-                except ExpatError:  # openpyxl has the same parser, and reads no further
+                except ExpatError:  # openpyxl uses the same parser, and reads no further
                     is_xml = False
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -208,7 +208,7 @@ class _PartCheck:
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "c":
             self._formula = None
-            # A formula that gives a text has this type, and may give an empty one.
+            # A formula with a text result has this type, and the text may be empty.
             self._cell = attributes.get("r", "") if attributes.get("t") != "str" else ""
         elif name == "f":
             self._formula = self._cell or None
@@ -244,7 +244,7 @@ def _refuse_entity(*declaration: Any) -> None:
 class ParquetRows:
     """The rows of a Parquet file, with their `columns` and the `metadata` of the file.
 
-    Raises `FileError`, also while it is read. `only` limits the columns.
+    Raises `FileError`, also during iteration. `only` limits the columns.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class ParquetRows:
         # The last two are for cells that Python cannot represent, such as texts that are not UTF-8.
         self._errors = (OSError, pyarrow.ArrowException, ValueError, ArithmeticError)
         try:
-            self._file = ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)  # else all of it is held
+            self._file = ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)  # else it is all in memory
             about, schema = self._file.metadata, self._file.schema_arrow
             self.columns: tuple[str, ...] = tuple(schema.names)
             self.metadata: Mapping[bytes, bytes] = schema.metadata or {}
@@ -286,7 +286,7 @@ class ParquetRows:
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
-    """Return the error of a library that is not installed, with the package that brings it."""
+    """Return the error for a library that is not installed; `package` is what to install."""
     name = (error.name or "a library").partition(".")[0]
     cure = f'install it: pip install "{package}"'
     return FileError(path, "", f"reading {what} needs {name}, which is not installed", cure)

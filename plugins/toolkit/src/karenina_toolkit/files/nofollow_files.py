@@ -1,6 +1,6 @@
-"""Open files below a folder without following links, so that nothing swapped in after a check leads out of it.
+"""Opening of files below a folder without following links, so that nothing swapped in after a check leads out of it.
 
-A path is resolved and checked first; it is then opened component by component, each relative to the folder before it.
+A path is resolved and checked first, and then opened component by component, each relative to the folder before it.
 This requires a POSIX system.
 """
 
@@ -22,7 +22,7 @@ FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotAFileError(OSError):
-    """The error for something that was opened and is not a regular file."""
+    """Raised when something that was opened is not a regular file."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`Record`: a row of a file, with its place."""
+"""`Record`: a row of a file, with its place in the file."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from karenina_toolkit.files.bounded_files import FileError
 
 @dataclass(slots=True)
 class Record:
-    """A row of a file of records, with its place for messages.
+    """A row of a record file, with its place in the file for messages.
 
     `where` is the place in the `file`: `line 3` of text (the line where the row ends), `row 3` of a sheet or of
     Parquet, or `data.0.qas.1` in a JSON document. `number` is the line or the row as a number; in JSON documents, rows
     are counted from 1.
 
-    `value` is a mapping from the columns to the cells, of which empty ones are None, or any JSON value. Excel and
-    Parquet have values of their own types, such as dates. `around` are the objects around the row of a JSON document,
-    the nearest one last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
-    `is_short` says that a row of text had fewer cells than the header, which are None. `problem` says why a row could
-    not be read, which then has no value.
+    `value` is a mapping from columns to cells, where empty cells are None, or any JSON value. Values from Excel and
+    Parquet have their own types, such as dates. `around` are the objects that enclose the row in a JSON document, the
+    innermost last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
+    `is_short` says whether a row of text had fewer cells than the header; the missing ones are None. `problem` says why
+    a row could not be read; such a row has no value.
     """
 
     file: Path
@@ -46,7 +46,7 @@ class Record:
 
     @property
     def outer(self) -> Mapping[str, Any]:
-        """The scalars of the objects around the row, by their path without `*`, such as `data.title`."""
+        """The scalars of the objects that enclose the row, by path without `*`, such as `data.title`."""
         return {
             f"{path}.{name}" if path else name: value
             for path, one in self.around
@@ -55,9 +55,9 @@ class Record:
         }
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a column, in upper or lower case, else that of the nearest object around the row.
+        """Return the value of a column, else the scalar in the innermost enclosing object that has it, else `default`.
 
-        `name` is a name, or for values around the row also their path, such as `data.title`.
+        Case is ignored, but an exact match is preferred. For enclosing objects, `name` may be a path (`data.title`).
         """
         values = self.values
         column = find_column(values, name)
@@ -77,7 +77,7 @@ class Record:
 
 
 def find_column(columns: Iterable[str], name: str) -> str | None:
-    """Return the column with this name, else the first one that differs in upper and lower case only; None without."""
+    """Return the column with this name, else the first one that differs only in case; None if there is none."""
     folded, near = name.casefold(), None
     for column in columns:
         if column == name:

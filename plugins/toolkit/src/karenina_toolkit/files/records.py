@@ -1,4 +1,4 @@
-"""Read the records of a file, one after another: `read_records`."""
+"""`read_records`, which reads the records of a file one at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karenina_toolkit.files.record import Record
 LINES: Final = (".jsonl", ".ndjson")
 TABLES: Final = (".csv", ".tsv", ".xlsx")
 SUFFIXES: Final = (*TABLES, ".parquet", *LINES, ".json")
-"""The endings of the names of files that have records."""
+"""The file name suffixes of record files."""
 _MOST_SHOWN: Final = 5
 _BLANK: Final = " \t\r\n\ufeff"
 
@@ -24,11 +24,14 @@ _BLANK: Final = " \t\r\n\ufeff"
 class Records(Iterator[Record]):
     """The records of an open file, to be read once; reading to the end, or leaving the context, closes the file.
 
-    `columns` are the names of the columns of a table or of Parquet; empty for JSON, whose rows name their own.
-    `metadata` is that of a Parquet file. `encoding_note` says how a file was read whose encoding was recognized by its
-    text; empty for UTF-8, and if the file or the caller states the encoding. `other_sheets` are those of a workbook
-    that have cells too, if the caller named none, and `warnings` are about what its sheet does not show. Raises
-    `FileError` for a row that cannot be read.
+    - `columns`: the column names of a table or a Parquet file; empty for JSON, whose rows have keys of their own.
+    - `metadata`: the metadata of a Parquet file.
+    - `encoding_note`: the encoding, if it had to be recognized from the text; empty for UTF-8, and if the file or the
+      caller states the encoding.
+    - `other_sheets`: the other sheets of a workbook that have cells, if the caller did not name a sheet.
+    - `warnings`: about hidden columns, and formulas without a value, in a sheet.
+
+    Iterating raises `FileError` for a row that cannot be read.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class Records(Iterator[Record]):
     def __next__(self) -> Record:
         if self._max_bytes is None:
             return self._next()
-        with bounded_files.limit_file_size(self._max_bytes):  # the bound of this file alone, not of its reader's others
+        with bounded_files.limit_file_size(self._max_bytes):  # only for this file, not others of the caller
             return self._next()
 
     def _next(self) -> Record:
@@ -90,34 +93,34 @@ def read_records(
     max_bytes: int | None = None,
     package: str = "karenina-toolkit",
 ) -> Records:
-    """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON, by the suffix of its name or by `suffix`.
+    """Open a record file: CSV, TSV, Excel, Parquet, JSON lines or JSON, by its file name's suffix or by `suffix`.
 
-    JSON lines, CSV and Parquet are read one row after another, in constant memory; a JSON document is read as a whole.
+    JSON lines, CSV and Parquet are read row by row, in constant memory; a JSON document is read as a whole.
 
     - CSV: the first row that is not empty names the columns. The delimiter is `delimiter`, or the most frequent of
-      comma, semicolon and tab in the header. Empty cells are None; short rows are filled with None, and empty ones are
-      records whose cells are all None, but dropped at the end of the file.
+      comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. Empty rows are
+      records whose cells are all None, except that those at the end of the file are dropped.
     - Excel: the first sheet, or `sheet`. Cells have their own types: texts, numbers, booleans, dates and times.
     - JSON lines: any value on each line; blank lines are skipped.
     - JSON: the items of a list, or the `rows` of a document, such as `examples`, `*` (for rows by their ids) or
-      `data.*.paragraphs.*.qas.*`. The scalars of the objects around a row are its `outer` values.
+      `data.*.paragraphs.*.qas.*`. The scalars of the objects that enclose a row are its `outer` values.
 
-    `only` limits the columns of a table that the rows have. Text is UTF-8, or in the `encoding` that is given; a
-    byte-order mark of UTF-8, UTF-16 or UTF-32 decides before both. With `encoding="auto"`, UTF-16 without a mark and
-    cp1252 are recognized, and named in `encoding_note`. `surrogates` allows halves of characters in JSON,
-    which cannot be written to a file again. With `keep_problems`, a line of JSON that cannot be read is a record with
-    its `problem`, in place of an error.
+    `only` limits the columns that rows of a table have. Text is UTF-8, or has the given `encoding`; a byte-order mark
+    of UTF-8, UTF-16 or UTF-32 takes precedence over both. With `encoding="auto"`, UTF-16 without a mark and cp1252 are
+    recognized, and named in `encoding_note`. `surrogates` allows lone surrogates in JSON, which cannot be written to a
+    file again. With `keep_problems`, a line of JSON that cannot be read becomes a record with its `problem`, instead of
+    an error.
 
-    At most 100 MB of a file are read (of Excel and Parquet: unpacked), 64 MB of a line, 16 million characters of a row
-    of CSV, and five million cells, with those that fill short rows and five more for each row; of JSON, ten million
-    values; of Excel, 250,000 XML elements in one row, and as many besides the rows. `max_bytes` or the environment
-    variable `KARENINA_MAX_FILE_BYTES` changes these bounds, but not those of lines and rows of text, and `any_size`,
+    The limits are 100 MB for a file (for Excel and Parquet: unpacked), 64 MB for a line, 16 million characters for a
+    CSV row, and five million cells, where short rows count as filled and each row as five cells more; for JSON, ten
+    million values; for Excel, 250,000 XML elements in one row, and as many outside of rows. `max_bytes` or the
+    environment variable `KARENINA_MAX_FILE_BYTES` changes these limits, except those on lines and CSV rows; `any_size`,
     for files that the user has written, lifts them. `package` is the distribution whose extras `excel` and `parquet`
-    bring the libraries, for messages.
+    install the libraries, for messages.
 
-    Raises `FileError`, with the place in the file and the cure, for a file that cannot be read, an unknown encoding, a
-    delimiter that is not one character, a path to rows that leads nowhere, two columns with one name, and a row with
-    more cells than columns. A column without a name is called `Unnamed: 0`, with its place counted from 0.
+    Raises `FileError`, with the place in the file and how to fix it, for a file that cannot be read, an unknown
+    encoding, a delimiter that is not one character, a path that leads to no rows, two columns with the same name, and a
+    row with more cells than columns. A column without a name is called `Unnamed: 0`, numbered by position from 0.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -194,7 +197,7 @@ def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, pack
         found = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
         yield found.columns, found.metadata, ""
         rows: Iterator[tuple[int, Mapping[str, Any]]] = enumerate(found, 1)
-        if not any_size:  # a few bytes can stand for any number of equal rows
+        if not any_size:  # a few bytes can represent any number of equal rows
             rows = _limit_rows(path, rows, len(found.columns))
         for number, values in rows:
             yield Record(path, f"row {number}", number, values)
@@ -218,7 +221,7 @@ def _read_lines(
         yield (), {}, note
         lines: Iterator[str | bytes] = (
             bounded_files.iter_lines(file, path, any_size=any_size)
-            if name == texts.UTF8  # a line of bytes that are not text does not end the reading of the others
+            if name == texts.UTF8  # so that one line that cannot be decoded does not end reading
             else texts.iter_lines(file, path, encoding, any_size=any_size)
         )
         limit = None if any_size else tables.CellLimit(path)

@@ -1,4 +1,4 @@
-"""Replace a file in one step: `replace_file`."""
+"""`replace_file`, which replaces a file atomically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BUFFER: Final = 1 << 18
 _SHOWN: Final = 40
-"""The characters of a file's name that its temporary file shows; systems limit names to 255 bytes."""
+"""Maximum characters of a file's name that the name of its temporary file repeats; names are limited to 255 bytes."""
 
 
 def replace_file(
@@ -27,30 +27,30 @@ def replace_file(
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> None:
-    """Replace the content of a file in one step: readers see the old file or the new one, never a part.
+    """Replace the content of a file atomically: readers see the old file or the new one, never a part of it.
 
-    `write` gets a new file in the same folder, which takes the name `path` when it is complete. If anything fails
-    before, the old file stays, and the new one is removed; a process that is killed leaves the old or the new file, and
-    at most a file `.NAME.RANDOM.new`, which nothing reads. Of writers at the same time, the last one wins.
+    `write` gets a new file in the same folder, which is renamed to `path` when it is complete. If anything fails before
+    that, the old file stays, and the new one is removed; a process that is killed leaves the old or the new file, and
+    perhaps a file `.NAME.RANDOM.new`, which nothing reads. Of concurrent writers, the last one wins.
 
-    - `private`: the file is readable and writable for its owner only, from its creation on. Otherwise a new file gets
-      the permissions that the umask leaves, and a replaced one keeps its own; set-user-ID and set-group-ID are dropped.
+    - `private`: the file can only be read and written by its owner, from its creation on. Otherwise a new file gets the
+      permissions that the umask leaves, and a replaced one keeps its own; set-user-ID and set-group-ID are dropped.
     - `follow`: a link at `path` is followed, so that its target is replaced and the link stays. Otherwise a link is
-      refused: following it would write to a place that the name does not show, and replacing it would separate the
-      file from the place where its owner put it, both without a word.
-    - `sync`: content and name are on the disk when this returns, so that they survive a loss of power. Without it,
-      they survive only the end of this process.
-    - `dir_fd`: an open folder that contains `path`, which must then be a name alone; nothing swapped in above that
+      refused: following it would write to a location that the name does not show, and replacing it would detach the
+      name from its target, both silently.
+    - `sync`: content and name are on disk when this returns, so that they survive a power failure. Otherwise they only
+      survive the end of this process.
+    - `dir_fd`: an open folder that contains `path`, which must then be a bare name; nothing swapped in above that
       folder leads out of it.
 
     The file gets a new inode: other hard links keep the old content. What is at `path` is checked when the new file is
-    complete, so that `write` may give an earlier file another name. Raises `OSError`, whose `filename` is `path`: for
-    a folder in which no file can be created, a file that is read-only or is a folder, pipe or device, a link, and a
-    full disk. Errors of `write` are raised as they are; an `OSError` without a file name gets that of `path`.
+    complete, so that `write` may rename an earlier file. Raises `OSError`, whose `filename` is `path`: for a folder in
+    which no file can be created, a file that is read-only or is a folder, pipe or device, a link, and a full disk.
+    Errors from `write` are raised unchanged; an `OSError` without a file name gets `path` as its name.
     """
     shown = os.fspath(path)
     if dir_fd is not None and (follow or Path(path).name != shown):
-        raise ValueError("with `dir_fd`, the path is a name, and `follow` is not possible")
+        raise ValueError("with `dir_fd`, the path must be a bare name, and `follow` must be false")
     if follow:
         path = os.path.realpath(path)
     folder, name = os.path.split(path)
@@ -86,7 +86,7 @@ def replace_file(
 
 
 def sync_folder(folder: int | str | Path) -> None:
-    """Write the names in a folder, a path or an open one, to the disk. Nothing happens if the system cannot do so."""
+    """Flush the entries of a folder, given by path or descriptor, to disk. Does nothing if the system cannot do so."""
     with suppress(OSError):
         handle = folder if isinstance(folder, int) else os.open(folder, _FOLDER)
         try:
@@ -97,7 +97,7 @@ def sync_folder(folder: int | str | Path) -> None:
 
 
 def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
-    """Return the permissions of the file, None if there is none. Raises `OSError` if it must not be replaced."""
+    """Return the file's permissions; None if there is no file. Raises `OSError` if it must not be replaced."""
     try:
         mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | Non
 
 
 def _error(error: OSError, path: str, before: str = "") -> OSError:
-    """Return an error of the system as one of `path`."""
+    """Return a system error as an error about `path`, with the text `before` first."""
     if error.errno is None:
         return OSError(f"{before}{error}")
     return OSError(error.errno, f"{before}{error.strerror}", path)

@@ -11,7 +11,7 @@ from typing import Final
 from karenina_core.models.source_folder import SourceFolder
 
 MOST_READ: Final = 10_000_000_000
-"""Bytes of a folder that are hashed; of files beyond them, only size and modification time are."""
+"""Maximum number of bytes of a folder that are hashed; of further files, only size and modification time are used."""
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:
@@ -20,9 +20,9 @@ def digest_folders(sources: Iterable[SourceFolder]) -> str:
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of all files in a folder, without those that cannot be read.
+    """Return a digest of the names and contents of all files in a folder; of unreadable ones, only of the names.
 
-    It does not depend on the location of the folder. A folder that several links point to is read once.
+    It does not depend on the folder's location. A folder to which several links point is read once.
     """
     found = hashlib.sha256()
     bounds = (source.within or source.path).resolve()

@@ -1,4 +1,4 @@
-"""The folder for the state of one user's runs, with checks that no other user wrote into it."""
+"""The folder for the state of a user's runs, with checks that no other user can have written to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_BYTES: Final = 100_000_000
 
 
 class UserStateError(ConfigError):
-    """An error for a file of the state folder that cannot be trusted or read."""
+    """Raised when the state folder, or a file in it, cannot be trusted or read."""
 
     def __init__(self, problem: str) -> None:
         super().__init__([problem])
@@ -24,8 +24,8 @@ def state_folder() -> Path:
     """Return the user's state folder, which may not exist.
 
     It is `KARENINA_STATE_HOME`, else `karenina` in `XDG_STATE_HOME`, else `~/.local/state/karenina`. Raises
-    `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path; a relative `XDG_STATE_HOME` is ignored, as its
-    specification says.
+    `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path, or there is no home folder; a relative
+    `XDG_STATE_HOME` is ignored, as its specification requires.
     """
     own = os.environ.get("KARENINA_STATE_HOME")
     if own:
@@ -74,5 +74,5 @@ def find_file_flaw(found: os.stat_result) -> str | None:
     if found.st_mode & 0o077:
         return f"others can read or write it (mode {stat.S_IMODE(found.st_mode):04o}, not 0600)"
     if found.st_size > MOST_BYTES:
-        return f"it has {found.st_size:,} bytes, and none of Karenina's has more than {MOST_BYTES:,}"
+        return f"it has {found.st_size:,} bytes, more than Karenina writes ({MOST_BYTES:,} at most)"
     return None

@@ -1,4 +1,4 @@
-"""Tables: the names of the columns in the first row, and the rows below them."""
+"""Tables: column names in the first row, and the rows below them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
 UNNAMED: Final = "Unnamed: "
-"""The beginning of the name that a column without one gets, as in pandas, whose index has no name in a file."""
+"""The prefix of the name that a column without one gets, as in pandas, which writes its index without a name."""
 _MOST_UNNAMED: Final = 20
-"""The columns without a name after the last one with a name; spreadsheets may have thousands, which are empty."""
+"""Maximum number of nameless columns after the last named one; spreadsheets may have thousands of empty ones."""
 _LONGEST_ROW: Final = 16_000_000
-"""The characters of a row of CSV; the reader of Python's library holds some 10 bytes for each."""
+"""Maximum characters of a CSV row; Python's reader needs some 10 bytes of memory for each."""
 CELLS_PER_ROW: Final = 5
-"""The cells that each row counts for, besides its own."""
+"""The number of cells that each row counts for in addition to its own."""
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
 """The limit on cells is the limit on bytes divided by this: five million cells by default."""
@@ -37,9 +37,9 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     Without a `delimiter`, it is the most frequent of comma, semicolon and tab in the first line that is not blank.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
-        what = f"the delimiter must be one character, and no quote or end of a line: {shorten(repr(delimiter), 40)}"
+        what = f"the delimiter must be one character, and not a quote or line break: {shorten(repr(delimiter), 40)}"
         raise FileError(path, "", what, 'write one such as "," or ";"')
-    # This limit is one of the whole process, and of 131,072 characters by default; texts in tables are longer.
+    # This limit is for the whole process, and 131,072 characters by default, which is too low for texts in tables.
     csv.field_size_limit(max(csv.field_size_limit(), bounded_files.LONGEST_LINE))
     longest = bounded_files.LONGEST_LINE if any_size else _LONGEST_ROW
     lines = iter_lines(file, path, encoding, newline="", any_size=any_size, longest=longest)
@@ -72,9 +72,9 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
 
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
-    """Yield the rows; raise if there are too many cells.
+    """Yield the rows. Raises `FileError` if they have more cells than `cell_limit`.
 
-    A row counts for `width` cells if it has fewer, and for some more, even if it is empty.
+    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty.
     """
     limit, count = cell_limit(), 0
     for number, cells in rows:
@@ -85,21 +85,21 @@ def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int
 
 
 class CellLimit:
-    """The limit on the cells of a file of JSON, whose rows count for more than their own, as those of a table."""
+    """The cell limit for a JSON file. As in a table, each row counts for `CELLS_PER_ROW` cells more than it has."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Count a row with its items, or so many rows. Raises `FileError` if there are too many."""
+        """Count `rows` rows that have the items of `value` together. Raises `FileError` if there are too many."""
         self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
         if self._left < 0:
             raise too_many_cells_error(self._path, where, self._limit)
 
 
 def cell_limit() -> int:
-    """Return the maximum number of cells of a table, which follows from the bound in effect."""
+    """Return the maximum number of cells in a table, which follows from the size limit in effect."""
     return max(_MIN_CELL_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_CELL)
 
 
@@ -110,7 +110,7 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 
 
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
-    """Return the names of the columns in the first row that is not empty. Raises `FileError`."""
+    """Return the column names from the first row that is not empty. Raises `FileError`."""
     number = 0
     for number, cells in rows:
         if any(cell is not None for cell in cells):
@@ -140,7 +140,10 @@ def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
 def iter_records(
     path: Path, columns: Iterable[str], rows: Cells, where: Callable[[int], str], only: Collection[str] | None
 ) -> Iterator[Record]:
-    """Yield the rows below the header as records; empty ones at the end are dropped. Raises `FileError`."""
+    """Yield the rows below the header as records, with the columns in `only` (None: all). Raises `FileError`.
+
+    Empty rows at the end are dropped.
+    """
     columns = tuple(columns)
     width = len(columns)
     kept = [column if only is None or column in only else None for column in columns]

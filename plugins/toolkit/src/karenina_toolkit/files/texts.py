@@ -1,4 +1,4 @@
-"""Text files: their encoding, decoded by pieces, and their lines."""
+"""Text files: their encoding, and their lines, decoded piece by piece."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from karenina_toolkit.printable import shorten
 UTF8: Final = "utf-8"
 _MARKS: Final = (
     (codecs.BOM_UTF8, UTF8),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is its beginning
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is a prefix of it
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 AUTO: Final = "auto"
-"""The name for an encoding that is recognized by the content of a file; see `recognize_encoding`."""
+"""The name of an encoding that is to be recognized from the content of a file (`recognize_encoding`)."""
 _PIECE: Final = 1 << 16
 _SAMPLE: Final = 4096
 _CP1252: Final = "cp1252"
@@ -34,21 +34,21 @@ _OUTSIDE: Final = (
     "\u20ac\u2122\u2026\u2022\u2030\u2039\u203a\u201a\u201c\u201d\u201e\u00a0-\u00a3\u00a7\u00a9-\u00ab\u00ae\u00b0-\u00b3"
     "\u00b5\u00ba-\u00bf\u00f7"
 )
-"""Signs that are not between two letters."""
+"""Signs that do not occur between two letters."""
 _INSIDE: Final = "\u2018\u2019\u2013\u2014\u00b7\u00d7"
 _UNLIKELY: Final = re.compile(
     rf"[^\x00-\x7f{_UPPER}{_LOWER}{_OUTSIDE}{_INSIDE}]|[a-z{_LOWER}][{_UPPER}]"
     rf"|(?<=[^\W\d_])[{_OUTSIDE}](?=[^\W\d_])|\u00a3(?=[^\W\d_])|[{_UPPER}{_LOWER}]{{3}}"
 )
-"""What is rare in texts of the languages that are written with cp1252, and frequent if other bytes are read so."""
+"""What is rare in the languages written in cp1252, but frequent if other encodings are read as cp1252."""
 _MOST_ACCENTS: Final = 0.25
-"""The highest share of letters of a text in cp1252 that are not letters of English."""
+"""Maximum share of non-English letters among the letters of a text in cp1252."""
 _FEW_ACCENTS: Final = 3
 _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file, or the content of a pipe, within the bounds of files. Raises `FileError`."""
+    """Open a file, or the content of a pipe, within the size limit. Raises `FileError`."""
     try:
         is_pipe = stat.S_ISFIFO(path.stat().st_mode)
     except OSError:
@@ -57,10 +57,10 @@ def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tuple[str, int]:
-    """Return the encoding of a file by its first bytes, and the length of its byte-order mark.
+    """Return the encoding of a file from its first bytes, and the length of its byte-order mark.
 
-    A byte-order mark decides, even against `encoding`; without both it is UTF-8. Raises `FileError` for an unknown
-    `encoding`, and for UTF-16 or UTF-32 that nothing names.
+    A byte-order mark takes precedence over `encoding`; without either, the encoding is UTF-8. Raises `FileError` for an
+    unknown `encoding`, and for what looks like UTF-16 or UTF-32 if neither is given.
     """
     for mark, name in _MARKS:
         if start.startswith(mark):
@@ -80,11 +80,11 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
 
 
 def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
-    """Return the encoding of an open file that can be read again, and a note if it is none that the file states.
+    """Return the encoding of an open, seekable file, and a note if the file is not UTF-8 and has no byte-order mark.
 
-    Byte-order marks decide, then the places of zero bytes (UTF-16), then whether all of it is UTF-8. What is not is
-    cp1252, if it reads like a language that is written so. Raises `FileError` for everything else: a wrong encoding
-    would change texts without a sign.
+    Byte-order marks decide, then the positions of zero bytes (UTF-16 and UTF-32), then whether the whole file is UTF-8.
+    Otherwise it is cp1252, if it reads like a language written in cp1252. Raises `FileError` for everything else,
+    because a wrong encoding would silently change texts.
     """
     start = _read(file, path, _SAMPLE)
     found = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)
@@ -109,7 +109,7 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
 
 
 def _find_wide(start: bytes) -> str | None:
-    """Return the encoding with two bytes or more a character that the zero bytes of a text show."""
+    """Return the UTF-16 or UTF-32 encoding that the positions of zero bytes show; None if they show none."""
     for name, width, place in (("utf-32-le", 4, 0), ("utf-32-be", 4, 3), ("utf-16-le", 2, 0), ("utf-16-be", 2, 1)):
         shares = [start[one::width].count(0) / max(len(start[one::width]), 1) for one in range(width)]
         if shares.pop(place) < 0.1 and min(shares) > (0.9 if width == 4 else 0.5):
@@ -118,7 +118,7 @@ def _find_wide(start: bytes) -> str | None:
 
 
 def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
-    """Return the place of the first byte that is not UTF-8."""
+    """Return the position of the first byte that is not UTF-8; None if there is none."""
     decoder = codecs.getincrementaldecoder(UTF8)()
     file.seek(0)
     seen = 0
@@ -134,7 +134,7 @@ def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
 
 
 def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
-    """Return a word with a letter or sign beyond ASCII; empty if the file does not read like cp1252."""
+    """Return a word with a non-ASCII letter or sign; empty if the file does not read like cp1252."""
     file.seek(0)
     letters = accents = 0
     example = before = ""
@@ -156,7 +156,7 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
     """Return bytes as text, without a byte-order mark. Raises `FileError` with the first byte that is not text.
 
-    `where` is the place of the bytes in the file, if they are a part of it.
+    `where` is the place of the bytes in the file, if they are only a part of it.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -174,9 +174,9 @@ def iter_lines(
     any_size: bool = False,
     longest: int = bounded_files.LONGEST_LINE,
 ) -> Iterator[str]:
-    """Yield the lines of an open file, decoded by pieces, with their ends. Raises `FileError`.
+    """Yield the lines of an open file with their line ends, decoding it piece by piece. Raises `FileError`.
 
-    `newline` is that of `io.StringIO`: with `""`, lines also end at a carriage return. A line has at most `longest`
+    `newline` is as for `io.StringIO`: with `""`, lines also end at a carriage return. A line has at most `longest`
     characters.
     """
     most = bounded_files.max_file_bytes()
@@ -236,7 +236,7 @@ def _read(file: IO[bytes], path: Path, count: int) -> bytes:
 def encoding_error(
     path: Path, error: UnicodeError, name: str, asked: str | None, where: str = "", before: int = 0
 ) -> FileError:
-    """Return the error of bytes that are not text, of which `before` bytes were not given to the decoder."""
+    """Return the error for bytes that cannot be decoded; `before` is the number of bytes before the decoded ones."""
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save it with the encoding UTF-8"
     if asked is not None and name != UTF8:

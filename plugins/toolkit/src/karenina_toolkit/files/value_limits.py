@@ -1,4 +1,4 @@
-"""Limits of plain values of JSON, YAML or TOML: depth, whole numbers, and texts that can be encoded."""
+"""Limits on plain JSON, YAML and TOML values: nesting depth, digits of whole numbers, and text that can be encoded."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final, NamedTuple
 MAX_DEPTH: Final = 200
 """Maximum nesting of lists and objects."""
 MAX_DIGITS: Final = 4300
-"""Maximum number of decimal digits of a whole number; Python does not write longer ones."""
+"""Maximum number of decimal digits of a whole number; Python does not convert longer ones to text."""
 _LIMIT: Final = 10**MAX_DIGITS
 _HALF: Final = re.compile("[\ud800-\udfff]")
 _ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class ValueProblem(NamedTuple):
-    """Why a value cannot be used: `what` is wrong, the `cure`, and the `path` to it in the value.
+    """Why a value cannot be used: `what` is wrong, `cure` is how to fix it, and `path` leads to it in the value.
 
-    It shows no text of the value, which may be a key.
+    It shows no text from the value, which may be an API key.
     """
 
     what: str
@@ -37,9 +37,9 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem of the `value` of a JSON text; None if there is none.
+    """Return the first problem in `value`, which was parsed from the JSON `text`; None if there is none.
 
-    For most texts this does not look at the value.
+    The value is only searched if the text shows that there may be a problem.
     """
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
@@ -47,7 +47,7 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem of a value made of lists, mappings and scalars; None if there is none.
+    """Return the first problem in a value made of lists, mappings and scalars; None if there is none.
 
     Without `halves`, texts are not searched for halves of surrogate pairs.
     """

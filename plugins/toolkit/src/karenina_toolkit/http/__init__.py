@@ -1,1 +1,1 @@
-"""Calls over HTTP: addresses, bounded replies, errors and their cures, secrets."""
+"""HTTP calls: URLs, bounded replies, errors and how to fix them, and secrets."""

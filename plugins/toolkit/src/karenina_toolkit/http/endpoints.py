@@ -69,10 +69,9 @@ class ToolLoopExtra(ServerExtra):
 def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "give the base URL alone"
 ) -> SplitResult:
-    """Return the parts of a model's base URL without a trailing slash. Raises `AdapterConfigError`, which shows no
-    secret.
+    """Return the parts of a model's base URL. Raises `AdapterConfigError`, which shows no secret.
 
-    `like` is an example of a valid URL, and `query` the cure if the URL has a query.
+    `base_url` has no trailing slash. `like` is an example of a valid URL, and `query` advice for a URL with a query.
     """
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
@@ -89,7 +88,7 @@ def check_base_url(
         raise AdapterConfigError(f"{where}: it must begin with http:// or https:// and name a host")
     if url.username is not None or url.password is not None:
         raise AdapterConfigError(
-            f"{where}: the address contains a user name or password; remove it, and put a key into endpoint_api_key"
+            f"{where}: the URL contains a user name or password; remove it, and put a key into endpoint_api_key"
         )
     if url.query or url.fragment:
         raise AdapterConfigError(f"{where}: it has a query; {query}")
@@ -101,9 +100,9 @@ def check_base_url(
 def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
     """Return whether secrets of the user's environment may be sent to the server.
 
-    They may be sent to this machine and to the servers of the base URLs `own`: the one that the environment names, and
-    the provider's. The configuration of somebody else's benchmark cannot have them sent elsewhere. Without a base URL,
-    the SDK knows the address of the provider.
+    They may be sent to localhost and to the servers of the base URLs in `own`: the one set in the environment, and the
+    provider's. So the configuration of somebody else's benchmark cannot have them sent elsewhere. They may also be sent
+    if there is no base URL, because the SDK then uses the provider's.
     """
     if base_url is None:
         return True
@@ -114,7 +113,7 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
 def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
     """Return the API key: the model's, else that of the first environment variable of `variables` that is set.
 
-    Return None if there is none, or if the key of the environment may not be sent to the server: see
+    Return None if there is none, or if a key from the environment may not be sent to the server: see
     `may_receive_secrets`.
     """
     if model.endpoint_api_key is not None:
@@ -125,7 +124,7 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Return the cure if a server refuses `key`, found by `find_api_key` with `variables`; `otherwise` if None."""
+    """Return advice for when a server refuses `key`, found by `find_api_key` with `variables`; `otherwise` for None."""
     if key is None:
         return otherwise
     if model.endpoint_api_key is not None:
@@ -136,8 +135,8 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
     """Raise `AdapterConfigError` if the key cannot be sent in a header, or if it is missing although it is `needed`.
 
-    `find_api_key` found the key with `variables`. `needed` is the message for a missing key; None if the server may do
-    without one.
+    `key` is the result of `find_api_key` with `variables`. `needed` is the message for a missing key; None if the
+    server may not need one.
     """
     if key is None:
         if needed is not None:

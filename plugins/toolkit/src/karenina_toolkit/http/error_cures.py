@@ -1,4 +1,4 @@
-"""Cures for failed HTTP calls, derived from the server's message or the base URL."""
+"""Advice on how to fix failed HTTP calls (cures), derived from the server's message or the base URL."""
 
 from __future__ import annotations
 
@@ -65,23 +65,20 @@ _LOOKED_AT: Final = 5000
 
 
 def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a server refused a call because it is not paid for, so that no retry can succeed."""
+    """Return whether a server refused a call because the account has no credit, so that no retry can succeed."""
     return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a provider's content filter refused a call, by the codes of the providers, or by their phrases.
+    """Return whether a provider's content filter refused a call, by known codes and phrases of providers.
 
-    Other words about filters, policies and flags may be about the account, or quoted from the request.
+    Other mentions of filters, policies and flags do not count: they may be about the account, or quote the request.
     """
     return bool(codes & _FILTER_CODES) or _FILTER_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return the cure that the server's message suggests; None if it suggests none.
-
-    It is better than the cure for the status.
-    """
+    """Return the cure that the server's message suggests, which precedes that for the status; None if there is none."""
     message = message[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
         return TOO_LONG
@@ -95,15 +92,13 @@ def cure_for_tls_error(message: str) -> str | None:
 
 
 def cure_for_path(base_url: str, usual: str = "/v1") -> str:
-    """Return the cure for a base URL whose path the server does not know; `usual` is the path of most servers.
+    """Return the cure for a base URL whose path the server does not know; `usual` is the most common path.
 
     The path itself is not shown, as it may be a secret.
     """
     url = urlsplit(base_url)
     if url.path.strip("/"):
-        return (
-            f"check the path in the server's address (after '@', or in endpoint_base_url); most servers expect {usual}"
-        )
+        return f"check the path in the server's URL (after '@', or in endpoint_base_url); most servers expect {usual}"
     return f"endpoint_base_url has no path; did you mean {url.scheme}://{url.netloc.rpartition('@')[2]}{usual}?"
 
 

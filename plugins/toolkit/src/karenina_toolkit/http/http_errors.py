@@ -21,7 +21,7 @@ SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
 _SHOWN_REASON = 80
 _LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
-_WINDOW = 24  # characters in a row that do not match the prompt by chance
+_WINDOW = 24  # so many consecutive characters do not match the prompt by chance
 _SHORTEST = 6
 _STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 451})
 CURES: Final[Mapping[int, str]] = {
@@ -32,11 +32,11 @@ CURES: Final[Mapping[int, str]] = {
     404: "check model_name and endpoint_base_url",
     503: "the server is overloaded or down: check it, or try again later",
 }
-"""The cure for each status, if the adapter has no better one."""
+"""How to fix the error for each status, unless the adapter has better advice."""
 
 
 class HTTPStatusError(PortError):
-    """An HTTP status of 300 or more. `server_text` is the server's whole message, which must not be shown as it is."""
+    """Raised for an HTTP status of 300 or more. `server_text` is the server's message, not redacted: do not show it."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ def status_error(
 ) -> HTTPStatusError:
     """Return the error for a reply with `status`, with the server's message from `body`.
 
-    `where` names the model and its server; `secrets` and passages of `prompt` are masked in the message; `cures` are
-    the cures by status, used unless the server's message suggests a better one. A refusal by the provider's filter has
-    the category `filtered`, also if the body is a completion that was filtered.
+    `where` names the model and its server; `secrets` and passages of `prompt` are masked in the message; `cures` says
+    how to fix it by status, unless the server's message suggests something better. A refusal by the provider's filter
+    has the category `filtered`, also if the body is a completion that was filtered.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -76,7 +76,7 @@ def status_error(
         category, cure = ErrorCategory.FILTERED, "the provider's content filter refused it"
         detail = detail if usage is None else "a completion that was filtered"
     elif status < 400:
-        cure = "the server redirects requests; set endpoint_base_url to the address that it names"
+        cure = "the server redirects requests; set endpoint_base_url to the URL that it redirects to"
     page = read_page_text(body)
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} answered HTTP {status}{f': {shown}' if shown else ''}"
@@ -87,9 +87,9 @@ def status_error(
 def error_in_reply(
     where: str, error: object, usage: Usage, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Return the error in a reply of status 200, in which gateways forward that of a provider, with its status inside.
+    """Return the error for an `error` object in a reply with status 200, in which gateways forward a provider's error.
 
-    `usage` is that of the reply.
+    If its `code` is an HTTP status, that decides the category. `usage` is the usage of the reply.
     """
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
@@ -121,9 +121,9 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return what a completion without choices says of the filter that refused its prompt; None if nothing.
+    """Return what a completion without choices says about the filter that refused its prompt; None if nothing.
 
-    Azure says it in `prompt_filter_results`, Google in `promptFeedback`.
+    Azure reports it in `prompt_filter_results`, Google in `promptFeedback`.
     """
     if data.get("choices"):
         return None
@@ -140,7 +140,7 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the error for a reply of status 200 that is not JSON, with the beginning of the reply if it may be shown.
+    """Return the error for a reply with status 200 that is not JSON, with the redacted beginning of the reply.
 
     `path` is as in `web_page_error`.
     """
@@ -154,7 +154,7 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
 
 
 def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the error for a web page with the text `page` in place of a reply; `path` is the cure for the address.
+    """Return the error for a web page instead of a reply; `page` is its text, `path` says what to do about the URL.
 
     The category is permanent, because a retry would get the same page.
     """
@@ -164,10 +164,10 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def find_system_error(error: BaseException) -> OSError | None:
-    """Return the first error of the operating system below an SDK's error, or its own cause.
+    """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one.
 
-    HTTP clients hide it as a mere context, and contexts continue with what the caller was doing: hence not the last
-    one.
+    HTTP clients keep it only as the context. Later errors in the chain do not count, because contexts go on with what
+    the caller was handling.
     """
     found: BaseException | None = error
     while found is not None and not isinstance(found, OSError):
@@ -183,7 +183,7 @@ def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = (
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date)."""
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date); None without."""
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
         if value is None:

@@ -1,6 +1,6 @@
-"""Requests of JSON over HTTP with aiohttp, for adapters: `post_json` makes one, `check_server` checks a model for it.
+"""JSON requests over HTTP with aiohttp, for adapters: `post_json` sends one, `check_server` checks a model for it.
 
-aiohttp is imported by the first request; `karenina-toolkit[http]` installs it.
+aiohttp is imported on the first request; `karenina-toolkit[http]` installs it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT: Final = 300.0
-"""The seconds for one request of a model that sets none."""
+"""Seconds for one request, if the model sets none."""
 _MISSING: Final = "aiohttp is not installed: pip install 'karenina-toolkit[http]'"
 
 
 def check_server(
     model: ModelConfig, *, extra: type[StrictSettings] | None = None, like: str = "http://localhost:8000"
 ) -> None:
-    """Raise `AdapterConfigError` if `post_json` cannot reach a server with this configuration, or a setting is unknown.
+    """Raise `AdapterConfigError` if `post_json` cannot work with this configuration, or a setting is unknown.
 
-    `extra` are the adapter's own settings, and `like` is an example of a valid address.
+    No request is made. `extra` is the class of the adapter's own settings (None if it has none), and `like` an example
+    of a valid URL.
     """
     if extra is not None:
         extra_of(model, extra)
@@ -46,7 +47,7 @@ def check_server(
         names = ", ".join(f"extra.{name}" for name in model.extra)
         raise AdapterConfigError(f"model {model.id!r}: there are no such settings as {names}; remove them")
     if model.endpoint_base_url is None:
-        raise AdapterConfigError(f"model {model.id!r}: endpoint_base_url is missing; set it to an address like {like}")
+        raise AdapterConfigError(f"model {model.id!r}: endpoint_base_url is missing; set it to a URL like {like}")
     check_base_url(model, model.endpoint_base_url, like=like)
     check_api_key(model, _key_of(model), ())
 
@@ -59,17 +60,17 @@ async def post_json(
     path: str = "",
     key_header: str = "Authorization",
 ) -> T:
-    """Send `body` as JSON to the server of `model`, and return what `read` makes of the JSON that it replies.
+    """Send `body` as JSON to the server of `model`, and return the result of `read` for the JSON reply.
 
-    - The address is `endpoint_base_url` with `path`, and proxies are those of the environment. A redirection is an
+    - The URL is `endpoint_base_url` followed by `path`, and proxies are taken from the environment. A redirect is an
       error: only the configured server gets the prompt and the key.
     - `endpoint_api_key` is sent in `key_header`, as `Bearer KEY` if that is `Authorization`; without a key there is no
       header. Fields of `body` that are None are not sent.
-    - The reply is read up to `max_reply_bytes`, decompressed, and within `request_timeout`.
+    - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout`.
     - The connection is closed before this returns.
 
-    Raises `PortError`, in which neither the key nor texts of `body` are shown. If `read` raises `LookupError`,
-    `TypeError`, `ValueError` or `AttributeError`, the server has sent no usable reply.
+    Raises `PortError`, which shows neither the key nor texts from `body`. If `read` raises `LookupError`, `TypeError`,
+    `ValueError` or `AttributeError`, this too becomes a `PortError`: the server has sent no usable reply.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"
@@ -100,7 +101,7 @@ async def post_json(
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Posts to one server within bounds, with its failures as `PortError`. `secrets` are masked in them."""
+    """A client that posts to one server within bounds. Failures are `PortError`s with `secrets` masked."""
 
     where: str
     seconds: float
@@ -108,7 +109,7 @@ class Sender:
     secrets: Sequence[str]
 
     def open_session(self) -> ClientSession:
-        """Return a session that stores no cookies, decompresses nothing, and reads no file of passwords."""
+        """Return a session that stores no cookies, does not decompress replies, and does not read `.netrc`."""
         try:
             import aiohttp
         except ImportError as error:
@@ -123,7 +124,7 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Return the reply to one request, and its body, with any status. Raises `PortError`."""
+        """Send one request, and return the response, whatever its status, and its body. Raises `PortError`."""
         import aiohttp
 
         proxy = find_proxy(urlsplit(url))
@@ -137,7 +138,7 @@ class Sender:
                 f"{self.where} did not answer within {self.seconds:g} s; raise request_timeout",
                 category=ErrorCategory.TIMEOUT,
             ) from None
-        except aiohttp.ClientHttpProxyError as error:  # its text has the address of the proxy
+        except aiohttp.ClientHttpProxyError as error:  # its text contains the proxy's URL
             what = f"no connection; the proxy in the environment answered HTTP {error.status}"
             raise PortError(f"{self.where}: {what}", category=ErrorCategory.CONNECTION) from None
         except aiohttp.InvalidURL:  # its text is the whole URL
@@ -162,8 +163,9 @@ class Sender:
 
 
 def find_secrets(base_url: str, *values: str | None) -> list[str]:
-    """Return what errors must not show: the values that are long enough to be secrets, and such parts of the URL and
-    of proxies.
+    """Return what errors must not show: `values`, and the secret parts of the URL and of proxies.
+
+    Those with three characters or fewer are too short to be secrets, and are left out.
     """
     found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
     return [value for value in found if value is not None and len(value) > 3]

@@ -1,4 +1,4 @@
-"""The body of a reply, decompressed piece by piece within its bounds, for SDKs with a client of the httpx family."""
+"""Bodies of replies, decompressed piece by piece within their bounds, for SDKs with a client of the httpx family."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _MOST_MEMBERS: Final = 1024
 
 
 class Unpacker:
-    """A decompressor for a body that arrives in pieces; it returns pieces of a bounded size. Raises `BrokenReply`.
+    """A decompressor for a body that arrives in pieces; it returns pieces of bounded size. Raises `BrokenReply`.
 
-    Two deviations of servers are accepted: deflate without its wrapper, and a character set in place of an encoding.
+    Two deviations of servers are accepted: deflate without the zlib wrapper, and an unknown encoding, such as a
+    character set, which counts as uncompressed.
     """
 
     def __init__(self, where: str, encoding: str) -> None:
@@ -102,7 +103,7 @@ async def bound_body(
 
 
 class _Stream(Protocol):
-    """A body as the clients of the httpx family define it."""
+    """A body stream, as in the clients of the httpx family."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -141,11 +142,11 @@ def make_bounding_hook(
     on_error: OnError | None = None,
     keep: Callable[[], bytearray | None] | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
-    """Return a response hook for a client of the httpx family, which bounds and decompresses the bodies.
+    """Return a response hook for a client of the httpx family that bounds and decompresses response bodies.
 
     `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` in `Accept-Encoding`.
-    With `by_event`, the bounds of an event stream apply to each event. `on_error` is for libraries that do not raise
-    the error of a body where their caller can see it. `keep` may return a buffer for a copy of the body.
+    With `by_event`, the bounds apply to each event of an event stream. `on_error` is called with the error of a body,
+    for libraries that hide it from their caller. `keep` may return a buffer for a copy of the body.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
@@ -168,10 +169,10 @@ async def _copy(pieces: AsyncIterator[bytes], kept: bytearray) -> AsyncIterator[
 
 
 def _check_requested(stream: Any, where: str) -> None:
-    """Raise `BrokenReply` if the reply was sent before its request: the client buffers data that follows an earlier
-    reply.
+    """Raise `BrokenReply` if the reply was sent before its request.
 
-    If nothing was read after the request was written, the reply can only be such data.
+    The client buffers data that follows an earlier reply. If nothing was read after the request was written, the reply
+    can only be such data.
     """
     if stream is None:
         return

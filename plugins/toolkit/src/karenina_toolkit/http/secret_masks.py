@@ -1,4 +1,4 @@
-"""Texts of servers and programs without the user's secrets, and without parts of them."""
+"""Masking of the user's secrets, and of parts of them, in texts from servers and programs."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Final
 from karenina_toolkit.http.urls import MASK
 
 _SHORTEST: Final = 8
-"""The least number of characters in a row that count as a part of a secret."""
+"""Minimum number of consecutive characters that count as a part of a secret."""
 _LONGEST_WORDS: Final = 15
-"""The length of words up to which a part may be shown, as in `sk-proj-`; several long words can be a passphrase."""
+"""Maximum length of whole words of a secret that are shown, as in `sk-proj-`; longer ones can be a passphrase."""
 _WORDS: Final = re.compile(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
 _URL: Final = "://"
 
 
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` with `***` in the place of each secret, and of each part of one of at least 8 characters.
+    """Return `text` with `***` in place of each secret, and of each part of a secret with at least 8 characters.
 
-    Servers quote keys without their end, or with stars in their middle. Whole words that a secret shares with ordinary
-    text, such as `production` in `production-4711`, are no part of it, unless stars follow or precede them.
+    Servers quote keys truncated, or with stars in the middle. Whole words that a secret shares with ordinary text, such
+    as `production` in `production-4711`, are not masked, unless stars follow or precede them.
     """
     known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     for secret in known:
         text = text.replace(secret, MASK)
     for secret in known:
-        if len(secret) > _SHORTEST and _URL not in secret:  # the parts of an address are secrets by themselves
+        if len(secret) > _SHORTEST and _URL not in secret:  # the secret parts of a URL are in the list themselves
             text = _mask_parts(text, secret)
     return text
 
@@ -61,5 +61,5 @@ def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
 
 
 def _is_starred(rest: str) -> bool:
-    """Return whether characters follow with which programs replace a part of a secret."""
+    """Return whether `rest` starts with characters that programs put in place of a part of a secret."""
     return rest[:1] in ("*", "•", "…") or (rest[:2] in ("..", "xx", "XX", "##"))

@@ -1,4 +1,4 @@
-"""The ends of streamed replies: which of them were broken off."""
+"""The ends of streamed replies, and which of the streams were broken off."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary
 from karenina_core.models.ports import NO_USAGE, Usage
 
 _MOST_UNENDED = 5
-"""Streams without a finish reason that are retried, of a server that has given none so far."""
+"""Maximum streams without a finish reason that are retried, for a server that has given none so far."""
 
 
 class IncompleteStream(Exception):
-    """Raised if a stream ends before its reply does; `usage` is what it counted until then."""
+    """Raised when a stream ends before its reply is complete; `usage` is what was counted until then."""
 
     def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class IncompleteStream(Exception):
 
 
 class UnendedStream(IncompleteStream):
-    """Raised if a stream of a server that gives no finish reasons so far ends without one."""
+    """Raised when a stream ends without a finish reason, and the server has given none so far."""
 
 
 @dataclass(slots=True)
@@ -37,10 +37,10 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 
 
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
-    """Raise `IncompleteStream` for a stream that came to its last event, but without a finish reason.
+    """Raise `IncompleteStream` for a stream that reached its end without a finish reason (not `has_reason`).
 
-    Such a stream was broken off, unless the server gives no reasons at all: this is assumed after
-    `_MOST_UNENDED` streams of this run without one. `usage` is that of the stream.
+    Such a stream was broken off, unless the server gives no reasons at all, which is assumed after `_MOST_UNENDED`
+    streams of this run without one. `usage` is the usage of the stream.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

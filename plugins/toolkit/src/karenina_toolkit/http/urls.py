@@ -1,4 +1,4 @@
-"""Whether a host is this machine, the proxy to it, and which parts of a URL may be shown. For adapters."""
+"""Loopback hosts, proxies, incomplete URLs, and the parts of a URL that may be shown. For adapters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 MASK: Final = "***"
-"""Replaces a part of a URL that may be a secret."""
+"""The text that replaces a part of a URL that may be a secret."""
 
 _COMMON: Final = frozenset(
     {
@@ -27,7 +27,7 @@ _DOMAIN: Final = re.compile(r".+\.[a-z]{2,}", re.IGNORECASE)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host`, a name or an address without a port, is this machine."""
+    """Return whether `host`, a name or IP address without a port, is localhost."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -37,7 +37,7 @@ def is_loopback(host: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy of the environment for requests to `url`; None for this machine."""
+    """Return the proxy set in the environment for requests to `url`; None if there is none, and for localhost."""
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
     host = url.hostname or ""
@@ -45,9 +45,9 @@ def find_proxy(url: SplitResult) -> str | None:
 
 
 def find_proxy_secrets() -> list[str]:
-    """Return what errors must not show of the proxies of the environment: addresses with a password, and its forms.
+    """Return what errors must not show of the proxies set in the environment: URLs with credentials, and these alone.
 
-    A user name without a password can be a token.
+    A user name without a password is included, because it can be a token.
     """
     from urllib.request import getproxies
 
@@ -71,9 +71,9 @@ def _is_ip(host: str) -> bool:
 
 
 def complete_url(text: str) -> str | None:
-    """Return the URL for `text` if it is the address of a server without its `http://` or `https://`.
+    """Return the URL that `text` means if it is a server's URL without a complete `http://` or `https://`.
 
-    `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1` are such addresses. Return None for a URL,
+    Examples are `localhost:8000/v1`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. Return None for a complete URL,
     and for anything that may mean something else: `20240620`, `cf/meta/llama`, `v1.5`.
     """
     begun = _HALF_SCHEME.match(text)
@@ -96,8 +96,8 @@ def redact_url(url: str) -> str:
     """Return `url` as it may be printed and stored: parts that may be secrets are replaced by `***`.
 
     Scheme, host and port are shown. A path is shown if it consists of words and versions that are common in the base
-    URLs of model servers, such as `/v1` and `/openai/v1`; a user name, a password, a query and any other path may be a
-    secret, and no rule can tell.
+    URLs of model servers, such as `/v1` and `/openai/v1`. A user name, a password, a query and any other path may be a
+    secret, and are masked. What has no scheme or host is masked as a whole.
     """
     try:
         parts = urlsplit(url)

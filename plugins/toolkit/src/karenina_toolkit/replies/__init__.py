@@ -1,1 +1,1 @@
-"""Replies of models: whether they are whole, how they ended, and what must not be kept of them."""
+"""Model replies: their size limits, how they ended, and how they are sanitized."""

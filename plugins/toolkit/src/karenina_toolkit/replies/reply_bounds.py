@@ -1,8 +1,8 @@
-"""Bounds on one reply of a server: bytes after decompression, seconds, nesting, numbers.
+"""Bounds on one reply from a server: bytes after decompression, seconds, nesting depth, number of values.
 
-A reply that exceeds them costs its item an error and nothing else. Adapters and tool sources call `ReplyBounds.of` with
-their model; the port factory sets the run's settings in the model. `karenina_toolkit.http.reply_body` applies the
-bounds to bodies that an SDK reads.
+A reply that exceeds them fails its item and nothing else. Adapters and tool sources call `ReplyBounds.of` with their
+model; the port factory sets the run's settings in the model. `karenina_toolkit.http.reply_body` applies the bounds to
+bodies that an SDK reads.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MOST_VALUES: Final = 2_000_000
 
 
 class ReplyTooLarge(PortError):
-    """An error for a reply that exceeds a bound. It is permanent, because a retry would get a similar reply."""
+    """Raised when a reply exceeds a bound. It is permanent, because a retry would get a similar reply."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
 
 
 class BrokenReply(PortError):
-    """An error for a reply that cannot be read. The call is retried as after other server errors."""
+    """Raised when a reply cannot be read. The call is retried, as after other server errors."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.SERVER)
@@ -47,7 +47,7 @@ class ReplyBounds:
 
     @classmethod
     def of(cls, model: ModelConfig) -> Self:
-        """Return the bounds of the model's configuration, with defaults for those that it does not set."""
+        """Return the bounds from the model's configuration, with defaults for those that it does not set."""
         return cls(model.max_reply_bytes or MAX_REPLY_BYTES, model.stream_timeout or STREAM_TIMEOUT)
 
     def check_size(self, where: str, size: int) -> None:
@@ -77,7 +77,7 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
 
 
 def count_value_marks(raw: bytes) -> int:
-    """Return the number of characters in `raw` that may begin another JSON value: an upper bound of the values."""
+    """Return the number of characters in `raw` that may start another JSON value: an upper bound on the values."""
     return raw.count(b",") + raw.count(b"{") + raw.count(b"[")
 
 
@@ -98,7 +98,7 @@ def _inside(value: Any) -> Any:
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return the `PortError` below the errors in which an SDK wrapped it; None if there is none."""
+    """Return `error` itself or the `PortError` that an SDK wrapped in it; None if there is none."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):

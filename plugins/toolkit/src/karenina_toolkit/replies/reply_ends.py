@@ -1,6 +1,6 @@
-"""How replies end: the reasons that servers give, sorted by what they mean, with the server that documents each.
+"""How replies end: the finish reasons that servers give, grouped by meaning, with the servers that document them.
 
-Adapters pass what their server said to `read_end`; what a reply with such an end comes to is decided once, in
+Adapters pass the server's reason to `read_end`. How such a reply is treated is decided in one place,
 `karenina_toolkit.structured.reply_checks`. A gateway may rename reasons, so any reason may come from any server.
 """
 
@@ -13,11 +13,12 @@ from typing import Any, Final
 from karenina_core.models.ports import FinishReason
 
 NO_REASON: Final = "(none)"
-"""The server's reason of a reply that gives none."""
+"""The reason that is reported for a reply in which the server gives none."""
 
 PAUSED: Final = frozenset({"pause_turn"})
-"""Reasons (Anthropic) of a turn that goes on after another request. To an adapter that cannot continue it, the reply is
-cut off.
+"""Reasons (Anthropic) for a turn that continues after another request.
+
+For an adapter that cannot continue it, the reply is cut off.
 """
 
 ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
@@ -97,7 +98,7 @@ ENDS: Final[Mapping[FinishReason, Mapping[str, str]]] = {
         "malformed_tool_use": "Bedrock",
     },
 }
-"""The known reasons in lower case, with `_` between words, by what they mean; with the servers that give them."""
+"""The known reasons in lower case, with `_` between words, by meaning; each with the servers that give it."""
 
 _MEANINGS: Final[dict[str, FinishReason]] = {reason: end for end, reasons in ENDS.items() for reason in reasons}
 _ERRORS: Final = frozenset({"error", "stream_error"})
@@ -106,11 +107,11 @@ _SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", 
 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
-    """Return what a server's reason for the end of a reply means, and the reason itself if it is not a normal one.
+    """Return the meaning of a server's finish reason, and the reason itself if the meaning is "failed" or "other".
 
-    The case and the signs between words do not matter, nor does the name of an enumeration before it
+    Case and the separators between words are ignored, as is the name of an enumeration before the reason
     (`FinishReason.MAX_TOKENS`). A reason with a category before it (`content_filter: RECITATION`) is read from its end,
-    unless the category is an error; an object is read by its `type`. An unknown reason is "other".
+    unless the category is an error; an object is read by its `type`. An unknown or missing reason is "other".
     """
     if isinstance(given, str):
         known = _MEANINGS.get(given)
@@ -138,8 +139,9 @@ def _spell(reason: str) -> str:
 def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
     """Return the end of a choice of a chat completion, as `read_end` does.
 
-    Gateways write `stop` for reasons that OpenAI does not have, and the provider's own beside it (OpenRouter:
-    `native_finish_reason`; LiteLLM: the same in `provider_specific_fields`): if that one is no normal end, it counts.
+    Gateways write `stop` for reasons that OpenAI does not have, and put the provider's own reason beside it
+    (OpenRouter: `native_finish_reason`; LiteLLM: the same in `provider_specific_fields`). The provider's reason is used
+    if it is not a normal end, or if the gateway's is unknown.
     """
     end = read_end(choice.get("finish_reason"))
     if end[0] not in ("stop", "other"):
@@ -155,9 +157,9 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
 
 
 def more_serious(before: object, after: object) -> object:
-    """Return that of two reasons of one stream which says more of what went wrong; the later one of equal ones.
+    """Return the more serious of two finish reasons of one stream; the later one if they are equally serious.
 
-    A stream that was filtered, cut off or failed stays so if a normal end follows.
+    A stream that was filtered, cut off or failed remains so if a normal end follows.
     """
     if not before or not after:
         return after or before

@@ -1,6 +1,6 @@
-"""Sanitize every reply before the run uses it: token counts, ids, texts, and the number of tool calls.
+"""Sanitizing of replies before a run uses them: token counts, ids, texts, and the number of tool calls.
 
-A run applies this to the replies of all adapters, so that no reply can break what stores it.
+A run applies this to the replies of all adapters, so that every reply can be stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOLE: Final = {int}
 
 
 def read_token_count(value: object) -> int:
-    """Return the number of tokens in a reply's `value`: 0 if it is not a number, at most `MOST_TOKENS`.
+    """Return a reply's token count: 0 if `value` is negative or not a number, at most `MOST_TOKENS`.
 
     Numbers may be written as text.
     """

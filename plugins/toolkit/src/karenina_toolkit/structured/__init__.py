@@ -1,6 +1,6 @@
-"""Request JSON from a judge until it fits: read the reply, repair what is unambiguous, validate it, and retry once.
+"""Structured output from a judge: read the reply, repair what is unambiguous, validate it, and retry once.
 
-Every adapter returns the raw text of its model; this package treats all of them the same.
+Every adapter returns its model's raw text, and this package treats all of them the same.
 """
 
 from karenina_toolkit.structured.reply_parser import read_object

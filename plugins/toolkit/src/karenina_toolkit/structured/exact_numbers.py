@@ -1,4 +1,4 @@
-"""Numbers of a judge's JSON with digits that a float does not keep."""
+"""Numbers in a judge's JSON that have digits which a float cannot represent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 
 
 class WrittenFloat(float):
-    """A float that keeps the text from which it was read, as `written`: Decimals and texts use that text."""
+    """A float that keeps the text it was read from as `written`, which is used for Decimals and strings."""
 
     written: str
 
@@ -33,10 +33,10 @@ def read_float(text: str) -> float:
 
 
 def restore_digits(given: object, read: object) -> object:
-    """Return `read`, which pydantic made of `given`, with the digits that a float lost.
+    """Return `read`, the value that pydantic made from `given`, with the digits that a float lost.
 
-    A whole number stays one in a float field, also beyond 2**53, and a Decimal keeps its text. Lists, tuples and
-    mappings are searched; fields of nested models are not.
+    A whole number that a float cannot represent (beyond 2**53) stays an int in a float field, and a Decimal gets its
+    digits from the text. Lists, tuples and dictionaries are searched; fields of nested models are not.
     """
     if isinstance(read, float):
         return given if type(given) is int and given != read and _rounds_to(given, read) else read
@@ -57,5 +57,5 @@ def _rounds_to(given: int, read: float) -> bool:
 
 
 def number_text(number: float) -> str:
-    """Return a number of a judge's JSON as it was written."""
+    """Return a number from a judge's JSON as it was written."""
     return number.written if isinstance(number, WrittenFloat) else str(number)

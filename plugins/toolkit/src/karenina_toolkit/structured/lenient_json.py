@@ -1,9 +1,9 @@
-r"""Read an object that is almost JSON, as judges sometimes write it.
+r"""Reading of objects that are almost JSON, as judges sometimes write them.
 
-Accepted are unambiguous forms that other languages and people write: a comma after the last entry, and none between
-entries; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`, `False` and `None`;
-comments; a backslash that begins no escape, which is itself (`\alpha`). An incomplete object is never accepted, nor
-is a text with a quote that may or may not end it.
+Accepted are unambiguous forms that other languages and people use: a comma after the last entry, or none between
+entries on separate lines; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`,
+`False` and `None`; comments; a backslash that starts no escape, which stands for itself (`\alpha`). An incomplete
+object is never accepted, nor is a string with a quote that may or may not end it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _AMBIGUOUS: Final = frozenset(
         *("cong", "angle", "brace", "floor", "group", "times", "vert", *_TEXT),
     ]
 )
-"""Rests that are a letter, a word or the beginning of one: mathematics must follow, or the text must end."""
+"""Commands without their first letter that may also be a word or the start of one.
+
+They count only if mathematics follows or the text ends.
+"""
 _SHORTEST_ALONE: Final = 3
 _RESTS: Final = {mark: frozenset(name[1:] for name in names.split()) for mark, names in _COMMANDS.items()}
 _LOST: Final = re.compile(r"[\b]|\f(?=[A-Za-z])|[\t\n\r](?=(?P<rest>[a-z]+))")
@@ -43,7 +46,10 @@ _LATEX: Final = re.compile(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\$"
 
 
 def restore_backslashes(value: Any) -> Any:
-    """Return a JSON value with the lost backslashes of its texts; the same object if there are none."""
+    r"""Return a JSON value with lost backslashes restored in its texts.
+
+    Judges forget to escape the backslashes of LaTeX commands and Windows paths, and JSON reads `\theta` as a tab.
+    """
     if isinstance(value, str):
         if _LOST.search(value) is None:
             return value
@@ -60,7 +66,7 @@ def restore_backslashes(value: Any) -> Any:
 
 
 def _is_sure(found: re.Match[str]) -> bool:
-    """Return whether a command follows, whatever the rest of the text."""
+    """Return whether a command certainly follows, whatever the rest of the text is."""
     rest, after = found["rest"], _after(found)
     if rest is None:
         return after.isascii() and after.isalpha()
@@ -75,7 +81,7 @@ def _is_sure(found: re.Match[str]) -> bool:
 
 
 def _is_likely(found: re.Match[str], latex: bool) -> bool:
-    """Return whether a command that may also be a word follows. `latex` says that the text has other LaTeX."""
+    """Return whether a command follows that may also be a word. `latex` says whether the text has other LaTeX."""
     text, rest, after = found.string, found["rest"], _after(found)
     if rest is None:
         return latex
@@ -94,7 +100,7 @@ def _is_before_mathematics(found: re.Match[str]) -> bool:
 
 
 def _restore_path(found: re.Match[str]) -> str:
-    """Return what may be a path of Windows with its backslashes, if anything but its line breaks or tabs says so."""
+    """Return a possible Windows path with its backslashes, if more than line breaks or tabs suggests that it is one."""
     path = found[0]
     if set(path) & set("\\\b\f\r") or {"\n", "\t"} <= set(path) or _FILE.fullmatch(path):
         return re.sub(r"[\b\f\n\r\t]", lambda mark: "\\" + _LETTERS[mark[0]], path)
@@ -133,14 +139,14 @@ _WORDS: Final[dict[str, bool | None]] = {
 
 
 class LenientReader:
-    """A reader of objects; `pairs` makes an object of its entries, and `number` a number of its text."""
+    """A reader of objects; `pairs` makes an object from its entries, and `number` a number from its text."""
 
     def __init__(self, pairs: Pairs, number: Number) -> None:
         self._pairs = pairs
         self._number = number
 
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
-        """Return the object that begins at this place, and where it ends.
+        """Return the object that starts at the index `at`, and the index of its end.
 
         Raises `ValueError`, which names line and column, if it cannot be read, and `RecursionError`.
         """
@@ -166,7 +172,7 @@ class LenientReader:
         return entries, at + 1
 
     def _next_entry(self, text: str, at: int, end: str) -> int:
-        """Return where the next entry or the end begins."""
+        """Return the index of the next entry or of the closing bracket."""
         after = _after_space(text, at)
         if text.startswith(",", after):
             return _after_space(text, after + 1)

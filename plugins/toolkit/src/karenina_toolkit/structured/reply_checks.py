@@ -1,7 +1,7 @@
-"""What a reply comes to: an answer, or an error with the cause that can be seen. The same for all adapters.
+"""How a reply is treated: as an answer, or as an error with its apparent cause. The same for all adapters.
 
-The first rule that applies: a filter of the provider stopped the reply; it failed; it was cut off; it is empty. The
-run passes the replies of every adapter through `check_reply`.
+The first rule that applies decides: a filter of the provider stopped the reply; it failed; it was cut off; it is empty.
+The run passes the replies of every adapter through `check_reply`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REASONING: Final = (
 
 
 class EmptyReply(PortError):
-    """An error for a reply without content. The call is retried once."""
+    """Raised when a reply has no content. The call is retried once."""
 
     def __init__(self, message: str, usage: Usage) -> None:
         super().__init__(message, category=ErrorCategory.EMPTY, usage=usage)
@@ -50,15 +50,15 @@ class ReadReply(Protocol):
 
     @property
     def message(self) -> Message:
-        """The message of the model."""
+        """The model's message."""
 
     @property
     def usage(self) -> Usage:
-        """The tokens."""
+        """The token counts."""
 
     @property
     def finish_reason(self) -> FinishReason:
-        """The reason for the end."""
+        """The reason why the reply ended."""
 
     @property
     def model(self) -> str | None:
@@ -66,11 +66,11 @@ class ReadReply(Protocol):
 
     @property
     def server_reason(self) -> str | None:
-        """The server's own reason for the end, if it is not a normal one."""
+        """The server's own finish reason, if it is not a normal one."""
 
 
 def text_reply(reply: ReadReply) -> LLMReply:
-    """Return a reply as that of a port for text."""
+    """Return a reply as the reply of a plain-text port."""
     said = reply.message
     return LLMReply(
         said.content, reply.usage, reply.finish_reason, reply.model, said.reasoning, reply.server_reason, said.notes
@@ -87,7 +87,7 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
-    """Return the reply for a request that the provider's filter refused. Raises any other error."""
+    """Return the reply for a request that the provider's filter refused. Raises any other error, and all for agents."""
     if error.category is not ErrorCategory.FILTERED or kind == "agent":
         raise error
     if kind == "llm":
@@ -100,8 +100,8 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
     """Return the reply of the model and server `where`, sanitized, if it can be used. Raises `PortError`.
 
-    The thoughts of a judge are not stored; if its only JSON object is there, it is read from there. A reply without
-    text counts as cut off if thoughts used all tokens of the model, whatever the server says.
+    A judge's thoughts are not stored; they become the text if that is empty and they contain the only JSON object. A
+    reply without text counts as cut off if thoughts used all `max_tokens`, whatever the server says.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
 
 
 def ends_empty(trace: Sequence[Message]) -> bool:
-    """Return whether an agent's trace ends with a message of the assistant that has neither text nor tool calls."""
+    """Return whether an agent's trace is empty or ends with an assistant message without text and tool calls."""
     last = trace[-1] if trace else Message.assistant()
     return last.role == "assistant" and not last.tool_calls and not has_content(last.content)
 

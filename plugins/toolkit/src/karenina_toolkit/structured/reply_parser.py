@@ -1,4 +1,4 @@
-"""Find the one JSON object in a judge's reply."""
+"""Extraction of the one JSON object in a judge's reply."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GOES_ON: Final = re.compile(r"\s*,\s*[\"'\w-]+\s*:")
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """A possible half of a surrogate pair in JSON."""
 _SKETCH: Final = re.compile(r"\{\s*[\"'\u201c]?[\w -]+[\"'\u201d]?\s*(?:\.\.\.|\u2026|[,}]|:\s*(?:\.\.\.|\u2026|<))")
-"""The beginning of a form or a set in thoughts, which nobody takes for an object."""
+"""The start of a form or a set in thoughts, which is not taken for an object."""
 _FIRST_MARK: Final = re.compile(rf"\s*(?:{MARK.pattern})", re.IGNORECASE)
 _CHANNEL: Final = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _FINAL: Final = re.compile(r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
@@ -33,10 +33,10 @@ _MOST_COPIES: Final = 8
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
     """Return the one JSON object in `text`, and whether it had to be extracted or repaired.
 
-    Removed are: a code fence, prose before and after, also with braces, thoughts (`split_reasoning`), a list around one
-    object, a string around the object, and repetitions of the same object. The object may be almost JSON
-    (`LenientReader`). Lost backslashes of LaTeX are restored in texts (`restore_backslashes`), and half of a surrogate
-    pair becomes U+FFFD. With `whole`, for a reply that was cut off, nothing is repaired.
+    The following is removed: a code fence, prose before and after the object (even with braces), thoughts
+    (`split_reasoning`), a list around one object, a string around the object, and repetitions of the same object. The
+    object may be almost JSON (`LenientReader`). Lost backslashes are restored in texts (`restore_backslashes`), and a
+    lone surrogate becomes U+FFFD. With `whole`, for a reply that was cut off, nothing is repaired.
 
     Raises `ValueError`, which says what is wrong, for text with no object or several, for an object that is malformed
     or incomplete or has two values for one key, and for `NaN` and `Infinity`, which JSON does not have.
@@ -72,9 +72,9 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a judge's reply contains a whole JSON object, without reading it twice if possible.
+    """Return whether a judge's reply contains a complete JSON object, without parsing it again if possible.
 
-    A complete reply with wrong content would come again; an incomplete one was cut off or never began.
+    A judge would repeat a complete reply with wrong content; an incomplete one was cut off or never started.
     """
     if text.endswith("}") and text.count("{") == text.count("}"):
         return True
@@ -110,7 +110,7 @@ def _inside(text: str) -> dict[str, Any]:
 
 
 def _start_in(text: str) -> re.Pattern[str]:
-    """Return how the objects of this text begin: without quotes if the first object with quotes is inside of one."""
+    """Return a pattern for the start of objects: without quotes if the first object with quotes is inside of such."""
     quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
     if quoted is None:
         return _BARE_START
@@ -127,7 +127,7 @@ def _start_in(text: str) -> re.Pattern[str]:
 def _without_thoughts(text: str) -> str:
     """Return the text after its thoughts: after marks at its beginning, and after the last mark outside of objects.
 
-    The string of an object may hold any mark; what an answer says must not end the thoughts of a judge.
+    Strings in an object may contain any mark: an answer that a judge quotes must not end the judge's thoughts.
     """
     last_object = text.rfind("{")
     at = 0
@@ -140,7 +140,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
-    """Return the first closing mark after an opening mark at this place, if one is here."""
+    """Return the first closing mark after an opening mark at index `at`; None if there is no opening mark."""
     first = _FIRST_MARK.match(text, at)
     if first is None or not first["open"]:
         return None
@@ -185,7 +185,7 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Return the object that begins here, read leniently if it is not JSON, and where it ends."""
+    """Return the object that starts at the index `at`, read leniently if it is not JSON, and the index of its end."""
     try:
         return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))
     except json.JSONDecodeError:

@@ -26,12 +26,11 @@ def is_official(url: SplitResult) -> bool:
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
-    """Return `schema` in the form for strict mode, and True; or `schema` unchanged, and False, if strictness would
-    change its meaning.
+    """Return `schema` in the form for strict mode and True, or unchanged and False if that would change its meaning.
 
     Strict mode requires every key and no other keys, `anyOf` in place of `oneOf`, nothing beside a `$ref`, and no
-    defaults. A schema with an optional key, or with an open map, is not strict. OpenAI's own service (`official`)
-    refuses limits of string length too; other servers use them to keep small models short.
+    defaults. A schema with an optional key, or with an open map, cannot be strict. OpenAI's own service (`official`)
+    also refuses limits on string length, which other servers use to keep the replies of small models short.
     """
     try:
         text = to_json(schema)
@@ -52,7 +51,7 @@ def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, A
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a name that servers accept, made of the schema's title."""
+    """Return a name that servers accept, derived from the schema's title; `answer` if it has none."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 

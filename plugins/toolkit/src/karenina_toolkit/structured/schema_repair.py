@@ -1,4 +1,4 @@
-"""Fit a judge's JSON to its schema: the differences, and the repairs that are unambiguous.
+"""Comparison of a judge's JSON with its schema, and unambiguous repairs.
 
 The functions support the part of JSON Schema that judge schemas use: `type`, `properties`, `required`, `items`, `enum`,
 `const`, `anyOf`, `oneOf`, `allOf`, `minItems`, `maxItems` and local `$ref`. Other keywords are left to the validation
@@ -25,7 +25,7 @@ MOST_STEPS: Final = 200_000
 
 
 class SchemaTooComplex(KareninaError, ValueError):
-    """A comparison that takes too many steps: a few lines of choices and references can require billions."""
+    """Raised when a comparison takes too many steps: a few lines of choices and references can require billions."""
 
 
 class _Root(dict[str, Any]):
@@ -52,7 +52,7 @@ _MAY_BE_A_LIST = re.compile(r"[,;\n|]|\s(and|or)\s")
 _MAY_BE_NOTHING = {"", "-", "none", "null", "nil", "n/a", "na", "nothing", "empty", "unknown"}
 _BOOLEANS: Final = {**dict.fromkeys(("true", "yes", "y", "1"), True), **dict.fromkeys(("false", "no", "n", "0"), False)}
 _LONGEST_SHOWN: Final = 60
-_EXPONENT_LIMIT = 40  # of an integer written as text; a larger one is not meant
+_EXPONENT_LIMIT = 40  # of a number written as text; one with a larger exponent is not converted
 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
@@ -60,17 +60,17 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 
     They are: "true", "yes", "y", "1" and 1, "false", "no", "n", "0" and 0 for booleans; a string that is a JSON number
     for numbers, also if an enum has numbers and not this text; a number, as it was written, for text; "null" if text is
-    not allowed; one scalar if a list is wanted, unless it may mean several or none; a string with a JSON list, or with
-    semicolons or line breaks between entries, if a list is wanted; letter case, spaces and code points that look the
-    same of enum values; an object wrapped in one foreign key,
-    such as `{"Answer": {...}}`. Nothing else changes: `find_mismatches` names what does not fit.
+    not allowed; one scalar for a list, unless it may mean several or none; a string with a JSON list, or with
+    semicolons or line breaks between entries, for a list; enum values that differ in case, spaces or look-alike code
+    points; an object wrapped in one foreign key, such as `{"Answer": {...}}`. Nothing else is changed:
+    `find_mismatches` says what does not fit.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return what in `data` does not fit `schema`, one sentence each with its place; empty if all fits."""
+    """Return what in `data` does not fit `schema`: one sentence for each problem, with its place; empty if all fits."""
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 
@@ -89,7 +89,7 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
 
 
 def allows_null(schema: Schema, root: Schema) -> bool:
-    """Return whether `schema`, a part of `root`, allows null itself; one without a type does."""
+    """Return whether `schema`, a part of `root`, explicitly allows null, or has no type at all."""
     root = _Root.of(root)
     root.step()
     schema = _resolve(schema, root)
@@ -170,7 +170,7 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
-    """Return the only way to make `value` fit one of several schemas; `value` if it fits already or the ways differ."""
+    """Return the only repair of `value` for one of several schemas; `value` itself if it fits or repairs differ."""
     if any(not _fails(value, option, root) for option in options):
         return value
     found: list[Any] = []
@@ -221,9 +221,7 @@ def _fails(value: object, schema: Schema, root: _Root) -> bool:
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
-    """Return the schema that `schema` refers to; a single `allOf` entry, as pydantic writes around references, is
-    followed.
-    """
+    """Return the schema that `schema` refers to, also through the single `allOf` that pydantic writes around one."""
     if "$ref" not in schema and "allOf" not in schema:
         return schema
     for _ in range(20):
@@ -360,7 +358,7 @@ _ARTICLES = {
 def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the JSON Schema of an object that has exactly these keys, each with its own schema.
 
-    A judge fills the keys in their order, so its reasoning must come before its decision.
+    A judge fills the keys in order, so put its reasoning before its decision.
     """
     return {
         "type": "object",

@@ -44,7 +44,7 @@ _CALL_ARGUMENTS = ("arguments", "parameters")
 
 
 class InvalidReply(ValueError):
-    """Raised by a `validate` function to tell the judge what is wrong with its reply.
+    """Raised by a `validate` function, with a message to the judge about what is wrong with its reply.
 
     The message is sent to the judge: it must contain nothing that a judge may not see. The message of any other
     `ValueError` is not sent, because the code of a template may have written a ground truth into it.
@@ -55,8 +55,8 @@ class InvalidReply(ValueError):
 class StructuredResult(Generic[T]):
     """A judge's validated reply.
 
-    `data` are the JSON values that `validate` received, `tries` is the number of calls, `repaired` whether the last
-    reply was not clean JSON of the schema; `usage` is the sum of all calls, also of those with unusable replies.
+    `data` are the JSON values that `validate` received, `tries` is the number of calls, and `repaired` says whether the
+    last reply had to be extracted or repaired; `usage` is the sum of all calls, including those with unusable replies.
     `option_logprobs` are those of the last reply (`ParserReply`).
     """
 
@@ -185,7 +185,7 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 
 
 def _call_arguments(found: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of a tool call that a judge wrote as text, whose fields the schema does not have."""
+    """Return the arguments if a judge wrote a tool call as text; None if not, or if the schema has a field `name`."""
     call = found.get("function", found)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
         return None
@@ -199,7 +199,7 @@ def _call_arguments(found: Mapping[str, Any], schema: Mapping[str, Any]) -> dict
 
 
 def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
-    """Return the explanations for the judge and for the user."""
+    """Return the explanation for the judge, and that for the user."""
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
     elif isinstance(error, InvalidReply):
@@ -224,7 +224,7 @@ def _join_errors(error: ValidationError, *, everything: bool) -> str:
 
 @cache
 def _pydantic_error_types() -> frozenset[str]:
-    """Return the error types with a text made of the schema and the input alone; template code writes the others."""
+    """Return the error types with a text by pydantic itself; the texts of others are written by template code."""
     from pydantic_core.core_schema import ErrorType
 
     return frozenset(get_args(ErrorType)) - {"value_error", "assertion_error", "default_factory_not_called"}

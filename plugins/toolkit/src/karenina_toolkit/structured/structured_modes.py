@@ -1,8 +1,8 @@
 """The modes of structured output, and the best mode that a server supports. For adapters.
 
 The modes are `json_schema` (the server enforces the schema), `tool` (a call of a tool with the schema as its
-parameters) and `prompt` (the schema is part of the prompt). A server that lacks a mode refuses the request; this is
-found out once in a run, by one call for all.
+parameters) and `prompt` (the schema is part of the prompt). A server that lacks a mode refuses the request; one call
+finds this out for all calls of a run.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Refusal(Enum):
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return what `error` refuses of a request in `mode`; None if it is about something else.
+    """Return what the server refused in a request with `mode`; None if `error` is about something else.
 
-    Only 400, 404, 422 and 501 refuse a feature, and only if the server's message names the feature and says that it is
-    not supported: after any other failure, no other mode is tried.
+    Only the statuses 400, 404, 422 and 501 count, and only if the server's message names the feature and says that it
+    is not supported. After any other failure, no other mode is tried.
     """
     topic = _TOPICS.get(mode)
     message = error.server_text
@@ -80,14 +80,15 @@ MODES: Final[tuple[StructuredMode, ...]] = ("json_schema", "tool", "prompt")
 """All modes, the best one first."""
 
 PATIENCE: Final = 0.2
-"""Seconds that calls wait at most for the call that tests a mode, counted from its start: servers refuse within
-moments, and one that has not answered by then has probably accepted. If not, each call in flight is refused once, which
-costs no tokens.
+"""Maximum seconds that calls wait for the call that tests a mode, counted from its start.
+
+Servers refuse quickly, and one that has not answered by then has probably accepted the mode. If not, each call in
+flight is refused once, which costs no tokens.
 """
 
 
 class ModeUnsupported(PortError):
-    """Raised by an adapter if its library does not support this mode: the next one is tried, as after a refusal."""
+    """Raised by an adapter whose library does not support this mode: the next one is tried, as after a refusal."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
@@ -101,8 +102,8 @@ async def with_best_mode(
 ) -> tuple[T, StructuredMode]:
     """Return the result of `ask` in the first of `modes` that the server supports, and that mode. Raises `PortError`.
 
-    `server` identifies the server and the model. Refusals are remembered as long as this event loop lives, so for one
-    run: calls that come at the same time wait for the first, and none uses a mode that is known to fail. A refusal of
+    `server` identifies the server and the model. Refusals are remembered for the lifetime of this event loop, which is
+    one run: concurrent calls wait briefly for the first one, and none uses a mode that is known to fail. A refusal of
     one schema is remembered for this schema only, and so is any refusal by a server that accepted the mode with another
     schema. If a call fails permanently in all remaining modes, its refusals are forgotten.
     """
@@ -163,7 +164,7 @@ class _ModeTest:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, patience: float) -> bool:
-        """Wait for its end. Return False if it, or the waiting call's `patience`, runs out of time first."""
+        """Wait until the test ends. Return False if `give_up_at`, or the waiting call's `patience`, passes first."""
         try:
             async with asyncio.timeout_at(min(self.give_up_at, patience)):
                 await self.ended.wait()

@@ -1,7 +1,7 @@
 """Traces: the messages between a model and its tools, read from several formats into one.
 
-A *trace* is a sequence of `Message`s. A *recording* is the same as JSON values, in the format of the program that wrote
-it. The functions here accept both; recorded traffic, a list of *exchanges*, has functions of its own.
+A *trace* is a sequence of `Message`s. A *recording* is a conversation as JSON values, in the format of the program that
+wrote it. The functions here accept both; recorded traffic, a list of *exchanges*, has functions of its own.
 """
 
 from karenina_toolkit.traces.agent_metrics import AgentMetrics, measure_trace

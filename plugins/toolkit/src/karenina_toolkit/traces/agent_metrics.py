@@ -1,4 +1,4 @@
-"""Numbers about an agent's trace."""
+"""Metrics of an agent's trace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 
 class AgentMetrics(TypedDict):
-    """`agent_metrics` of a result. Lists hold each tool once, in order of first use."""
+    """The `agent_metrics` of a result. Lists contain each tool once, in order of first use."""
 
     iterations: int
     tool_calls: int
@@ -39,9 +39,9 @@ class AgentMetrics(TypedDict):
 
 
 def measure_trace(trace: Recording) -> AgentMetrics:
-    """Count turns of the assistant, tool calls, and results that are or look like errors.
+    """Count assistant turns, tool calls, and tool results that are or look like errors.
 
-    A result is suspect if the trace marks it as an error, if it begins as error messages do, if it is a JSON object
+    A result is suspect if the trace marks it as an error, if it starts like an error message, if it is a JSON object
     with an error in it, or if it is short and says that something failed. Raises `TraceFormatError`.
     """
     messages = convert_recording(trace)

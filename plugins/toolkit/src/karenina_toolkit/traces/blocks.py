@@ -1,4 +1,4 @@
-"""Blocks of a message: reading them, a turn built from them, and text for those that are not text."""
+"""Message blocks: reading them, building a turn from them, and describing those that are not text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from karenina_core.models.ports import Message, ToolCall
 
 
 class TraceFormatError(ValueError):
-    """A recording that cannot be read without losing something. The message says which entry, and what is wrong."""
+    """Raised when a recording cannot be read without losing something; says which entry and what is wrong."""
 
 
 _ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
@@ -63,7 +63,7 @@ def _shorten(value: Any) -> Any:
 
 
 class TurnBuilder:
-    """The text, thoughts and calls of the assistant since its turn began; `close` makes them a message."""
+    """The assistant's text, thoughts and calls since its turn began; `close` makes them a message."""
 
     def __init__(self) -> None:
         self._clear()
@@ -81,7 +81,7 @@ class TurnBuilder:
         return bool(self._calls)
 
     def begin(self) -> None:
-        """Begin the assistant's turn, even if nothing follows: an empty message is a message too."""
+        """Start the assistant's turn, even if nothing follows: an empty message is a message too."""
         self._begun = True
 
     def add_text(self, text: str, *, same_line: bool = False) -> None:
@@ -95,7 +95,7 @@ class TurnBuilder:
         self._thoughts.append(thought)
 
     def add_note(self, note: str) -> None:
-        """Add a note on a part that is not in the text."""
+        """Add a note about a part that is not in the text."""
         self._begun = True
         self._notes.append(note)
 
@@ -105,7 +105,7 @@ class TurnBuilder:
         self._calls.append(call)
 
     def close(self) -> Iterator[Message]:
-        """Yield the message of the turn, if one was begun, and clear the turn."""
+        """Yield the turn's message, if a turn was started, and clear the turn."""
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)
             calls = tuple(self._calls)

@@ -31,8 +31,8 @@ def is_delimited(text: str) -> bool:
 def read_delimited(text: str) -> list[Message]:
     """Return the messages of a text that begins with a heading.
 
-    A heading inside a message looks the same as one between messages: read only texts that are known to be in this
-    format, and recordings of messages if there are any.
+    A heading inside a message looks the same as one between messages, so use this only for texts that are known to be
+    in this format, and prefer recordings of messages if there are any.
     """
     text = text.strip()
     found = list(_HEADING.finditer(text))
@@ -66,7 +66,7 @@ def _result(content: str, call: str, names: dict[str, str]) -> Message:
 
 
 def _split_calls(content: str) -> tuple[str, list[ToolCall]]:
-    """Return the text and the tool calls of an assistant's message."""
+    """Return the text and the tool calls of an assistant message."""
     sections = list(_CALLS.finditer(content))
     if not sections:
         return content, []

@@ -1,4 +1,4 @@
-"""Traces from recorded traffic: requests, each of which repeats the conversation so far, and their responses."""
+"""Traces from recorded traffic: requests, each of which repeats the conversation so far, with their responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 
 
 def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
-    """Return the one conversation of `exchanges`, each of which is an object with a `request` and its `response`.
+    """Return the one conversation in `exchanges`, each of which is an object with a `request` and its `response`.
 
     Raises `TraceFormatError` if a request does not continue the exchange before it (`convert_conversations` returns
     each conversation of such a recording), if there is no exchange, and for what cannot be read.
@@ -33,14 +33,14 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
 
 
 def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
-    """Return the conversations of `exchanges`, in the order of their beginning.
+    """Return the conversations of `exchanges`, in the order in which they begin.
 
     An exchange continues the conversation before it if its request repeats that conversation, message by message: role,
     text, names and arguments of calls (ids and thoughts may differ; a thought that is not repeated is kept), or if it
-    names an earlier response as its `previous_response_id`. Otherwise it begins another one, also if its instructions
-    differ. A response without a message (an error, a token count, a blocked prompt) adds none, so the conversation ends
-    with the request, unless the request is repeated. Raises `TraceFormatError` for what cannot be read, and for a
-    response with several replies.
+    names an earlier response as its `previous_response_id`. Otherwise it begins another conversation, even if only its
+    instructions differ. A response without a message (an error, a token count, a blocked prompt) adds none, so the
+    conversation ends with the request, unless the request is repeated. Raises `TraceFormatError` for what cannot be
+    read, and for a response with several replies.
     """
     return [conversation.messages for conversation in _conversations(exchanges)]
 
@@ -59,7 +59,7 @@ class _Conversation:
 
 @dataclass(frozen=True)
 class _ParsedExchange:
-    """One exchange, as far as it can be read without those before it."""
+    """One exchange, as far as it can be read without the earlier ones."""
 
     format: Format | None
     asked: list[object]
@@ -106,7 +106,7 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
-    """Return the entries of a response, and their format; none if the response says why there is none."""
+    """Return the entries of a response, and their format; no entries if the response says why it has none."""
     opened = open_reply(response)
     if opened is not None:
         return list(opened.entries), opened.format
@@ -123,7 +123,7 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
 
 
 def _continue_repeated(found: Sequence[_Conversation], one: _ParsedExchange) -> _Conversation | None:
-    """Return the last conversation, with the request of `one`, if the request repeats it."""
+    """Return the last conversation, updated with the request of `one`, if the request repeats it; else None."""
     if not found:
         return None
     last = found[-1]
@@ -137,7 +137,7 @@ def _continue_repeated(found: Sequence[_Conversation], one: _ParsedExchange) -> 
 
 
 def _continue_referenced(found: Sequence[_Conversation], one: _ParsedExchange) -> _Conversation:
-    """Return the conversation with the response that `one` names as the previous one, with the request of `one`."""
+    """Return the conversation whose last response `one` names as the previous one, updated with its request."""
     for conversation in found:
         if conversation.response_ids[-1] == one.previous_id:
             new = [message for message in one.before if message not in conversation.messages]

@@ -30,13 +30,13 @@ _QUOTED: Final = re.compile(
     r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|\u2018[^\u2019\n]{0,200}\u2019|(?<!\w)'[^'\n]{0,200}'(?!\w)"
 )
 _MENTION: Final = re.compile(r"[ \t]+[a-z(]|[,;:!?)\]}]|\.(?!\d)|-[a-z]")
-"""How a sentence goes on after a mark that it mentions."""
+"""How a sentence continues after a mark that it mentions."""
 _CLOSINGS: Final = {
     **dict(zip("({[\u201c\u00ab\u2018*_|`\"'", ")}]\u201d\u00bb\u2019*_|`\"'", strict=True)),
     ">": "</",
     "=": "",
 }
-"""What closes the markup or bracket right before a mark; what stands between is mentioned."""
+"""What closes the markup or bracket right before a mark; a mark between the two is only mentioned."""
 _QUOTES: Final = frozenset("`\"'\u201c\u00ab\u2018")
 _LIST_ITEM: Final = re.compile(r"\s*(?:\d+[.)]|[-*+\u2022>|#]+)")
 _SENTENCE_END: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')*_\u201d\u00bb]*\Z")
@@ -46,7 +46,7 @@ _ABOUT_PAIR: Final = re.compile(r"[\s,/&]*(?:[a-z]{1,5}[\s,/&]+|\u2026|\.{3})?")
 _ABOUT_FIRST: Final = re.compile(
     r"[ \t]+(?:is|are|and|or|marks?|tags?|tokens?|begins?|starts?|opens?|means|denotes|indicates|precedes)\b[^\n]*"
 )
-"""How a line goes on after an opening mark that it mentions, up to the closing mark."""
+"""How a line continues after an opening mark that it mentions, up to the closing mark."""
 _NO_THOUGHT: Final = re.compile(r"[,;:)\]}]")
 _CHANNEL: Final = re.compile(
     r"<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
@@ -67,7 +67,7 @@ _LOOKED_AT: Final = 200
 
 
 def has_content(text: str) -> bool:
-    """Return whether a reply has anything but space, invisible characters, special tokens and marks around nothing."""
+    """Return whether a reply has more than space, invisible characters, special tokens and marks around nothing."""
     nothing = _NOTHING.match(text)
     return nothing is None or nothing.end() < len(text)
 
@@ -75,11 +75,11 @@ def has_content(text: str) -> bool:
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
     """Return the reasoning at the beginning of `text`, None if there is none, and the answer after it.
 
-    Reasoning begins with a mark at the beginning of the text, or without one, because the server wrote it into the
-    prompt. After a mark it ends at the first closing mark that is neither in a code fence nor itself in quotes, and
-    goes on in pairs of marks that follow; without one, it ends at the last closing mark that no sentence mentions. If
-    nothing follows, the text is the answer; if it was `cut_off`, all of it is reasoning, and the answer is empty. Marks
-    anywhere else are part of the answer.
+    Reasoning starts with an opening mark at the beginning of the text, or without one if the server put the mark into
+    the prompt. After an opening mark, it ends at the first closing mark that is neither in a code fence nor quoted, and
+    continues in pairs of marks that directly follow; without one, it ends at the last closing mark that no sentence
+    mentions. If nothing follows, the text is the answer, unless it was `cut_off`: then all of it is reasoning, and the
+    answer is empty. Marks anywhere else are part of the answer.
     """
     if ">" not in text and "]" not in text and "▷" not in text and "assistantfinal" not in text:
         return None, text
@@ -97,7 +97,7 @@ def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, st
 def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> list[Message]:
     """Return a trace with the reasoning of assistant messages in `reasoning` instead of `content`.
 
-    `cut_off` is about the last message. A message with tool calls may consist of reasoning alone.
+    `cut_off` says whether the last message was cut off. A message with tool calls may consist of reasoning alone.
     """
     last = len(trace) - 1
     return [
@@ -116,7 +116,7 @@ def _split_message(message: Message, *, cut_off: bool) -> Message:
 
 
 def _split_channels(text: str) -> tuple[str, str] | None:
-    """Return the channels of gpt-oss: `final` is the answer. None if the text does not begin with a channel."""
+    """Return reasoning and answer (`final`) from the channels of gpt-oss; None if the text starts with no channel."""
     plain = _PLAIN_CHANNELS.match(text)
     if plain is not None:
         return plain["thought"].strip(), plain["text"].strip()
@@ -144,14 +144,14 @@ def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
     after = marks[end + 1 : end + 3]
     is_answer = len(after) > 1 and _is_mentioned(text, *after)
     if after and not is_answer and not text[places[-1][1] : after[0].start()].strip():
-        # What follows are thoughts that do not end.
+        # More thoughts follow, and do not end.
         places = [(0, 0), *(mark.span() for mark in marks), (len(text), len(text))] if cut_off else places[:1]
     thoughts = [text[before[1] : after[0]].strip() for before, after in pairwise(places)]
     return ("\n\n".join(filter(None, thoughts)), text[places[-1][1] :].lstrip()) if len(places) > 1 else None
 
 
 def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return which of the marks ends the reasoning of a text that begins with an opening mark."""
+    """Return the index of the mark that ends the reasoning of a text that starts with an opening mark; None if none."""
     closing = [place for place, mark in enumerate(marks) if mark["close"]]
     last = closing[0] if closing else None
     for place in closing[1:]:
@@ -170,7 +170,7 @@ def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
 
 
 def _find_lone_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return which of the marks ends the reasoning of a text that does not begin with an opening mark."""
+    """Return the index of the mark that ends the reasoning of a text without an opening mark; None if none does."""
     if any(mark["open"] for mark in marks):
         return None
     return next((place for place in reversed(range(len(marks))) if _ends_thoughts(text, *marks[place].span())), None)
@@ -184,7 +184,7 @@ def _is_inside_line(text: str, start: int, after: int) -> bool:
 def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
     """Return whether a sentence mentions both marks of a pair.
 
-    Almost nothing is between them, or a verb or comma after the first, and the sentence goes on after the second.
+    Then almost nothing is between them, or a verb or comma after the first, and the sentence continues after both.
     """
     if not opening["open"]:
         return False
@@ -199,7 +199,7 @@ def _is_quoted(text: str, mark: re.Match[str]) -> bool:
 
 
 def _ends_thoughts(text: str, start: int, end: int) -> bool:
-    """Return whether a closing mark ends thoughts. One that a sentence, a table or a list mentions does not."""
+    """Return whether a closing mark ends thoughts, and is not just mentioned in a sentence, a table or a list."""
     from_ = max(start - _LOOKED_AT, 0)
     before = text[max(text.rfind("\n", from_, start) + 1, from_) : start]
     line = before.rstrip()
@@ -227,7 +227,7 @@ def _outside(marks: Sequence[re.Match[str]], hidden: Sequence[tuple[int, int]]) 
 
 
 def _fences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where code fences that are closed begin and end."""
+    """Yield the start and end of each closed code fence."""
     opened: re.Match[str] | None = None
     for line in _FENCE.finditer(text):
         if opened is None:

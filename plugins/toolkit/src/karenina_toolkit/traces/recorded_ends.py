@@ -1,4 +1,4 @@
-"""How the last reply of a recording ended, as the program that kept it wrote it."""
+"""The finish reason of the last reply in a recording, as written by the program that recorded it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from karenina_toolkit.traces.formats import opentelemetry
 from karenina_toolkit.traces.formats.openai_chat import refused
 
 END_KEYS: Final = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-"""The keys under which programs keep the reason for which a reply ended."""
+"""The keys under which programs store the reason why a reply ended."""
 
 _INNER: Final = ("data", "kwargs", "message", "response_metadata", "additional_kwargs", "incomplete_details")
 _REPLIES: Final = ("choices", "candidates")
@@ -20,9 +20,9 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return the end of the last reply of `recording` as `read_end` does; ("stop", None) if it does not say.
+    """Return the finish reason of the last reply in `recording`, as `read_end` does; ("stop", None) without one.
 
-    A refusal, also one in the message itself, is a "content_filter", as it is of a live model.
+    A refusal, even one in the message itself, is a "content_filter", as it is with a live model.
     """
     found: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):
@@ -44,7 +44,11 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Return a text, a list of messages or an object with the reason for its end that `row` has beside it, if any."""
+    """Return `recording` with the finish reason that `row` has beside it, if any.
+
+    A text becomes an assistant message, and a list of messages an object. The reasons in an object precede those beside
+    it, and an object with `replicates` is not changed.
+    """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
     if not beside:
         return recording
@@ -58,7 +62,7 @@ def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
 
 
 def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects that may say how the last reply of `recording` ended, what is said first before the rest."""
+    """Yield the objects in `recording` that may have the last reply's finish reason, in order of precedence."""
     if _is_list(recording):
         if recording:
             yield from _iter_entry(recording[-1])
@@ -81,7 +85,7 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
     for key in ("values", "channel_values", "checkpoint"):
         yield from _iter_holders(recording.get(key))
     output = recording.get("output")
-    if isinstance(output, Mapping):  # of a sample of Inspect; that of Responses is a list
+    if isinstance(output, Mapping):  # of an Inspect sample; in the Responses API, it is a list
         yield from _iter_holders(output)
     for key in ("output", "messages", "contents"):
         if _is_list(recording.get(key)):
@@ -97,7 +101,7 @@ def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_refusal(content: object) -> bool:
-    """Return whether the parts of a content are refusals."""
+    """Return whether `content` consists of refusals."""
     parts = content if _is_list(content) else ()
     return bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
 

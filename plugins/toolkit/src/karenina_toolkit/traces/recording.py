@@ -1,4 +1,4 @@
-"""Recordings: conversations as lists of messages, and the objects in which programs keep them."""
+"""Recordings: conversations as lists of messages, and the objects in which programs store them."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class OpenedRecording:
-    """The entries of a recording without its envelope, the instructions beside them, and the format that the envelope
-    implies.
+    """The entries of a recording without its envelope.
+
+    `before` are the instructions beside the entries, and `format` is the format that the envelope implies, if any.
     """
 
     entries: Sequence[object]
@@ -55,9 +56,9 @@ class OpenedRecording:
 
 @dataclass(frozen=True)
 class Envelope:
-    """An object around a conversation: its marks, and how it is opened. `open` raises `TraceFormatError`.
+    """A kind of object around a conversation, which `marks` recognizes and `open` opens.
 
-    `keys` are those by which people know it, for messages.
+    `open` raises `TraceFormatError`. `keys` are the keys by which people know it, for messages.
     """
 
     name: str
@@ -70,10 +71,10 @@ def convert_recording(recording: Recording) -> list[Message]:
     """Return the messages of `recording`, in any of the known formats.
 
     A recording is a list of messages, items or events in one of `FORMATS`, or an object of `ENVELOPES` with such a
-    list: what services accept and answer, and what frameworks return and store. `Message` objects are returned as they
-    are.
+    list: requests and responses of services, results and stored states of frameworks. `Message` objects are returned
+    unchanged.
 
-    Nothing is lost silently: pictures and blocks of unknown kinds become text that describes them. Ids of items,
+    Nothing is lost silently: pictures and blocks of unknown kinds become text that describes them. Item ids,
     signatures, citations, log probabilities and token counts are left out. Raises `TraceFormatError` for anything else,
     for a mixture of formats, and for an entry that cannot be read; an empty list is an empty trace.
     """
@@ -95,7 +96,7 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def find_envelope(recording: Entry) -> Envelope | None:
-    """Return what `recording` is. Raises `TraceFormatError` if it could be two things."""
+    """Return the envelope of `recording`; None if it is unknown. Raises `TraceFormatError` if two could be meant."""
     found = [one for one in ENVELOPES if one.marks(recording)]
     if not found and _is_single(recording):
         return SINGLE
@@ -108,7 +109,7 @@ def find_envelope(recording: Entry) -> Envelope | None:
 
 
 def is_conversation(document: object) -> bool:
-    """Return whether `document` can only be a conversation, by its own marks, and not a list of outputs."""
+    """Return whether `document` can only be a conversation, as its own keys show, and not a list of outputs."""
     try:
         opened = open_recording(document)
     except TraceFormatError:
@@ -132,9 +133,9 @@ def _role_of(entry: Entry) -> object:
 
 
 def parse_json_conversation(text: str) -> Any:
-    """Return the JSON values of a text that is JSON of a whole conversation in which a model speaks, else None.
+    """Return the parsed JSON of a text that is a whole conversation with a message from a model, else None.
 
-    An answer in JSON may have keys such as `type` and `role`, too: without a word of a model it is no conversation.
+    An answer in JSON may also have keys such as `type` and `role`; without text from a model, it is not a conversation.
     """
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -197,7 +198,7 @@ def _open_messages(document: Entry) -> OpenedRecording:
 
 
 def _holder_of_messages(document: Entry) -> Entry:
-    """Return what holds the messages: the document, the values of a snapshot, or those of a checkpoint of LangGraph."""
+    """Return the object with the messages: the document, or the values of a LangGraph snapshot or checkpoint."""
     if "messages" in document:
         return document
     checkpoint = document.get("checkpoint")

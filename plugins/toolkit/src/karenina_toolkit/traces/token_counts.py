@@ -1,7 +1,7 @@
-"""The tokens of a reply, under all names that servers give them.
+"""A reply's token counts, under all names that servers give them.
 
-Names are those of OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere, OpenRouter and
-LiteLLM. `karenina_toolkit.traces.formats.anthropic` reads those of the Messages API.
+The names are those of OpenAI, Azure, Mistral, xAI, Google's OpenAI endpoint, DeepSeek, Moonshot, Cohere, OpenRouter and
+LiteLLM. `karenina_toolkit.traces.formats.anthropic` reads those of Anthropic's Messages API.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _KINDS: Final = {
 def read_usage(data: Any) -> Usage:
     """Return the usage of one call from the `usage` of a chat completion; missing numbers are 0.
 
-    Output is the larger of its own count and of the total without the input, since some servers count the model's
-    thoughts in the total only. Cached tokens that cannot be part of the input are added to it.
+    Output is the larger of its own count and of the total without the input, because some servers count the model's
+    thoughts only in the total. Cached tokens that cannot be part of the input are added to it, and so are reasoning
+    tokens that cannot be part of the output.
     """
     if not isinstance(data, Mapping):
         return Usage(calls=1)
@@ -66,7 +67,7 @@ def read_usage(data: Any) -> Usage:
 
 
 def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
-    """Add the counts of an object and of its details to `counts`, by kind; of several of one kind, the largest."""
+    """Add the counts of an object and its details to `counts`, by kind; among several of one kind, the largest."""
     for name, value in data.items():
         kind = _KINDS.get(name)
         if kind is not None:
@@ -78,9 +79,9 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
 
 
 def larger_usage(before: Any, after: Any) -> Any:
-    """Return the `usage` of a stream after another one came: of each count, and of each detail, the larger one.
+    """Merge two `usage` objects of one stream: return the larger value of each count and each detail.
 
-    Counts of a stream grow, and a last one may have only some of them, or zeros.
+    Counts grow during a stream, and the last object may lack some of them or have zeros.
     """
     if not isinstance(before, Mapping):
         return after or before

@@ -44,7 +44,7 @@ def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
 
 
 def _content(text: str) -> str:
-    # splitlines knows more line breaks than \n, and so may the reader of the text.
+    # splitlines recognizes more line breaks than \n, and so may the reader of the text.
     return "\n".join(CONTENT_MARK + line for line in text.splitlines())
 
 
@@ -57,7 +57,7 @@ def _name(name: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TraceVerdict:
-    """Whether a trace is `valid`, with its `final` answer if so, else the `error`. It is true if the trace is valid."""
+    """Whether a trace is `valid`, with its `final` answer, or else the `error`. A verdict is truthy if it is valid."""
 
     valid: bool
     final: str | None = None

@@ -1,1 +1,1 @@
-"""promptfoo: configurations and results."""
+"""promptfoo configurations and results."""

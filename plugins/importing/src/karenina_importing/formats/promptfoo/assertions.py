@@ -1,8 +1,9 @@
-"""Convert the assertions of promptfoo to fields of a template, and to traits of a rubric.
+"""Convert promptfoo assertions to template fields and rubric traits.
 
-Assertions about the text become fields that read the response itself, one for each: `contains` is never equality. A
-value that the response should equal becomes a field that a judge extracts. What promptfoo lets a model grade becomes a
-trait with its text, and what it lets a program decide, a trait to be written, because nothing in a source is executed.
+Each assertion about the text becomes a field that checks the response itself, so `contains` never becomes equality. A
+value that the response should equal becomes a field that a judge extracts. An assertion that a model grades becomes a
+trait with its text. An assertion that a program decides becomes an unscorable trait for the user to write, because
+nothing in a source is executed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _COMPARING: Final = (
     *("similar", "similar:cosine", "similar:dot", "similar:euclidean"),
     *("factuality", "model-graded-factuality", "rouge-n", "bleu", "gleu", "meteor"),
 )
-"""The assertions whose value is a right answer; of a list, any item is."""
+"""The assertions whose value is a right answer; each item of a list is right by itself."""
 _FILE: Final = "file://"
 _PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb)(?::\w+)?\Z")
 _PROGRAMS: Final = {"javascript": "JavaScript", "python": "Python", "ruby": "Ruby"}
@@ -39,31 +40,31 @@ _GRADED: Final = {
     "model-graded-factuality": "The facts that the response states agree with this reference, and contradict none of "
     "it: {}",
 }
-"""The assertions that a model grades by their value, with the description of their trait."""
+"""The assertions that a model grades by their value, with the description of the trait for each."""
 _FIXED: Final = {
     "answer-relevance": "The response answers the question that was asked, and does not digress",
     "is-refusal": "The response refuses to do what was asked",
 }
-"""The assertions that a model grades without a value."""
+"""The assertions that a model grades without a value, with the description of the trait for each."""
 _LONGEST_NAME: Final = 48
 _ABOUT_CALLS: Final = ("cost", "latency", "perplexity", "perplexity-score")
-"""The assertions that are about the call of a model, and not about its response."""
+"""The assertions about the model call instead of the response."""
 _PART: Final = re.compile(
     r"\s*(?:output|JSON\.parse\(\s*output\s*\))"
     r"((?:\??\.(?!length\b)[A-Za-z_$][\w$]*|\[[0-9]{1,9}\]|\[(?:'[^'\\]*'|\"[^\"\\]*\")\])*)\s*;?\s*"
 )
 _MOST: Final = 1000
-"""The most assertions of a test that are read."""
+"""The maximum number of assertions that are read from a test."""
 _MOST_CHARACTERS: Final = 5_000_000
-"""The most characters of the values of a test."""
+"""The maximum number of characters in a test's values."""
 
 Rendered = Callable[[Mapping[str, Any]], Any]
-"""A function that returns the value that promptfoo filled in for an assertion; None if it is not known."""
+"""A function that returns an assertion's value as promptfoo filled it in; None if it is not known."""
 
 
 @dataclass
 class Converted:
-    """The keys of a question for assertions, and the types of those that have none of them."""
+    """The keys of a question made from assertions; `left_out` names what could not be converted."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     strategy: Any = None
@@ -72,7 +73,7 @@ class Converted:
 
     @property
     def question(self) -> dict[str, Any]:
-        """The keys of a question, as in a benchmark."""
+        """The keys of a question in a YAML benchmark, without empty ones."""
         found = {"answer": self.fields, "strategy": self.strategy, "rubric": self.traits}
         return {key: value for key, value in found.items() if value}
 
@@ -86,10 +87,11 @@ def convert(
     read: Callable[[str], Any] | None = None,
     transform: Any = None,
 ) -> Converted:
-    """Return the fields and traits of a list of assertions.
+    """Convert a list of assertions to fields and traits.
 
-    `threshold` is the share of them that must pass, by weight; without it all must. `read` returns the content of a
-    file that a value names. `transform` is the program that makes the outputs of the responses, if there is one.
+    `threshold` is the share of the assertions that must pass, by weight; without it, all must pass. `rendered` returns
+    the value that promptfoo filled in for an assertion. `read` returns the content of a file that a value names.
+    `transform` is the program that transforms responses before they are compared, if there is one.
     """
     converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)
@@ -98,7 +100,7 @@ def convert(
     if tree is not None and tree not in ({"all_of": names}, names[0] if len(names) == 1 else None):
         done.strategy = tree
     if converter.lacks and not done.traits and any_json_passes(done.fields):
-        # What told right answers from wrong ones is lost: without a template, `check` says that the question lacks one.
+        # What distinguished right from wrong answers is lost. Without a template, `check` reports that it is missing.
         done.fields, done.strategy = {}, None
         done.left_out.append("template of a test with only is-json left (any JSON would count as right)")
     return done
@@ -107,10 +109,10 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first right answer among assertions: a text, a number or a list of them."""
+    """Return the first right answer among assertions: a string, a number or a list of them; None if there is none."""
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
-            continue  # what a transform makes of the response is only a part of the answer
+            continue  # the transformed response is only a part of the answer
         value = rendered(assertion)
         value = assertion.get("value") if value is None else value
         found = [_filled_answer(one, variables) for one in (value if isinstance(value, list) else [value])]
@@ -130,7 +132,10 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 
 
 def read_part(transform: Any) -> str | None:
-    """Return which part of a response's JSON a transform reads, such as `.city`; None if it does anything else."""
+    """Return the part of a response's JSON that a transform reads, such as `.city`.
+
+    An empty string means the whole response, and None that the transform does anything else.
+    """
     if not transform:
         return ""
     found = _PART.fullmatch(transform) if isinstance(transform, str) else None
@@ -138,7 +143,7 @@ def read_part(transform: Any) -> str | None:
 
 
 def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield assertions, also those in sets."""
+    """Yield the assertions, including those in assertion sets."""
     for one in assertions if isinstance(assertions, list) else ():
         if isinstance(one, Mapping) and one.get("type") == "assert-set":
             yield from (other for other in _list(one.get("assert")) if isinstance(other, Mapping))
@@ -159,10 +164,10 @@ class _Converter:
     size: int = 0
 
     def add_all(self, assertions: Any, threshold: Any) -> Any:
-        """Add assertions, and return their part of the strategy; None if none of them is a field."""
+        """Add assertions, and return their part of the strategy; None if none of them became a field."""
         if not isinstance(assertions, list):
             if assertions is not None:
-                self.done.left_out.append("assert that is no list")
+                self.done.left_out.append("assert that is not a list")
             return None
         parts: list[Any] = []
         weights: list[float] = []
@@ -180,7 +185,7 @@ class _Converter:
         whole = parts[0] if len(parts) == 1 else {"all_of": parts}
         if threshold is None or least >= 1:
             return whole
-        # promptfoo averages scores: that of a set is a share, and that of a similarity is its value.
+        # promptfoo averages scores; sets and similarities have fractional scores, so passes cannot be counted.
         are_counted = complete and not any(isinstance(part, dict) or self._is_graded(part) for part in parts)
         if least <= 0 or not are_counted or len(set(weights)) > 1:
             self.done.left_out.append("threshold (all fields must pass)")
@@ -193,7 +198,7 @@ class _Converter:
         return isinstance(rule, Mapping) and rule.get("type") == "SemanticMatch"
 
     def _add(self, assertion: Any) -> Any:
-        """Add one assertion, and return its part of the strategy; None if it is no field."""
+        """Add one assertion, and return its part of the strategy; None if it did not become a field."""
         self.count += 1
         if self.count > _MOST:
             self.done.left_out.append(f"assertion beyond the first {_MOST:,} of a test")
@@ -237,7 +242,7 @@ class _Converter:
         weight = number(assertion.get("weight"), 1.0)
         if weight != 1:
             declared["weight"] = weight
-        # A judge sees the names of the fields that it fills, so those must not hold the truth.
+        # A judge sees the names of the fields that it fills, so these names must not contain the truth.
         shown = show(value) if is_program else f"{kind} {_first_text(value)}"
         label = self._label(assertion, shown) if "description" not in declared else "answer"
         name = _unique(_as_name(label, kind), self.done.fields)
@@ -249,7 +254,7 @@ class _Converter:
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
     def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
-        """Return the field of JavaScript that says what it looks for in the response; None for other code."""
+        """Return the field for JavaScript code that only searches the response for text; None for other code."""
         if self.transform or not isinstance(code, str):
             return None
         try:
@@ -262,7 +267,7 @@ class _Converter:
         return found
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion, filled in; `_UNKNOWN` if only promptfoo can do that."""
+        """Return the value of an assertion with templates filled in; `_UNKNOWN` if only promptfoo can do that."""
         known = self.rendered(assertion)
         if known is not None:
             return known
@@ -314,8 +319,8 @@ class _Converter:
             "kind": "boolean",
             "name": _as_name(label, kind),
             "description": show(value) or kind,
-            "unscorable": f"promptfoo runs {language} here, which is in its description; write it as a Python function "
-            "of the text in `source`, and remove `unscorable`",
+            "unscorable": f"promptfoo runs {language} here (see its description); write it as a Python function of the "
+            "text in `source`, and remove `unscorable`",
         }
         self._add_to_rubric({**stub, "higher_is_better": False} if kind.startswith("not-") else stub)
         self.done.left_out.append(f"{kind} (a trait to be written)")
@@ -328,7 +333,7 @@ class _Converter:
 
 
 class _Unknown:
-    """The value of an assertion that only promptfoo can fill in."""
+    """The type of `_UNKNOWN`, a value that only promptfoo can fill in."""
 
 
 _UNKNOWN: Final = _Unknown()
@@ -352,7 +357,7 @@ def _list(value: Any) -> Sequence[Any]:
 
 
 def _as_name(text: str, default: str) -> str:
-    """Return the words of a text as a name: ASCII letters, digits and underscores."""
+    """Return a valid field name made from the words of a text, or of `default` if it has no ASCII words."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text[:1000])
     words = re.findall(r"[a-z0-9]+", spaced.casefold()) or re.findall(r"[a-z0-9]+", default)
     name = ""
@@ -365,7 +370,7 @@ def _as_name(text: str, default: str) -> str:
 
 @cache
 def _reserved_names() -> frozenset[str]:
-    """Return the names that no field of a template can have."""
+    """Return the names that template fields cannot have."""
     from karenina_template.templates import BaseAnswer
     from karenina_template.templates.base import OWN_FIELDS
 

@@ -1,7 +1,7 @@
-"""Configurations of promptfoo: `promptfooconfig.yaml`, in YAML or JSON, with the files that it names.
+"""promptfoo configurations: `promptfooconfig.yaml`, in YAML or JSON, with the files that it names.
 
-A row is one test with one prompt, filled in. Nothing is executed: what a program makes is a row with a problem. Files
-outside of the configuration's folder are not read, and neither is the environment.
+A row is one test with one filled-in prompt. Nothing is executed: what a program would generate becomes a row with a
+problem. Files outside of the configuration's folder and environment variables are not read.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from karenina_importing.source_files import SourceRow
 from karenina_toolkit.printable import in_one_line
 
 KEYS: Final = frozenset({"prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "redteam"})
-"""The keys of a configuration, of which it has some."""
+"""The keys by which a configuration is recognized."""
 _PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb|sh|bash|pl|exe|bat)(?::\w+)?\Z")
 _PROMPT_FILE: Final = re.compile(r"\.(?:txt|md|j2|json|jsonl|ya?ml|csv)\Z")
 _ELSEWHERE: Final = ("langfuse://", "portkey://", "helicone://", "https://", "http://")
 _SEPARATOR: Final = re.compile(r"^---\s*$", re.MULTILINE)
 _QUESTIONS: Final = ("prompt", "question", "query", "input", "message", "user_message", "user_input", "text")
 _PROMPT_TEXTS: Final = ("raw", "prompt", "template", "id", "label")
-"""The keys of a prompt that can hold its text or the name of its file, the first of them before the others."""
+"""The keys that can contain a prompt's text or file name, in order of precedence."""
 _PROMPT_KEYS: Final = frozenset({*_PROMPT_TEXTS, "display"})
 _ASKING: Final = ("prompts", "tests", "scenarios", "redteam")
-"""The keys of a configuration without which it has no question."""
+"""The keys of which a configuration needs at least one to have questions."""
 _SCENARIO_KEYS: Final = frozenset({"config", "tests", "description", "metadata"})
 _MOST_ROWS: Final = 25_000
 _MOST_CHARACTERS: Final = 20_000_000
@@ -54,12 +54,12 @@ _LONGEST_METADATA: Final = 1000
 _SECRET: Final = re.compile(
     r"api[_-]?key|(?:^|[_-])key$|token$|secret|passwor|passphrase|credential|authorization", re.IGNORECASE
 )
-"""The names of values that are not copied, because they can be secrets."""
+"""The names of values that are not copied, because they may be secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt: a text or messages with templates, and its label; or why there is none."""
+    """A prompt (text or messages, with templates) and its label, or the problem with which it could not be read."""
 
     raw: Any
     label: str = ""
@@ -67,12 +67,12 @@ class Prompt:
 
 
 def is_configuration(value: Any) -> bool:
-    """Return whether a value has the keys of a configuration."""
+    """Return whether a value has at least two of the keys of a configuration."""
     return isinstance(value, Mapping) and len(value.keys() & KEYS) >= 2 and "karenina" not in value
 
 
 def is_test(value: Any) -> bool:
-    """Return whether a value is a test."""
+    """Return whether a value is a test with variables."""
     return (
         isinstance(value, Mapping)
         and isinstance(value.get("vars"), Mapping)
@@ -81,7 +81,7 @@ def is_test(value: Any) -> bool:
 
 
 def config_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the tests of a configuration, or of a file of tests. Raises `BenchmarkFileError`."""
+    """Yield the rows of a configuration, or of a test file. Raises `BenchmarkFileError`."""
     folder = Folder(path.parent)
     if is_table(path):
         yield from _Config(Document(path, {}, {}, {}), {}, folder).rows(read_test_file(path, folder))
@@ -93,9 +93,9 @@ def config_rows(path: Path) -> Iterator[SourceRow]:
     wrong = misspelt(document.value) if isinstance(document.value, Mapping) else {}
     if wrong and not document.value.keys() & {"prompts", "tests", "scenarios"}:
         listed = ", ".join(f"{key!r:.40} for `{right}`" for key, right in wrong.items())
-        raise BenchmarkFileError(path, "", f"promptfoo does not know its keys {listed}", "write them as promptfoo does")
+        raise BenchmarkFileError(path, "", f"promptfoo does not know the keys {listed}", "correct their spelling")
     if not isinstance(document.value, Mapping) or not document.value.keys() & KEYS:
-        what = "it is neither a configuration of promptfoo, nor a list of tests, nor results in JSON"
+        what = "it is neither a promptfoo configuration, nor a list of tests, nor results in JSON"
         raise BenchmarkFileError(
             path, "", what, "choose another file; if it has results, write it with `promptfoo eval -o results.json`"
         )
@@ -117,7 +117,7 @@ class _Config:
         self._size = 0
         self._lacks_prompts = False
         unread = ", ".join(unread_keys(value, CONFIG_KEYS))
-        self._notes = [f"Not carried over of the configuration: {unread}"] if unread else []
+        self._notes = [f"Not carried over from the configuration: {unread}"] if unread else []
         self._notes += describe_providers(value)
         self._default = self._read_default(value.get("defaultTest"))
 
@@ -143,7 +143,7 @@ class _Config:
                 yield from self._test_rows(test, usable)
 
     def tests(self) -> Iterator[Test]:
-        """Yield the tests of the configuration and of its scenarios; without any, one test without variables."""
+        """Yield the tests of the configuration and its scenarios; if there are none, one test without variables."""
         value = self._value
         any_test = False
         for test in read_tests(value.get("tests"), self._document, ("tests",), self._folder):
@@ -170,11 +170,11 @@ class _Config:
             except NotRead as error:
                 raise BenchmarkFileError(self._document.file, "", f"defaultTest: {error}", "write it out") from error
         if given is not None and not isinstance(given, Mapping):
-            self._notes.append("Not carried over of the configuration: defaultTest, which is no object")
+            self._notes.append("Not carried over from the configuration: defaultTest, which is not an object")
         return given if isinstance(given, Mapping) else {}
 
     def _scenarios(self, given: Any) -> Iterator[Test]:
-        """Yield each test of each scenario with each set of its variables."""
+        """Yield each test of each scenario, once with each of the scenario's sets of values."""
         for number, scenario in enumerate(given if isinstance(given, list) else [], 1):
             line = self._document.line(("scenarios", number - 1))
             place = f"line {line}" if line else f"scenario {number}"
@@ -189,7 +189,7 @@ class _Config:
                 document, path = Document(self._document.file, scenario, {}, {}), ()
             for one in scenario if isinstance(scenario, list) else [scenario]:
                 unread = ", ".join(unread_keys(_mapping(one), _SCENARIO_KEYS))
-                self._notes += [f"Not carried over of the scenario at {place}: {unread}"] if unread else []
+                self._notes += [f"Not carried over from the scenario at {place}: {unread}"] if unread else []
                 if not isinstance(one, Mapping):
                     yield Test(place, {}, "the scenario is not an object")
                     continue
@@ -203,7 +203,7 @@ class _Config:
                         yield Test(test.place if path else place, _merge(base, test.values), test.problem)
 
     def _scenario_values(self, given: Any) -> Iterator[Mapping[str, Any]]:
-        """Yield the sets of values of a scenario, also those in files. Raises `NotRead`."""
+        """Yield a scenario's sets of values, including those in files. Raises `NotRead`."""
         for entry in _list_of(given):
             for base in _list_of(self._folder.value(entry)) if isinstance(entry, str) else [entry]:
                 if not isinstance(base, Mapping):
@@ -218,11 +218,11 @@ class _Config:
             if isinstance(entry, Mapping):
                 keys, unread = ", ".join(map(str, entry)), ", ".join(unread_keys(entry, _PROMPT_KEYS))
                 if unread:
-                    self._notes.append(f"Not carried over of prompt {number}: {unread}")
+                    self._notes.append(f"Not carried over from prompt {number}: {unread}")
                 entry = next((entry[key] for key in _PROMPT_TEXTS if entry.get(key)), None)
-                what = f"it has the keys {keys:.80}, and its text is read from one of {', '.join(_PROMPT_TEXTS)}"
+                what = f"it has the keys {keys:.80}, but its text must be in one of {', '.join(_PROMPT_TEXTS)}"
             else:
-                what = "it is not a text; write it as a text, or as an object with `raw`"
+                what = "it is not text; write it as text, or as an object with `raw`"
             try:
                 if is_conversation(entry):
                     yield Prompt(entry, label or str(number))
@@ -234,11 +234,11 @@ class _Config:
                 yield Prompt(None, str(number), str(error))
 
     def _read_prompt(self, entry: str) -> Iterator[tuple[Any, str]]:
-        """Yield the prompts of an entry with their labels: itself, or those of a file. Raises `NotRead`."""
+        """Yield the prompts in an entry with their labels: the entry itself, or those in a file. Raises `NotRead`."""
         if entry.startswith("exec:") or (_PROGRAM.search(entry) and "\n" not in entry and " " not in entry.strip()):
-            raise NotRead(f"a program makes the prompt ({entry!r:.80}): {RUN_IT}")
+            raise NotRead(f"a program generates the prompt ({entry!r:.80}): {RUN_IT}")
         if entry.startswith(_ELSEWHERE):
-            raise NotRead(f"the prompt is at {entry!r:.80}: write its text into the configuration")
+            raise NotRead(f"the prompt is at {entry!r:.80}: write its text in the configuration")
         is_name = entry.startswith(FILE) or (
             "\n" not in entry and "{{" not in entry and " " not in entry and _PROMPT_FILE.search(entry) is not None
         )
@@ -248,14 +248,14 @@ class _Config:
         for file in self._folder.find(entry):
             ending = file.suffix.lower()
             if _PROGRAM.search(file.name):
-                raise NotRead(f"a program makes the prompt ({file.name!r:.80}): {RUN_IT}")
+                raise NotRead(f"a program generates the prompt ({file.name!r:.80}): {RUN_IT}")
             if ending in (*YAML, ".json"):
                 try:
                     value = self._folder.document(file).value
                 except BenchmarkFileError as error:
                     if ending != ".json":
                         raise NotRead(str(error)) from error
-                    value = self._folder.text(file)  # JSON with templates where values would be
+                    value = self._folder.text(file)  # JSON with templates in place of values
                 yield value if isinstance(value, str) or is_conversation(value) else json.dumps(value), file.name
             elif ending == ".jsonl":
                 yield from (
@@ -285,7 +285,7 @@ class _Config:
             self._count += len(combinations) * max(1, len(chosen))
             if self._count > _MOST_ROWS:
                 what = f"its tests and prompts make more than {_MOST_ROWS:,} questions"
-                raise BenchmarkFileError(self._document.file, "", what, "divide it into several files")
+                raise BenchmarkFileError(self._document.file, "", what, "split it into several files")
             for found in combinations:
                 for prompt in chosen or [self._default_prompt(found)]:
                     filled = {**fill_variables(found), **conversation}
@@ -294,7 +294,7 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the prompt of tests without one: the variable that is the question; an empty one if none can be."""
+        """Return the prompt for tests without one: the variable with the question; an empty prompt if it is unclear."""
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
         if named is None and len(variables) != 1:
@@ -308,14 +308,14 @@ class _Config:
         return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
     def _read_variables(self, given: Any) -> dict[str, Any]:
-        """Return variables, with the content of the files that they name. Raises `NotRead`."""
+        """Return the variables, with file names replaced by the content of the files. Raises `NotRead`."""
         if isinstance(given, str):
             given = self._folder.value(given)
         found = dict(given) if isinstance(given, Mapping) else {}
         for name, value in found.items():
             if isinstance(value, str) and value.startswith(FILE):
                 if _PROGRAM.search(value):
-                    raise NotRead(f"a program makes the variable {name!r:.40} ({value!r:.80}): {RUN_IT}")
+                    raise NotRead(f"a program generates the variable {name!r:.40} ({value!r:.80}): {RUN_IT}")
                 found[name] = self._folder.value(value)
         return found
 
@@ -343,7 +343,7 @@ class _Config:
         self._size += len(str(raw))
         if self._size > _MOST_CHARACTERS:
             what = f"its questions have more than {_MOST_CHARACTERS:,} characters"
-            raise BenchmarkFileError(self._document.file, "", what, "divide it into several files")
+            raise BenchmarkFileError(self._document.file, "", what, "split it into several files")
         assertions = self._referred(values.get("assert"))
         transforms = [name for name in ("transform", "postprocess") if options.get(name)]
         transform = options[transforms[0]] if transforms else None
@@ -380,7 +380,7 @@ class _Config:
         )
 
     def _referred(self, assertions: Any) -> Any:
-        """Return assertions with those of `assertionTemplates` in place of references to them."""
+        """Return the assertions with references replaced by the assertions in `assertionTemplates`."""
         if not isinstance(assertions, list):
             return assertions
         found = []
@@ -402,7 +402,7 @@ class _Config:
 
 
 def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a test with the values that it inherits: assertions are added, variables and options are merged."""
+    """Return a test with inherited values: variables and options are merged, assertions are concatenated."""
     found = {**base, **{key: value for key, value in test.items() if value is not None}}
     for key in ("vars", "options", "metadata"):
         if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):
@@ -414,7 +414,7 @@ def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _messages(raw: str) -> Any:
-    """Return the messages of a prompt that is the JSON of them, else the prompt."""
+    """Return the messages in a prompt that is JSON; return any other prompt unchanged."""
     if raw.lstrip().startswith("["):
         try:
             found = json.loads(raw)

@@ -1,4 +1,4 @@
-"""The files that a configuration of promptfoo names: read as data, from the folder of the configuration only."""
+"""The files named in a promptfoo configuration: read as data, and only from the configuration's folder."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TEXTS: Final = (".txt", ".md", ".j2", ".html", ".xml", ".csv", ".tsv", "")
 
 
 class NotRead(ValueError):
-    """An error for a file that is not read; the message says why, and what to do."""
+    """Raised when a file is not read; the message says why, and what to do."""
 
 
 class Folder:
-    """The folder of a configuration. Each file is read once."""
+    """The folder of a configuration. Each text and each document is read only once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -35,7 +35,10 @@ class Folder:
         self._texts: dict[Path, str] = {}
 
     def find(self, name: str) -> list[Path]:
-        """Return the files of a name such as `file://tests/*.yaml`, sorted. Raises `NotRead`."""
+        """Return the files that a name such as `file://tests/*.yaml` matches, sorted.
+
+        Raises `NotRead` if there is none, or if one is outside of the folder.
+        """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
             found = [self.path / plain]
@@ -50,10 +53,10 @@ class Folder:
                 raise NotRead(f"{name!r:.80} names more than {_MOST_FILES:,} files")
         for one in found:
             if not stays_below(self.path, str(one.absolute())):
-                raise NotRead(f"{name!r:.80} leads out of the folder of the configuration; copy the file there")
+                raise NotRead(f"{name!r:.80} leads out of the folder of the configuration; copy the file into it")
         missing = not found or not all(one.is_file() for one in found)
         if missing:
-            raise NotRead(f"there is no file {name!r:.80} beside the configuration")
+            raise NotRead(f"there is no file {name!r:.80} in the configuration's folder")
         return found
 
     def text(self, path: Path) -> str:
@@ -67,14 +70,17 @@ class Folder:
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Return the value of a YAML or JSON file, with its lines if it is YAML. Raises `BenchmarkFileError`."""
+        """Return the value of a YAML or JSON file, for YAML with line numbers. Raises `BenchmarkFileError`."""
         if path not in self._documents:
             with open_only_below(self.path):
                 self._documents[path] = read_document(path)
         return self._documents[path]
 
     def value(self, name: str) -> Any:
-        """Return the content of the file of a value: of YAML and JSON the value, else the text. Raises `NotRead`."""
+        """Return the content of the file that `name` matches: the value of YAML or JSON, else the text.
+
+        If it matches several files, return a list. Raises `NotRead`.
+        """
         contents = []
         for path in self.find(name):
             ending = path.suffix.lower()
@@ -85,12 +91,12 @@ class Folder:
             except BenchmarkFileError as error:
                 raise NotRead(str(error)) from error
             if ending not in _TEXTS:
-                raise NotRead(f"{name!r:.80} is not a text; only promptfoo reads it")
+                raise NotRead(f"{name!r:.80} is not a text file; only promptfoo can read it")
             contents.append(self.text(path).strip())
         return contents[0] if len(contents) == 1 else contents
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the place and cells of each row of a table, or the objects of lines. Raises `BenchmarkFileError`."""
+        """Yield the location and the values of each row in a table or JSON lines. Raises `BenchmarkFileError`."""
         in_table = path.suffix.lower() in TABLES
         with bounded(path), open_only_below(self.path):
             opened = read_records(path, package="karenina-importing")
@@ -102,12 +108,12 @@ class Folder:
 
 
 def read_document(path: Path) -> Document:
-    """Return the value of a YAML or JSON file. Raises `BenchmarkFileError`."""
+    """Return the value of a YAML or JSON file, for YAML with line numbers. Raises `BenchmarkFileError`."""
     if path.suffix.lower() in YAML:
         return read_yaml(read_text(path), path)
     return Document(path, read_json(path), {}, {})
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file has rows."""
+    """Return whether a file is a table or JSON lines, by its suffix."""
     return path.suffix.lower() in (*TABLES, *LINES)

@@ -1,9 +1,9 @@
-"""Read the simplest JavaScript of promptfoo's assertions as rules about the response; nothing is executed.
+"""Translate simple JavaScript in promptfoo assertions to rules about the response; nothing is executed.
 
-Read are `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with texts, regular expressions with `test` or with a
-`match` that is compared, an empty `length`, `some` and `every` of a list of texts, these with `!`, `&&`, `||` and
-parentheses, and constants for `output` in lower case or without the space around it. Anything else is left to a person:
-other lengths too, because JavaScript counts an emoji as two characters.
+Supported are `includes`, `startsWith`, `endsWith`, `indexOf` and `===` with strings, regular expressions with `test` or
+a compared `match`, a `length` that is compared with 0, `some` and `every` on an array of strings, combinations of these
+with `!`, `&&`, `||` and parentheses, and constants for `output` in lower or upper case or trimmed. Anything else is
+left to the user. So are other lengths, because JavaScript counts an emoji as two characters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST: Final = 5000
 _DEEPEST: Final = 30
 _MOST_READ: Final = 50_000
-"""The most characters that are read for all items of a list."""
+"""The maximum number of characters that are read for all items of an array."""
 _BLANK: Final = re.compile(r"\s+|//[^\n]*(?:\n|\Z)")
 _TEXT: Final = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`((?:[^`\\$]|\\.)*)`")
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|(.))", re.DOTALL)
@@ -55,7 +55,7 @@ _PARSED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A condition: a pattern is found in the response; `text` is the text that it is, if it is one."""
+    """The condition that a pattern is found in the response; `text` is set if the pattern is a literal text."""
 
     pattern: str
     any_case: bool = False
@@ -82,13 +82,13 @@ _Condition = _Found | _Not | _All | _Any
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """The response, or what a constant holds of it."""
+    """The response, or a constant with the response in another case or trimmed."""
 
     case: str = ""
     trimmed: bool = False
 
     def fit(self, text: str) -> str:
-        """Return a text that it can hold. Raises `NotTranslated`."""
+        """Return `text` if this output can contain it. Raises `NotTranslated` if it never can."""
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
             raise NotTranslated(text)
@@ -96,7 +96,7 @@ class _Output:
 
 
 def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule of a field for an assertion, with the truth False if it must not hold; None for other code."""
+    """Return the field for a JavaScript assertion, with the truth False if it is negated; None for unsupported code."""
     if len(code) > _LONGEST:
         return None
     code = code.rstrip()
@@ -114,7 +114,7 @@ def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] |
 
 def _rule(found: _Condition) -> dict[str, Any]:
     if isinstance(found, _Found) and found.text is not None and not found.any_case:
-        return {"type": "TraceContains", "substring": found.text}  # in any case it would find ß for ss
+        return {"type": "TraceContains", "substring": found.text}  # if case were ignored, it would find ß for ss
     several = found.several if isinstance(found, _Any) else (found,)
     any_case = isinstance(several[0], _Found) and several[0].any_case
     patterns = [one.pattern for one in several if isinstance(one, _Found) and one.any_case is any_case]
@@ -129,7 +129,7 @@ def _rule(found: _Condition) -> dict[str, Any]:
 
 
 def _look(found: _Condition) -> str:
-    """Return a pattern of no length that is found at the beginning of a response if the condition holds."""
+    """Return a lookahead pattern that matches at the start of a response if the condition holds."""
     if isinstance(found, _Found):
         return rf"(?=[\s\S]*?(?{'i' if found.any_case else ''}:{found.pattern}))"
     if isinstance(found, _Not):
@@ -153,14 +153,14 @@ class _Reader:
     texts: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> _Condition:
-        """Return the condition of the whole code. Raises `NotTranslated`."""
+        """Return the condition that the whole code expresses. Raises `NotTranslated`."""
         self._skip()
         while named := self._take(_CONSTANT):
             self.outputs[named[1]] = self._read_output()
             before = self.code[: self.at]
             if not self._take(";") and "\n" not in before[len(before.rstrip()) :]:
                 raise NotTranslated(self.code)
-        # promptfoo returns what is in one line, and runs several lines as they are.
+        # promptfoo returns the value of code on one line, and runs several lines as a function body.
         if "\n" in self.code:
             self._need(_RETURN)
         found = self._read_any()
@@ -175,7 +175,7 @@ class _Reader:
             self.at = blank.end()
 
     def _take(self, wanted: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Return the match of what comes next, and go behind it and the space there; None if it does not come."""
+        """Match `wanted` at the current position and skip it and the blanks after it; None if it does not match."""
         pattern = re.compile(re.escape(wanted)) if isinstance(wanted, str) else wanted
         found = pattern.match(self.code, self.at)
         if found is not None:
@@ -211,7 +211,7 @@ class _Reader:
         return several[0] if len(several) == 1 else _All(tuple(several))
 
     def _read_one(self, *, compared: bool = True) -> _Condition:
-        """Return a condition; `!` before a comparison would be about its left side only, so there is none after it."""
+        """Return a single condition; not `compared` if it follows `!`, which would only negate the left side."""
         with self._deeper():
             if self._take("!"):
                 one = self._read_match() or self._read_one(compared=False)
@@ -236,7 +236,7 @@ class _Reader:
             return self._read_call_or_comparison(self._read_output(), compared=compared)
 
     def _read_match(self) -> _Condition | None:
-        """Return the condition of `output.match(...)`, whose value is a list or null; None if it does not come."""
+        """Return the condition in `output.match(...)`, whose value is an array or null; None if this is no match."""
         if not _MATCHED.match(self.code, self.at):
             return None
         output = self._read_output()
@@ -246,7 +246,7 @@ class _Reader:
         return found
 
     def _read_output(self) -> _Output:
-        """Return what is read of the response: `output`, or a constant, with the methods that change it."""
+        """Return the output that is tested: `output` or a constant, with the methods that change it."""
         if self._take("String("):
             found = self._read_output()
             self._need(")")
@@ -302,7 +302,7 @@ class _Reader:
         return _Not(equal) if sign.startswith("!") else equal
 
     def _read_list(self) -> _Condition:
-        """Return the condition of `some` or `every` of a list of texts, after its bracket."""
+        """Return the condition in `some` or `every` on an array of strings, after its opening bracket."""
         items = [self._read_text()]
         while self._take(","):
             if self.code.startswith("]", self.at):
@@ -324,7 +324,7 @@ class _Reader:
         return (_Any if some else _All)(tuple(several))
 
     def _read_text(self) -> str:
-        """Return the text of a literal, a variable of the test, or an item of a list."""
+        """Return the text of a literal, a test variable, or an array item."""
         if literal := self._take(_TEXT):
             text = _ESCAPE.sub(_unescape, next(one for one in literal.groups() if one is not None))
         elif variable := self._take(_VARIABLE):

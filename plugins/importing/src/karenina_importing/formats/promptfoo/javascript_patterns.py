@@ -1,9 +1,9 @@
-r"""Translate regular expressions of JavaScript to those of `regex`, with the flag ASCII.
+r"""Translate JavaScript regular expressions to patterns for `regex`, with the flag ASCII.
 
-`\d`, `\w` and `\b` are about ASCII there, `$` is the very end, `.` leaves out four line breaks, and spaces are those of
-Unicode and U+FEFF. What means something else here, or nothing, is refused: references to groups, properties, modifiers
-in groups. A character outside of the basic plane is one here, and two in JavaScript without the flag u, so repetitions
-that count any character are refused too.
+In JavaScript, `\d`, `\w` and `\b` are ASCII only, `$` is the very end, `.` does not match four kinds of line breaks,
+and `\s` matches Unicode spaces and U+FEFF. Anything with a different meaning in `regex`, or none, is refused: group
+references, properties, and modifiers in groups. A character outside of the basic multilingual plane is one character in
+Python, but two in JavaScript without the flag u; therefore repetitions that count arbitrary characters are refused too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 from karenina_toolkit.patterns import BadPattern, compile_pattern
 
 SPACE: Final = r"\t\n\x0b\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-"""The characters that JavaScript's `\\s` and `trim()` match, as the items of a class."""
+"""The characters that JavaScript's `\\s` and `trim()` match, as the content of a character class."""
 _NO_SPACE: Final = (
     r"\x00-\x08\x0e-\x1f\x21-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff"
     r"\u3001-\ufefe\uff00-\U0010ffff"
@@ -36,11 +36,11 @@ _PLANE: Final = 0xFFFF
 
 
 class NotTranslated(ValueError):
-    """An error for JavaScript that has no exact equal here."""
+    """Raised for JavaScript that has no exact equivalent."""
 
 
 def translate(source: str, flags: str) -> str:
-    """Return the pattern of a regular expression, for use with ASCII, and IGNORECASE if it has the flag i.
+    """Return the pattern for a JavaScript regular expression, for use with ASCII, and with IGNORECASE for the flag i.
 
     Raises `NotTranslated`.
     """
@@ -55,12 +55,15 @@ def translate(source: str, flags: str) -> str:
 
 
 def escape(text: str, *, any_case: bool = False) -> str:
-    """Return the pattern of a text. Raises `NotTranslated` for letters whose other case is not a single one."""
+    """Return a pattern that matches a text.
+
+    With `any_case`, raises `NotTranslated` for letters whose other case is not exactly one letter.
+    """
     return "".join(_literal(one, any_case=any_case) for one in text)
 
 
 def _literal(character: str, *, any_case: bool) -> str:
-    """Return the pattern of a character; IGNORECASE with ASCII does not know the cases of other letters."""
+    """Return the pattern for a character; with both cases if needed, because IGNORECASE with ASCII ignores others."""
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:
         if any(len(one) > 1 or {one.lower(), one.upper()} != cases for one in cases) or not _is_paired(character):
@@ -70,7 +73,7 @@ def _literal(character: str, *, any_case: bool) -> str:
 
 
 def _is_paired(letter: str) -> bool:
-    """Return whether a letter is Latin or Cyrillic, where no third letter has its capital."""
+    """Return whether a letter is Latin or Cyrillic, so that no third letter has the same capital."""
     return "\xc0" <= letter <= "\u024f" or "\u0400" <= letter <= "\u04ff"
 
 
@@ -81,16 +84,16 @@ class _Pattern:
     at: int = 0
     parts: list[str] = field(default_factory=list)
     groups: list[tuple[str, int]] = field(default_factory=list)
-    """The open groups, with the places of their parts."""
+    """The open groups, each with the position of its first part."""
     wide: list[bool] = field(default_factory=list)
-    """Of each part, whether it may be one character outside of the basic plane, which JavaScript counts as two."""
+    """For each part, whether it may match a character outside of the basic plane, which JavaScript counts as two."""
     start: int = 0
-    """The first of the parts that a repetition would repeat."""
+    """The position of the first part that a repetition would repeat."""
     repeatable: bool = False
-    """Whether they may be repeated."""
+    """Whether the parts from `start` on may be repeated."""
 
     def translate(self) -> str:
-        """Return the pattern."""
+        """Return the translated pattern. Raises `NotTranslated`."""
         while self.at < len(self.source):
             self._read_part()
         if self.groups:
@@ -152,7 +155,7 @@ class _Pattern:
         self._add(opened, repeatable=False)
 
     def _repeat(self, character: str) -> bool:
-        """Add a repetition; return False if a brace is only a character."""
+        """Add a repetition; return False if the brace is a literal character."""
         counted = _COUNT.match(self.source, self.at)
         if character == "{" and counted is None:
             return False
@@ -189,7 +192,7 @@ class _Pattern:
         self.at += 1
 
     def _read_character(self) -> str:
-        """Return the character of an escape, after its backslash."""
+        """Return the character of an escape whose backslash has been read."""
         code = _CODE.match(self.source, self.at)
         if code is not None:
             number = int(code[1] or code[2] or code[3], 16)
@@ -237,14 +240,14 @@ class _Pattern:
                 self.at += 1
                 return "\b", _in_class("\b")
             character = self._read_character()
-            if character == "-":  # which is no range
+            if character == "-":  # an escaped hyphen never makes a range
                 return character, r"\x2d"
         if 0xD800 <= ord(character) < 0xE000 or (ord(character) > _PLANE and "u" not in self.flags):
             raise NotTranslated(self.source)
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Return the items of a class with their ranges, and whether a character outside of the plane is in it."""
+        """Return the content of a character class, and whether it includes characters outside of the basic plane."""
         shown: list[str] = []
         at = 0
         while at < len(items):
@@ -260,7 +263,7 @@ class _Pattern:
         return "".join(shown), any(part in (r"\D", r"\W", _NO_SPACE) for _, part in items)
 
     def _is_hyphen(self, items: list[tuple[str, str]], at: int) -> bool:
-        """Return whether a hyphen between two items makes a range of them."""
+        """Return whether the hyphen after the item at `at` makes a range."""
         if items[at][0] and items[at + 2][0]:
             return True
         if "u" in self.flags:
@@ -270,13 +273,13 @@ class _Pattern:
 
 @cache
 def _cased() -> list[int]:
-    """Return the letters with cases beyond ASCII, in their order."""
+    """Return the code points of non-ASCII letters with case, in order."""
     letters = ((code, chr(code)) for code in range(0x80, _PLANE + 1))
     return [code for code, letter in letters if letter.lower() != letter or letter.upper() != letter]
 
 
 def _have_case(first: str, last: str) -> bool:
-    """Return whether a letter with cases beyond ASCII is in a range; False without one."""
+    """Return whether a range contains a non-ASCII letter with case; False if `first` is empty."""
     return bool(first) and bisect_left(_cased(), ord(first)) < bisect_right(_cased(), ord(last))
 
 

@@ -1,4 +1,4 @@
-"""The keys of promptfoo that are read, and those that mean nothing for answers; all others are named."""
+"""The promptfoo keys that are read or do not affect answers; the user is told about all others."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ TEST_KEYS: Final = frozenset(
     )
 )
 _LIKE: Final = ("assert", "vars", "options", "threshold", "metadata", "description")
-"""The keys of a test that are misspelt, such as `asserts` and `assertion`."""
+"""The keys of a test that are often misspelt, such as `asserts` or `assertion` for `assert`."""
 ANSWERS: Final = ("expected", "expected_answer", "ground_truth", "reference", "answer", "__expected")
-"""The variables that hold a right answer."""
+"""The names of variables that contain a right answer."""
 _MAIN: Final = ("prompts", "providers", "targets", "tests", "scenarios", "defaultTest")
 _CONVERSATION: Final = re.compile(r"\w{0,40}(?:conversation|dialog|dialogue|messages|turns|history)", re.IGNORECASE)
 _TURNS: Final = ("turns", "messages", "history", "conversation", "userTurns")
@@ -36,7 +36,7 @@ _OPTIONS: Final = frozenset(
         *("storeOutputAs", "runSerially", "repeat"),
     )
 )
-"""The options of a test: those that are read or named where they are, and those that change no question."""
+"""The options of a test that are read or reported elsewhere, or do not change questions."""
 _ASSERTION_KEYS: Final = frozenset({"type", "value", "metric", "weight", "transform", "description"})
 _WITH_THRESHOLD: Final = ("levenshtein", "similar", "similar:cosine")
 _SET_KEYS: Final = frozenset({"type", "assert", "threshold", "description"})
@@ -45,20 +45,23 @@ _LONGEST: Final = 40
 
 
 def misspelt(keys: Iterable[Any]) -> dict[str, str]:
-    """Return the keys that promptfoo does not know, with what they seem to be, such as `Prompt` for `prompts`."""
+    """Return the keys that promptfoo does not know, each with the key that was probably meant (`Prompt`: `prompts`)."""
     right = {form: key for key in _MAIN for form in (key.casefold(), key.casefold().removesuffix("s"))}
     return {str(key): right[str(key).casefold()] for key in keys if key not in _MAIN and str(key).casefold() in right}
 
 
 def turns_of(name: str, value: Any) -> list[Any]:
-    """Return the turns of a conversation that a variable holds, which only a program can send; else none."""
+    """Return the turns of a conversation in a variable, which only a program can send; empty if it has none."""
     if isinstance(value, Mapping):
         return next((value[key] for key in _TURNS if isinstance(value.get(key), list)), [])
     return value if isinstance(value, list) and len(value) > 1 and _CONVERSATION.fullmatch(name) else []
 
 
 def turns_as_messages(variables: Mapping[str, Any]) -> list[Any] | None:
-    """Return what a user says in the turns of a variable as messages; None if no variable has turns of texts."""
+    """Return the turns of the first variable with a conversation as messages; None if there is none.
+
+    Turns that are strings become messages of the user.
+    """
     for name, value in variables.items():
         turns = turns_of(str(name), value)
         if turns and all(isinstance(one, str) for one in turns):
@@ -69,13 +72,13 @@ def turns_as_messages(variables: Mapping[str, Any]) -> list[Any] | None:
 
 
 def is_simulated(provider: Any) -> bool:
-    """Return whether a provider of a test is a model that plays the user."""
+    """Return whether a test's provider is a model that simulates the user."""
     name = provider.get("id") if isinstance(provider, Mapping) else provider
     return isinstance(name, str) and name.startswith("promptfoo:simulated-user")
 
 
 def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str]:
-    """Yield the keys of an object that are not known and have a value."""
+    """Yield the unknown keys of an object that have a value: at most 20, then "other keys"."""
     found = (key for key, one in value.items() if key not in known and one not in (None, False, "", [], {}))
     yield from (in_one_line(str(key))[:_LONGEST] for key in islice(found, _MOST))
     if next(found, None) is not None:
@@ -83,34 +86,34 @@ def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str
 
 
 def unread_of_test(test: Any) -> list[str]:
-    """Return the names of what is not read of a test: its keys, and those of its options."""
+    """Return the names of what is not read from a test: its unknown keys, and those of its options."""
     if not isinstance(test, Mapping):
         return []
     names = [f"{key} of a test{_meant(key)}" for key in unread_keys(test, TEST_KEYS)]
     for key in ("vars", "options", "metadata"):
         inner = test.get(key)
         if inner is not None and not isinstance(inner, Mapping) and not (key == "vars" and isinstance(inner, str)):
-            names.append(f"{key} that is no object")
+            names.append(f"{key} that is not an object")
     options = test.get("options")
     return names + [f"options.{key} of a test" for key in unread_keys(_mapping(options), _OPTIONS)]
 
 
 def _meant(key: str) -> str:
-    """Return what a key of a test seems to be that promptfoo does not read; empty if it is like no other."""
+    """Return a note on which key was probably meant by a key that promptfoo does not read; empty if none is similar."""
     stem = key.casefold().replace("_", "")
     right = next((one for one in _LIKE if stem.startswith(one[:6]) or f"{stem}s" == one), None)
-    return "" if right is None else f" (promptfoo does not read `{key}`: meant `{right}`?)"
+    return "" if right is None else f" (promptfoo does not read `{key}`: did you mean `{right}`?)"
 
 
 def unread_of_assertion(assertion: Mapping[str, Any], base: str) -> list[str]:
-    """Return the names of the keys of an assertion of a type that are not read."""
+    """Return the names of an assertion's keys that are not read; `base` is its type without `not-`."""
     known = _ASSERTION_KEYS | {"threshold"} if base in _WITH_THRESHOLD else _ASSERTION_KEYS
     known = _SET_KEYS if base == "assert-set" else known
     return [f"{key} of {assertion['type']}" for key in unread_keys(assertion, known)]
 
 
 def any_json_passes(fields: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether the fields of a test want nothing of a response but that it is, or contains, JSON."""
+    """Return whether the fields of a test only require that the response is, or contains, JSON."""
     rules = ({"type": "TraceJSON"}, {"type": "TraceJSON", "anywhere": True})
     return bool(fields) and all(
         one.get("verify_with") in rules and "ground_truth" not in one for one in fields.values()

@@ -1,4 +1,4 @@
-"""The providers of a configuration of promptfoo, as models of a run."""
+"""The providers in a promptfoo configuration, as models for a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SERVERS: Final = {
     "deepseek": "https://api.deepseek.com/v1",
     "google": "https://generativelanguage.googleapis.com/v1beta/openai",
 }
-"""Providers whose server speaks chat completions."""
+"""Providers whose server has a chat completions API, with its base URL."""
 _KINDS: Final = ("chat", "completion", "responses", "messages", "assistant", "embedding", "embeddings")
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w./:+-]{0,200}")
 _URL: Final = re.compile(r"https?://[\w.:/~%-]+")
@@ -25,17 +25,17 @@ _HOST: Final = re.compile(r"[\w.:/~%-]+")
 _HOSTS: Final = ("apiHost",)
 _ADDRESSES: Final = ("apiBaseUrl", "baseUrl", "baseURL", "base_url")
 _UNCHANGING: Final = frozenset({*_HOSTS, *_ADDRESSES, "apiKey", "apiKeyEnvar", "apiKeyRequired", "basePath", "cost"})
-"""The settings of a provider that are read or named, and those that change no answer."""
+"""The settings of a provider that are read or reported elsewhere, or do not change answers."""
 _OWN_API: Final = ("google",)
-"""Providers whose own address speaks another API than the one that is used here."""
+"""Providers whose own base URL has a different API than chat completions."""
 _ADDRESS: Final = "ADDRESS"
-"""The placeholder for an address that only promptfoo knows, such as a template of the environment."""
+"""The placeholder for a base URL that only promptfoo knows, such as a template with an environment variable."""
 _MOST: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """A provider of a configuration: its name and settings, and its environment before that of the configuration."""
+    """A provider in a configuration: its name, its settings, and the environments in order of precedence."""
 
     name: str
     settings: Mapping[str, Any]
@@ -43,7 +43,7 @@ class _Provider:
 
 
 def describe_providers(config: Mapping[str, Any]) -> list[str]:
-    """Return what the user should know of the providers of a configuration: how to answer with them here."""
+    """Return notes for the user about a configuration's providers: how to run the same models here."""
     models: list[str] = []
     others: list[str] = []
     unknown: list[str] = []
@@ -63,21 +63,23 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
         notes.append(f"The configuration answers with: {' '.join(f'-a {quote(one)}' for one in dict.fromkeys(models))}")
     if unknown:
         shown = ", ".join(list(dict.fromkeys(unknown))[:_MOST])
-        notes.append(f"Put the address of the server in place of {_ADDRESS}: {shown}, which is no plain URL")
+        notes.append(f"Replace {_ADDRESS} by the server's base URL: {shown}, which is not a plain URL")
     if unread:
         shown = ", ".join(list(dict.fromkeys(unread))[:_MOST])
-        notes.append(f"Not carried over of the providers: {shown}; set what changes answers with -a as a JSON object")
+        notes.append(
+            f"Not carried over from the providers: {shown}; to set what affects answers, write -a as a JSON object"
+        )
     if others:
         shown = ", ".join(in_one_line(one)[:80] for one in list(dict.fromkeys(others))[:_MOST])
         notes.append(
-            f"Providers without an interface here: {shown}. To judge their answers, run "
+            f"Providers without a corresponding interface: {shown}. To judge their answers, run "
             "`promptfoo eval -o results.json`, and import the results"
         )
     return notes
 
 
 def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
-    """Yield the providers of a configuration."""
+    """Yield the providers in a configuration."""
     given = config.get("providers") or config.get("targets")
     environment = _mapping(config.get("env"))
     for one in (given if isinstance(given, list) else [given])[:1000]:
@@ -93,7 +95,7 @@ def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
 
 
 def _address(one: _Provider) -> tuple[str, str | None]:
-    """Return the key and the own address of a provider's server, `ADDRESS` if only promptfoo knows it; else None."""
+    """Return the setting with a provider's own base URL, and the URL: None without one, `ADDRESS` if it is unknown."""
     prefix = one.name.partition(":")[0].upper()
     found = [(key, one.settings.get(key), True) for key in _HOSTS]
     found += [(key, one.settings.get(key), False) for key in _ADDRESSES]

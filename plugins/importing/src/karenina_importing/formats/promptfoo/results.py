@@ -1,10 +1,10 @@
-"""promptfoo: results of the versions 1 to 3, configurations, and files of tests.
+"""promptfoo results (versions 1 to 3), configurations, and test files.
 
-A row of results (`promptfoo eval -o results.json` or `-o results.jsonl`) is one test with one prompt and one provider;
-one of a configuration is a test with a prompt. Assertions become fields and traits. `expected` is added: the value of
-the first assertion that compares the output with a text, as promptfoo filled it in. `failure` is added if the provider
-gave no answer; the `error` of a result can also be the reason of a failed assertion. A prompt that is the JSON of
-messages is converted to messages.
+In results (`promptfoo eval -o results.json` or `-o results.jsonl`), a row is one test with one prompt and one provider;
+in a configuration, it is one test with one prompt. Assertions become fields and traits. `expected` is added: the value
+of the first assertion that compares the output with a text, as promptfoo filled it in. `failure` is added if the
+provider gave no answer, because the `error` of a result may also be the reason for a failed assertion. A prompt that
+contains messages as JSON is converted to messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LINE: Final = {"prompt", "success", "testIdx", "promptIdx"}
 _ERROR: Final = 2
 """The `failureReason` of a result without an answer; 1 is a failed assertion."""
 _STRIPPED: Final = {"[prompt stripped]": "prompt", "[output stripped]": "output"}
-"""The texts that promptfoo writes in place of others if it is configured to leave them out."""
+"""The placeholders that promptfoo writes if it is configured to leave out prompts or outputs."""
 _TOP_KEY: Final = re.compile(r"^(\w+)[ \t]*:", re.MULTILINE)
 _TEST_KEY: Final = re.compile(r"^-[ \t]+(?:vars|assert|description)[ \t]*:", re.MULTILINE)
 _PART_KEY: Final = re.compile(r"^[ \t]+(?:- )?(?:vars|assert)[ \t]*:", re.MULTILINE)
@@ -51,7 +51,7 @@ def _detect(head: FileHead) -> Fit:
         return Fit.YES if EXPECTED.encode() in head.start.partition(b"\n")[0] else Fit.NO
     found = _results(head.document)
     if found == []:
-        # Other tools have a list with this name too, but none of them two levels deep.
+        # Other tools write a list with this name too, but none of them nests it in an object of the same name.
         return Fit.MAYBE if isinstance(head.document["results"], list) else Fit.YES
     is_summary = bool(found) and all(isinstance(one, Mapping) and one.keys() >= _RESULT for one in found or ())
     if is_summary or head.record.keys() >= _LINE or is_configuration(head.document):
@@ -61,7 +61,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_yaml(path: Path) -> bool:
-    """Return whether the beginning of a YAML file has the keys of a configuration, or a list of tests."""
+    """Return whether the beginning of a YAML file looks like a configuration or a list of tests."""
     with bounded(path), bounded_files.open_file(path) as file:
         start = (file.read(_HEAD) or b"").decode("utf-8", "replace")
     keys = set(_TOP_KEY.findall(start))
@@ -74,7 +74,7 @@ def _is_yaml(path: Path) -> bool:
 
 
 def _results(document: Any) -> list[Any] | None:
-    """Return the list of results of a file, which is one or two levels deep by its version; None if it has none."""
+    """Return the list of results, which is one or two levels deep, depending on the version; None if there is none."""
     found = document.get("results") if isinstance(document, Mapping) else None
     if isinstance(found, Mapping):
         found = found.get("results")
@@ -102,7 +102,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         yield from config_rows(path)
         return
     if found is None:
-        what = "it has neither the results of promptfoo, in `results.results`, nor the tests of a configuration"
+        what = "it has neither promptfoo results, in `results.results`, nor the tests of a configuration"
         raise BenchmarkFileError(path, "", what, "write it with `promptfoo eval -o results.json`")
     if not found:
         raise BenchmarkFileError(path, "", "its results are empty: no test was run", "run `promptfoo eval -o` again")
@@ -127,7 +127,7 @@ def _row(place: str, result: Any) -> SourceRow:
     expected = expected_answer(assertions, variables, rendered)
     values = {**result, "vars": variables, "prompt": prompt, "expected": expected, "failure": _failure(result)}
     output = _get(result, "response", "output")
-    if isinstance(output, list) and not is_conversation(output):  # one answer, such as the calls of tools
+    if isinstance(output, list) and not is_conversation(output):  # a single answer, such as tool calls
         values["response"] = {**result["response"], "output": json.dumps(output, ensure_ascii=False)}
     return SourceRow(place, values, question=done.question, left_out=[*done.left_out, *unread_of_test(test)])
 
@@ -161,7 +161,7 @@ def _is_stripped(value: Any) -> bool:
 
 
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a function that finds the value that promptfoo filled in for an assertion of a result."""
+    """Return a function that returns the value that promptfoo filled in for an assertion; None if it is not known."""
     graded = _get(result, "gradingResult", "componentResults")
     parts = [one for one in graded if isinstance(one, Mapping)] if isinstance(graded, list) else []
 
@@ -197,4 +197,4 @@ PROMPTFOO: Final = make_import_format(
         metadata={"description": "testCase.description"},
     ),
 )
-"""Results, configurations and tests of promptfoo."""
+"""promptfoo results, configurations and tests."""

@@ -1,4 +1,4 @@
-"""Declare the fields of promptfoo's assertions that compare texts: what is extracted, and the rule that compares it."""
+"""Declare fields for promptfoo assertions that compare text: what a judge extracts, and the rule that compares it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _JUDGED: Final = "The answer that the response gives, as a name, a number or a f
 _MEANT: Final = "What the response says in answer to the question, in its own words"
 _NUMBER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?")
 _LONGEST_ANSWER: Final = 12
-"""The most words of a value that a judge extracts; a longer one is compared with the whole response."""
+"""A value with more words than this is compared with the whole response, instead of with what a judge extracts."""
 _DISTANCE: Final = 5
 _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Return the field of an assertion; None if there is none."""
+    """Return the field for an assertion; None if there is no rule for it."""
     if base == "equals":
         return _declare_equality(value, negated=negated)
     if base.partition(":")[0] == "similar":
@@ -52,7 +52,7 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule of an assertion about the response itself; None if there is none."""
+    """Return the rule for an assertion about the response itself; None if there is none."""
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
     flags = {"flags": ["IGNORECASE"]} if any_case else {}
@@ -107,7 +107,7 @@ def _compiles(pattern: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Return the values between commas, which may be quoted."""
+    """Return the comma-separated values in a text; values may be quoted."""
     try:
         return [one.strip() for one in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
     except csv.Error:
@@ -115,12 +115,12 @@ def _split(text: str) -> list[str]:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the items of a value as texts; those that are objects are left out."""
+    """Return the items of a value as text; objects are left out."""
     return [show(one) for one in (value if isinstance(value, list) else [value]) if not isinstance(one, Mapping)]
 
 
 def number(value: Any, default: float) -> float:
-    """Return a value as a finite number, or the default."""
+    """Return a value as a finite number; `default` if it is not one."""
     try:
         found = default if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):

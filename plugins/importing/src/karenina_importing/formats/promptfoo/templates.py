@@ -1,7 +1,7 @@
-"""Fill the templates of promptfoo, as far as they are plain variables.
+"""Fill in promptfoo templates, as far as they contain plain variables.
 
-promptfoo uses Nunjucks. Here `{{ name }}`, `{{ name.key[0] }}` and a few filters are filled; statements (`{% if %}`),
-other expressions and the environment are refused by name, because nothing in a source is executed.
+promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are filled in. Statements
+(`{% if %}`), other expressions and environment variables are refused, because nothing in a source is executed.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _KEY: Final = r"\.\w+|\[\s*[0-9]{1,9}\s*\]|\[\s*(?:'[^']*'|\"[^\"]*\")\s*\]"
 _EXPRESSION: Final = re.compile(rf"\s*([A-Za-z_]\w*)((?:{_KEY})*)((?:\s*\|\s*\w+(?:\([^()|]*\))?)*)\s*")
 _FILTER: Final = re.compile(r"\|\s*(\w+)(?:\(([^()|]*)\))?")
 _DEEPEST: Final = 3
-"""How often the variables in the values of variables are filled."""
+"""How many times variables in the values of variables are filled in."""
 _LONGEST: Final = 1_000_000
-"""The most characters of a filled template, and of all variables of a test that name others."""
+"""The maximum length of a filled-in template, and of all variables of a test that refer to others."""
 
 
 class NotFilled(ValueError):
-    """An error for a template that only promptfoo can fill; the message says why."""
+    """Raised for a template that only promptfoo can fill in; the message says why."""
 
 
 def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None = None) -> str:
-    """Return a template with the values of its variables. Raises `NotFilled`.
+    """Return a template with its variables filled in. Raises `NotFilled`.
 
-    A variable without a value is an empty text, as in promptfoo; its name is added to `missing`.
+    A variable without a value becomes an empty string, as in promptfoo, and its name is added to `missing`.
     """
     if "{{" not in template and "{%" not in template and "{#" not in template:
         return template
@@ -62,7 +62,7 @@ def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | No
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
-    """Return a value with all templates in its texts filled. Raises `NotFilled`."""
+    """Return a value with the templates in all its strings filled in. Raises `NotFilled`."""
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):
@@ -73,7 +73,7 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 
 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return variables whose texts may name other variables. Raises `NotFilled`."""
+    """Return the variables, with references to other variables filled in. Raises `NotFilled`."""
     found = dict(variables)
     for _ in range(_DEEPEST):
         open_names = [name for name, value in found.items() if isinstance(value, str) and "{{" in value]
@@ -81,16 +81,16 @@ def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
             break
         size = sum(len(value) for value in found.values() if isinstance(value, str))
         for name in open_names:
-            template, found[name] = found[name], ""  # a variable that names itself
+            template, found[name] = found[name], ""  # a variable may refer to itself
             found[name] = fill(template, found)
             size += len(found[name]) - len(template)
             if size > _LONGEST + len(variables):
-                raise NotFilled(f"its variables, which name others, have more than {_LONGEST:,} characters")
+                raise NotFilled(f"its variables, which refer to others, have more than {_LONGEST:,} characters")
     return found
 
 
 def names_in(template: Any) -> set[str]:
-    """Return the names of the variables in the templates of a value."""
+    """Return the names of the variables that the templates in a value contain."""
     if isinstance(template, str):
         expressions = (_EXPRESSION.fullmatch(match[1]) for match in _PLACE.finditer(template))
         return {found[1] for found in expressions if found is not None}
@@ -99,7 +99,7 @@ def names_in(template: Any) -> set[str]:
 
 
 def show(value: Any) -> str:
-    """Return a value as a template shows it: a text as it is, others as JSON, and null as nothing."""
+    """Return a value as it appears in a filled-in template: strings unchanged, others as JSON, null as ""."""
     if value is None or value is MISSING:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

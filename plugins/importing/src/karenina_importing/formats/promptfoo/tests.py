@@ -1,4 +1,4 @@
-"""The tests of promptfoo: in a configuration, in files of tests, and in tables with `__expected` columns."""
+"""promptfoo tests: in a configuration, in test files, and in tables with `__expected` columns."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _TYPES: Final = frozenset(
         *("trajectory:tool-sequence", "trajectory:tool-used"),
     )
 )
-"""The types that a cell may begin with; any other cell is the text that the response must equal."""
+"""The types that a cell may start with; any other cell is the text that the response must equal."""
 _THRESHOLDS: Final = {"similar": 0.8, "levenshtein": 0.75}
-"""The thresholds of cells without one, which are not those of configurations."""
+"""The default thresholds for cells, which differ from those for configurations."""
 _PROGRAM: Final = re.compile(r"\.(?:c?js|mjs|c?ts|mts|py|rb)(?::\w+)?\Z")
 _MOST_TESTS: Final = 25_000
 RUN_IT: Final = "run `promptfoo eval -o results.json`, and import the results"
@@ -47,7 +47,7 @@ RUN_IT: Final = "run `promptfoo eval -o results.json`, and import the results"
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test with its place, or why there is none."""
+    """A test and its location, or the problem with which it could not be read."""
 
     place: str
     values: Mapping[str, Any]
@@ -55,7 +55,7 @@ class Test:
 
 
 def read_tests(given: Any, document: Document, path: tuple[str | int, ...], folder: Folder) -> Iterator[Test]:
-    """Yield the tests of a value of a configuration: a list of tests, of names of files, or one name."""
+    """Yield the tests in a configuration's value: a list of tests and file names, or a single one."""
     for position, entry in enumerate(given if isinstance(given, list) else [] if given is None else [given]):
         line = document.line((*path, position) if isinstance(given, list) else path)
         place = f"line {line}" if line is not None else f"test {position + 1}"
@@ -71,7 +71,7 @@ def read_tests(given: Any, document: Document, path: tuple[str | int, ...], fold
 
 def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
     if _PROGRAM.search(name):
-        yield Test(place, {}, f"a program makes the tests ({name!r:.80}): {RUN_IT}")
+        yield Test(place, {}, f"a program generates the tests ({name!r:.80}): {RUN_IT}")
         return
     if name.startswith("huggingface://"):
         yield Test(place, {}, f"the tests are in the dataset {name!r:.80}: import it as hf:OWNER/NAME")
@@ -94,7 +94,7 @@ def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
 
 
 def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
-    """Yield the tests of a file: a table, lines, or a list in YAML or JSON. Raises `BenchmarkFileError`."""
+    """Yield the tests in a file: a table, JSON lines, or YAML or JSON. Raises `BenchmarkFileError`."""
     if is_table(file):
         for where, cells in folder.rows(file):
             yield Test(where, cells if "vars" in cells or isinstance(cells.get("assert"), list) else row_test(cells))
@@ -110,7 +110,7 @@ def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
             values = test.values if test.problem or _is_test(test.values) else row_test(test.values)
             yield Test(test.place, values, test.problem)
     else:
-        yield Test("", {}, "the file holds no list of tests")
+        yield Test("", {}, "the file does not contain a list of tests")
 
 
 def _is_test(values: Mapping[str, Any]) -> bool:
@@ -118,7 +118,7 @@ def _is_test(values: Mapping[str, Any]) -> bool:
 
 
 def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the test of a row of a table, whose columns are variables, unless they begin with `__`."""
+    """Return the test in a table row; columns are variables, unless their names start with `__`."""
     test: dict[str, Any] = {"vars": {}, "assert": [], "metadata": {}}
     numbered: dict[str, dict[str, Any]] = {}
     for key, cell in cells.items():
@@ -149,7 +149,7 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assertion(text: str) -> dict[str, Any]:
-    """Return the assertion of a cell such as `contains: Paris` or `similar(0.8): Hello`; other texts must be equal."""
+    """Return the assertion in a cell such as `contains: Paris` or `similar(0.8): Hello`; any other text is `equals`."""
     text = text.strip()
     if text.startswith(FILE):
         if _PROGRAM.search(text):
@@ -160,7 +160,7 @@ def parse_assertion(text: str) -> dict[str, Any]:
     if found is None or base not in _TYPES:
         return {"type": "equals", "value": text}
     if found["value"] is None and found["threshold"] is None and "-" not in base:
-        return {"type": "equals", "value": text}  # a word such as *cost* or *python*
+        return {"type": "equals", "value": text}  # a word such as *cost* or *python*, which is also a type
     kind, value = _SHORT.get(found["type"], found["type"]), (found["value"] or "").strip()
     least = float(found["threshold"]) if _is_number(found["threshold"]) else 0
     least = least or _THRESHOLDS.get(base, 0)
@@ -172,7 +172,10 @@ def _is_number(text: str | None) -> bool:
 
 
 def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, Any]]:
-    """Yield the combinations of variables that are lists, unless they are used as a `whole`. Raises `NotRead`."""
+    """Yield all combinations of the items of variables that are lists; with `whole`, lists are not expanded.
+
+    Raises `NotRead` for too many combinations.
+    """
     lists = {} if whole else {name: value for name, value in variables.items() if isinstance(value, list) and value}
     count = prod(map(len, lists.values()))
     if count > _MOST_TESTS:

@@ -1,1 +1,1 @@
-"""The shapes of conversations that other programs write, each read by a module of its own."""
+"""Formats of conversations that other programs write, one module for each."""

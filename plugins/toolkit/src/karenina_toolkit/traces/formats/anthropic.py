@@ -24,10 +24,10 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
     """Yield the messages of `entries`, with one message for each turn of the assistant.
 
-    Consecutive assistant entries, as agents write them one for each block, are merged. Results of tools become tool
+    Consecutive assistant entries, which some agents write for each block, are merged. Tool results become tool
     messages; those of tools that the server ran inside a turn divide that turn. Pictures and documents are kept as
     `describe_block` writes them, and other blocks of the assistant are in its `notes`; citations and signatures are
-    left out. `numbers` are those of the entries in messages, if others were left out before.
+    left out. `numbers` are the entry numbers for error messages, if entries were left out before.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -44,7 +44,7 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add an entry of the assistant to its turn; text continues a line only after text of the same entry."""
+    """Add an assistant entry to the turn; text continues a line only after text of the same entry."""
     if not blocks:
         turn.begin()
     previous = ""
@@ -71,7 +71,7 @@ def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, st
 
 
 def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of a user's entry: the results of tools one by one, and the text between them."""
+    """Yield the messages of a user's entry: each tool result, and the text between them."""
     role = entry["role"]
     blocks = _blocks_of(entry)
     if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):
@@ -156,14 +156,14 @@ def _blocks(content: Any) -> list[Entry]:
 
 def _is_distinctive(block: Entry) -> bool:
     kind = block["type"]
-    # Inspect writes calls that a server carried out as such blocks, with a `tool_type`.
+    # Inspect also writes such blocks, with a `tool_type`, for calls that a server carried out.
     return kind in _THOUGHTS or (kind.endswith(("tool_use", "tool_result")) and "tool_type" not in block)
 
 
 def read_usage(counted: Any) -> Usage:
     """Return the usage of one call from a reply's `usage`; missing numbers are 0.
 
-    The API counts tokens read from and written to its cache apart from the other input; here they are part of it.
+    The API counts tokens read from and written to its cache separately from other input; here they are part of it.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)

@@ -31,7 +31,7 @@ _USERS: Final = ("user", "user_proxy", "userproxy", "human")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has the type of a message or an event of AutoGen."""
+    """Return whether `entry` has the type of an AutoGen message or event."""
     kind = entry.get("type")
     return isinstance(kind, str) and "role" not in entry and (kind in _KINDS or kind.startswith(_STRUCTURED))
 
@@ -39,15 +39,16 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`.
 
-    Messages of the source `user` (also `user_proxy` and `human`), and of agents that ask a person, are the user's, and
-    all others the assistant's. A thought belongs to the next message. Why a team stopped is in the notes of the message
-    before. Pieces of streams, which are repeated as a whole, and token counts are left out, and so are names of agents.
+    Messages from the source `user` (also `user_proxy` and `human`), and from agents that ask a person, are the user's,
+    and all others the assistant's. A thought belongs to the next message. The reason why a team stopped is in the notes
+    of the message before. Stream chunks, whose whole text follows, and token counts are left out. Agents are named only
+    in the notes of a final answer, if several spoke.
     """
     yield from _Reader(entries).read()
 
 
 class _Reader:
-    """The state of one reading: the thoughts for the next message, and the names of calls by their ids."""
+    """The state of reading one recording: the thoughts for the next message, and the names of calls by id."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
@@ -187,17 +188,17 @@ def _read_call(call: Entry) -> ToolCall:
 
 
 def check_history(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` for a history of AutoGen 0.2, in chat messages, whose last answer is not the answer.
+    """Raise `TraceFormatError` for an AutoGen 0.2 history, as chat messages, whose last message is not the answer.
 
-    Its agents keep a history with their own messages as the assistant's, so that of a user's proxy has the roles
-    exchanged, and the message that ends a chat says nothing else.
+    Each agent records its own messages as the assistant's, so in the history of a user proxy the roles are swapped; and
+    the message that ends a chat says nothing else.
     """
     for number, entry in enumerate(entries, 1):
         name = entry.get("name")
         if entry.get("role") == "assistant" and isinstance(name, str) and name.lower() in _USERS:
             raise TraceFormatError(
-                f"entry {number} is of the assistant, but its name is {name!r}: AutoGen 0.2 keeps the roles from the "
-                "side of the agent that began the chat; exchange the roles `assistant` and `user`"
+                f"entry {number} is of the assistant, but its name is {name!r}: AutoGen 0.2 records the roles from the "
+                "view of the agent that started the chat; swap the roles `assistant` and `user`"
             )
     last = entries[-1] if entries else {}
     if last.get("content") == _TERMINATE and isinstance(last.get("name"), str):
@@ -207,14 +208,14 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note that names the agents which spoke before the last one, whose text is the answer."""
+    """Return a note that names the agents that spoke before the last one, whose text is the answer; none if alone."""
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
     return (f"the answer is that of {speakers[-1]!r:.80}, which spoke last; before it spoke {named}",) if others else ()
 
 
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
-    """Return the messages in a response of an agent, or in the saved state of an agent or a team; None if none."""
+    """Return the messages in an agent's response, or in an agent's or team's saved state; None for anything else."""
     if isinstance(document.get("chat_message"), Mapping):
         return [*get_entries(document, "inner_messages"), document["chat_message"]]
     context = document.get("llm_context")

@@ -25,10 +25,10 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`; results of tools become tool messages.
+    """Yield the messages of `entries`; tool results become tool messages.
 
     Pictures, documents and videos are kept as `describe_block` writes them, and blocks of unknown kinds in the notes of
-    an assistant's message. Signatures, citations and cache points are left out.
+    an assistant message. Signatures, citations and cache points are left out.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -67,7 +67,7 @@ def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
 
 
 def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of a user's entry: the results of tools one by one, and the text between them."""
+    """Yield the messages of a user's entry: each tool result, and the text between them."""
     texts: list[str] = []
     for kind, value in blocks:
         if kind != "toolResult":
@@ -109,7 +109,7 @@ def _describe(kind: str, value: Any) -> str:
 
 
 def _thought(value: Any) -> str:
-    """Return the text of a reasoningContent; that of a redacted one is encrypted."""
+    """Return the text of a reasoningContent; empty for a redacted one, which is encrypted."""
     held = value.get("reasoningText") if isinstance(value, Mapping) else None
     text = held.get("text") if isinstance(held, Mapping) else None
     return text if isinstance(text, str) else ""
@@ -122,7 +122,7 @@ def _require_text(value: Any) -> str:
 
 
 def _blocks(content: Any) -> list[tuple[str, Any]]:
-    """Return kind and value of each block."""
+    """Return the kind and value of each block."""
     if content is None or isinstance(content, str):
         return [("text", content)] if content else []
     if not isinstance(content, Sequence):

@@ -1,4 +1,4 @@
-"""Transcripts of Claude Code: the lines of a session's file, or of its output as JSON."""
+"""Claude Code transcripts: the lines of a session file, or of JSON output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SESSION: Final = ("sessionId", "session_id", "parentUuid", "leafUuid")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a line with a message of the session, or names the session."""
+    """Return whether `entry` is a line with a message, or names a session."""
     kind = entry.get("type")
     if not isinstance(kind, str) or "role" in entry:
         return False
@@ -23,12 +23,12 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`, as those of Anthropic's Messages API.
+    """Yield the messages of `entries`, read as messages of Anthropic's Messages API.
 
-    The lines of one reply are one message, with the results of its tools after it. Left out are lines without a message
-    (summaries, snapshots, progress), the conversations of subagents, of which the result of their call is kept, and
-    prompts that were taken back, with what followed them. A failed request, which the program writes like a reply, is a
-    system message. The text of a `result` is the answer if there is no other.
+    The lines of one reply become one message, followed by its tool results. Left out are lines without a message
+    (summaries, snapshots, progress), the conversations of subagents (the results of their calls are kept), and prompts
+    that were taken back, with everything that followed them. A failed request, which Claude Code writes like a reply,
+    becomes a system message. The text of a `result` is the answer if there is no other.
     """
     lines = list(_select_lines(entries))
     gathered: list[tuple[int, dict[str, Any]]] = []
@@ -60,19 +60,19 @@ def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Yield number and entry of the lines that belong to the conversation."""
+    """Yield the number and entry of each line that belongs to the conversation."""
     lines = [
         (number, entry)
         for number, entry in enumerate(entries, 1)
         if entry.get("type") in _SPEAKERS and isinstance(entry.get("message"), Mapping)
     ]
     main = [(number, entry) for number, entry in lines if not _is_of_subagent(entry)]
-    lines = main or lines  # the file of a subagent holds nothing else
+    lines = main or lines  # the file of a subagent has no other lines
     left = _find_taken_back([entry for _, entry in lines])
     seen: set[str] = set()
     for number, entry in lines:
         name = entry.get("uuid")
-        # A program that continues a session may write its lines again. The links of a line lead to earlier ones.
+        # Continuing a session may write its lines again. A line's parents are always earlier lines.
         if isinstance(name, str):
             parent = entry.get("parentUuid")
             if isinstance(parent, str) and parent in left:
@@ -88,7 +88,7 @@ def _is_of_subagent(entry: Entry) -> bool:
 
 
 def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
-    """Return the ids of prompts that another prompt replaces: it follows the same line."""
+    """Return the ids of prompts that a later prompt with the same parent replaces."""
     latest: dict[str, str] = {}
     left: set[str] = set()
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Contents in the format of Google's generateContent: lists of parts."""
+"""Contents in the format of Google's `generateContent`: lists of parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a content with parts that name no type, or a model's content without any."""
+    """Return whether `entry` is a content whose parts have no type, or a model's content without parts."""
     parts = entry.get("parts")
     listed = parts if isinstance(parts, Sequence) and not isinstance(parts, str) else ()
     if "content" in entry or any(isinstance(part, Mapping) and part.keys() & _KINDS_OF_OTHERS for part in listed):
@@ -52,7 +52,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 class _Calls:
-    """The calls without a result so far, and ids for calls that have none."""
+    """The calls that have no result so far, and new ids for calls without one."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._waiting: dict[int, ToolCall] = {}
@@ -90,7 +90,7 @@ class _Calls:
 
 
 def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add a content of the model to its turn; text continues a line only after text of the same content."""
+    """Add a content of the model to the turn; text continues a line only after text of the same content."""
     if not parts:
         turn.begin()
     before = ""
@@ -112,7 +112,7 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
 
 
 def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Yield the messages of a user's content: the results of tools one by one, and the text between them."""
+    """Yield the messages of a user's content: each tool result, and the text between them."""
     if role not in ("user", "function", "tool", "system"):
         raise TraceFormatError(f"its role is {role!r}; Google's are user and model")
     speaks = Message.system if role == "system" else Message.user
@@ -156,7 +156,7 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
 
 
 def _response_text(response: Any) -> str:
-    """Return the result of a function, without the wrapper that Google's documentation names."""
+    """Return the result of a function, without the wrapper that Google's documentation recommends."""
     if isinstance(response, Mapping) and len(response) == 1:
         (key,) = response
         if key in _WRAPPERS:
@@ -175,7 +175,7 @@ def _part_text(kind: str, value: Any) -> str:
 
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
-    """Return kind and value of each part, and whether it is a thought. Names may be in either spelling."""
+    """Return the kind and value of each part, and whether it is a thought. Names may be in camel or snake case."""
     found: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):
         if not isinstance(part, Mapping):

@@ -1,4 +1,4 @@
-"""Messages in the format of Inspect, as the samples of its logs hold them."""
+"""Messages in the format of Inspect, as in the samples of its logs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def claims(entry: Entry) -> bool:
 
 
 def is_tool_use(block: object) -> bool:
-    """Return whether a block of content is a call that the server carried out, with its result."""
+    """Return whether a content block is a call that the server carried out, with its result."""
     return isinstance(block, Mapping) and block.get("type") == "tool_use" and "tool_type" in block
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`. A call that the server carried out divides a message, with its result."""
+    """Yield the messages of `entries`. A call that the server carried out, with its result, divides a message."""
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         try:
@@ -47,7 +47,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Return `value` with the texts that a sample keeps apart. Raises `TraceFormatError` for one that is missing."""
+    """Return `value` with attachment references replaced by a sample's texts. Raises `TraceFormatError` for others."""
     if isinstance(value, str):
         return _ATTACHMENT.sub(lambda found: _find_attachment(found[1], attachments), value)
     if isinstance(value, Mapping):
@@ -108,7 +108,7 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
         yield Message.tool(str(error) if error else text, call, is_error=bool(error))
     calls = [_call(call) for call in get_entries(entry, "tool_calls")]
     notes = tuple(
-        f"the arguments of the call of {call['function']} could not be parsed: {str(call['parse_error'])[:300]}"
+        f"the arguments of the call to {call['function']} could not be parsed: {str(call['parse_error'])[:300]}"
         for call in get_entries(entry, "tool_calls")
         if call.get("parse_error")
     )
@@ -120,7 +120,7 @@ def _parts(blocks: Sequence[Any]) -> Parts:
 
 
 def _without_encrypted(block: Any) -> Any:
-    """Return a block of reasoning with its summary alone if the rest is encrypted."""
+    """Return a reasoning block, with only its summary if the rest is encrypted."""
     if isinstance(block, Mapping) and block.get("type") == "reasoning" and block.get("redacted"):
         return {"type": "reasoning", "summary": block.get("summary") or ""}
     return block

@@ -1,4 +1,4 @@
-"""Messages of LangChain and LangGraph, in each of the three ways in which its programs write them."""
+"""LangChain and LangGraph messages, in each of their three serialized forms."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _KINDS: Final[Mapping[str, Role]] = {
 }
 _CLASSES: Final = {f"{kind.capitalize()}Message": kind for kind in _KINDS} | {"AIMessage": "ai", "ChatMessage": "chat"}
 _CALLS: Final = {"tool_use": "input", "tool_call": "args", "function_call": "arguments", "server_tool_use": "input"}
-"""Blocks of content that are calls, and the key of their arguments."""
+"""The types of content blocks that are calls, with the key of their arguments."""
 _OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "source"})
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a message with a `type` such as `human`, its own or that of its class."""
+    """Return whether `entry` is a message of a LangChain type such as `human`, stated in `type` or by its class."""
     if "role" in entry and entry.get("type") != "chat":
         return False
     kind, data = _unwrap(entry)
@@ -42,9 +42,9 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`; chat messages with a role, which LangGraph accepts, may stand among them.
+    """Yield the messages of `entries`; chat messages with a role, which LangGraph accepts, may be among them.
 
-    Calls that could not be parsed are calls with their text as arguments. Artifacts and metadata are left out.
+    Calls that LangChain could not parse have their text as arguments. Artifacts and metadata are left out.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -62,7 +62,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
-    """Return the type of a message and its fields: of `model_dump`, `messages_to_dict` or `dumpd`."""
+    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`; None for others."""
     kind, data, place = entry.get("type"), entry.get("data"), entry.get("id")
     if isinstance(entry.get("kwargs"), Mapping) and isinstance(place, Sequence) and not isinstance(place, str):
         name = str(place[-1]) if place else ""

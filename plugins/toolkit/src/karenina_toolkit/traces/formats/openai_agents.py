@@ -1,4 +1,4 @@
-"""Items of a run of OpenAI's Agents SDK, each of which wraps an item of the Responses API."""
+"""Run items of OpenAI's Agents SDK, each of which wraps an item of the Responses API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS: Final = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is an item with its raw item, or an event of a stream with such an item."""
+    """Return whether `entry` is a run item with its raw item, or a stream event with such an item."""
     kind = entry.get("type")
     if kind == _EVENT:
         return isinstance(entry.get("item"), Mapping)
@@ -35,7 +35,7 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`, as those of the Responses API. Events without an item are left out."""
+    """Yield the messages of `entries`, read as Responses API items. Events without an item are left out."""
     items: list[Entry] = []
     numbers: list[int] = []
     for number, entry in enumerate(entries, 1):
@@ -72,7 +72,7 @@ def _raw_item(entry: Entry) -> Any:
 
 
 def _unwrap(entry: Entry) -> Entry:
-    """Return the item of the Responses API in `entry`, whose names may be those of the SDK for JavaScript."""
+    """Return the Responses API item in `entry`, which may use the names of the JavaScript SDK."""
     kind, raw = entry.get("type"), _raw_item(entry)
     if not isinstance(raw, Mapping):
         if isinstance(kind, str) and kind.endswith(_ENDING):

@@ -18,7 +18,7 @@ UNREADABLE_ARGUMENTS = "_unreadable"
 """The key under which arguments that are not a JSON object are kept as text."""
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "reasoning_details")
-"""Names of the model's reasoning outside its answer, the first that is not empty is read."""
+"""The fields for a model's reasoning outside its answer. The first one that is not empty is read."""
 
 _TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
 _CONTINUE: Final = (None, "text", "output_text", "input_text")
@@ -41,11 +41,11 @@ _ROLES: dict[str, Role] = {
 
 
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
-    """Return one chat message. `names` has the tool's name for the id of a call, for tool messages that lack it.
+    """Return one chat message. `names` maps call ids to tool names, for tool messages without a name.
 
     Pictures, sound and files are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
-    transcript of audio count as text. Thoughts among the parts of an assistant's message are reasoning, and its parts
-    of unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
+    transcript of audio count as text. Thoughts among the parts of an assistant message are reasoning, and its parts of
+    unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
@@ -91,7 +91,8 @@ def read_tool_call(data: Any) -> ToolCall:
 class Parts:
     """The parts of an assistant's content: its texts, its thoughts, and the parts of unknown types.
 
-    Text continues the text before it; after or before anything else, it begins a new line, which is in `texts`, too.
+    Text continues the text before it; after or before anything else, it starts a new line. The line breaks are in
+    `texts` too.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -105,7 +106,7 @@ class Parts:
         return "".join(self.texts)
 
     def add_text(self, text: str, kind: object = None) -> None:
-        """Add the text of a part of type `kind`; None is that of a part which is a mere string."""
+        """Add the text of a part of type `kind`; None for a part that is a plain string."""
         continues = kind in _CONTINUE
         if text:
             self.texts += [text] if not self.texts or (continues and self._continues) else ["\n", text]
@@ -124,13 +125,13 @@ class Parts:
     def to_message(
         self, calls: Sequence[ToolCall] = (), reasoning: str | None = None, notes: tuple[str, ...] = ()
     ) -> Message:
-        """Return the assistant's message of these parts, with `reasoning` and `notes` before their own."""
+        """Return an assistant message with these parts, with `reasoning` and `notes` before their own."""
         thoughts = "\n".join(filter(None, (reasoning, *self.thoughts))) or None
         return Message("assistant", self.text, tuple(calls), reasoning=thoughts, notes=(*notes, *self.notes))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said about the parts of unknown types."""
+        """Notes about the parts of unknown types."""
         return tuple(
             f"a part of the unknown type {str(part.get('type'))[:80]!r} is not in the text: "
             f"{describe_block(str(part.get('type')), part)[:_LONGEST_NOTE]}"
@@ -185,7 +186,7 @@ def _text_of(part: Mapping[str, Any]) -> str:
 
 
 def _thought(part: Mapping[str, Any]) -> str:
-    """Return the text of a thought, which servers nest differently; a thought that is encrypted has none."""
+    """Return the text of a thought, which servers nest differently; empty for an encrypted thought."""
     for key in ("thinking", "text", "reasoning", "summary", "content"):
         value = part.get(key)
         if isinstance(value, str):
@@ -221,7 +222,7 @@ def _is_part(part: Any) -> bool:
 
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
-    """Return the model's reasoning outside its answer, under the names that servers use for it."""
+    """Return the model's reasoning outside its answer, from the first of `REASONING_FIELDS` that has any."""
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:
@@ -281,7 +282,7 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
     choice = _first_choice(data)
     message_data = choice.get("message")
     if not isinstance(message_data, Mapping):
-        message_data = choice.get("delta") or None  # some servers send the piece of a stream
+        message_data = choice.get("delta") or None  # some servers send a stream chunk
     if not isinstance(message_data, Mapping):
         raise ValueError("its choice has no message")  # noqa: TRY004 - it is data from outside
     try:
@@ -300,7 +301,7 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
 
 
 def usage_of(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of a completion, which some servers write into its choice."""
+    """Return the usage of a completion, which some servers put into its choice."""
     counted = data.get("usage")
     if not counted and isinstance(choices := data.get("choices"), list) and choices:
         counted = choices[0].get("usage") if isinstance(choices[0], Mapping) else None
@@ -308,7 +309,7 @@ def usage_of(data: Mapping[str, Any]) -> Usage:
 
 
 def error_of_choice(data: Mapping[str, Any]) -> object:
-    """Return the error in a completion's first choice, where gateways put that of a provider; None if there is none."""
+    """Return the error in a completion's first choice, where gateways put a provider's error; None if there is none."""
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     return (first.get("error") or None) if isinstance(first, Mapping) else None
@@ -323,5 +324,5 @@ def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def refused(message: Mapping[str, Any]) -> bool:
-    """Return whether an assistant's message is a refusal by the provider or its model."""
+    """Return whether an assistant message has a refusal by the provider or its model."""
     return isinstance(message.get("refusal"), str) and bool(message["refusal"])

@@ -29,11 +29,11 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
     """Yield the messages of `entries`, with one message for each turn of the assistant.
 
-    Consecutive reasoning, text and calls are one turn. A call that the server carried out itself (a web search, for
-    example: it has no `call_id`) is followed by its result and so divides the turn, and the message marked as the final
+    Consecutive reasoning, text and calls are one turn. A call that the server carried out itself (such as a web search,
+    which has no `call_id`) is followed by its result and so divides the turn, and the message marked as the final
     answer is a message of its own. Other items become system messages, as `describe_block` writes them, so that they
-    are never taken for the answer. Annotations, item ids and encrypted reasoning are left out. `numbers` are those of
-    the entries in messages, if others were left out before.
+    are never taken for the answer. Annotations, item ids and encrypted reasoning are left out. `numbers` are the entry
+    numbers for error messages, if entries were left out before.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -75,7 +75,7 @@ def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Mes
 
 
 def _add_message(turn: TurnBuilder, content: Any) -> None:
-    """Add a message of the assistant to its turn; text continues a line after text of the same message."""
+    """Add an assistant message to the turn; text continues a line only after text of the same message."""
     turn.begin()
     if content is None or isinstance(content, str):
         if content:
@@ -103,7 +103,7 @@ def _call(kind: str, item: Entry) -> ToolCall:
 
 
 def _own_result(item: Entry, call: ToolCall) -> Message:
-    """Return the result of a call that the server carried out, which is part of the same item; often only a status."""
+    """Return the result of a call that the server carried out, from the call's own item; often it is only a status."""
     given = {key: item[key] for key in _RESULT_KEYS if item.get(key) not in (None, "", [])}
     failed = bool(given.get("error")) or given.get("status") == "failed"
     output = given.get("output")

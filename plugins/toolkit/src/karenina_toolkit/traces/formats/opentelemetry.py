@@ -31,7 +31,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has parts of a type that the conventions name, with their keys."""
+    """Return whether `entry` has parts of a type that the conventions define, with the keys of that type."""
     parts = entry.get("parts")
     if "content" in entry or not isinstance(parts, Sequence) or isinstance(parts, str):
         return False
@@ -48,8 +48,9 @@ def _is_distinctive(part: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`; each response to a tool call becomes a tool message.
 
-    The conventions do not mark responses that are errors, but those with `is_error` are taken as such. Files and other
-    parts are kept as `describe_block` writes them, and parts of unknown types in the notes of an assistant's message.
+    The conventions have no mark for responses that are errors; those with `is_error` are taken as errors. Files and
+    other parts are kept as `describe_block` writes them, and parts of unknown types in the notes of an assistant
+    message.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -112,7 +113,7 @@ def _call(kind: str, part: Entry) -> ToolCall:
 
 
 def _find_id(part: Entry) -> str | None:
-    """Return the id of a call; Microsoft's agents write that of the run before it."""
+    """Return the id of a call. Microsoft's agents write a list, with the run's id before that of the call."""
     ids = part.get("id")
     if isinstance(ids, Sequence) and not isinstance(ids, str) and ids:
         return get_name({"id": ids[-1]}, "id")
@@ -128,9 +129,9 @@ def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
 
 
 def find_spans(document: Mapping[str, Any]) -> list[Entry]:
-    """Return the attributes of the spans of `document` that hold messages, in the order of their beginning.
+    """Return the attributes of the spans in `document` that have messages, ordered by start time.
 
-    The document is the attributes themselves, a span, or an export in OTLP's JSON.
+    The document may be the attributes themselves, a span, or an OTLP export in JSON.
     """
     spans = list(_iter_spans(document))
     spans.sort(key=lambda span: _nanoseconds(span.get("startTimeUnixNano")))
@@ -139,9 +140,10 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the one conversation of `spans`: the longest, which begins with those of all other calls.
+    """Return the one conversation of `spans`: the longest one, which starts with the conversation of each other call.
 
-    Spans of agents repeat what the calls in them say. Raises `TraceFormatError` if there are several conversations.
+    Agent spans repeat the calls in them, and are only read if there are no others. Raises `TraceFormatError` if there
+    are several conversations.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
@@ -154,7 +156,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
 
 
 def find_last_output(spans: Sequence[Entry]) -> list[Any]:
-    """Return the output of the call with the longest conversation of `spans`. Raises `TraceFormatError`."""
+    """Return the output of the call in `spans` with the longest conversation. Raises `TraceFormatError`."""
     longest = max(_select_calls(spans), key=lambda span: len(_read_span(span)))
     output = _decode(longest.get(OUTPUT))
     return list(output or ())
@@ -191,7 +193,7 @@ def _decode(value: Any) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise TraceFormatError(f"an attribute of it is no JSON: {error}") from None
+        raise TraceFormatError(f"an attribute of it is not JSON: {error}") from None
 
 
 def _iter_spans(document: Entry) -> Iterator[Entry]:
@@ -225,7 +227,7 @@ def _objects(holder: object, key: str) -> Iterator[Entry]:
 
 
 def _any_value(value: Any) -> Any:
-    """Return a value of OTLP's JSON, which is an object with its type as the key."""
+    """Return a value from OTLP JSON, where it is an object with its type as the key."""
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:

@@ -1,4 +1,4 @@
-"""Messages in Karenina's own format, as `Message.to_dict` writes them."""
+"""Messages in Karenina's own format, as written by `Message.to_dict`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _NAMES: Final = ("reasoning", "tool_call_id", "tool_name")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has the fields of a message alone, and calls with their arguments or a tool's name.
+    """Return whether `entry` has only fields of `Message`, among them calls with `arguments`, or a `tool_name`.
 
-    Other programs write such calls and names, too, but with more beside them.
+    Other programs also write such calls and names, but with further fields.
     """
     if entry.keys() - _FIELDS:
         return False
@@ -29,7 +29,7 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`. Raises `TraceFormatError` for a field that messages lack."""
+    """Yield the messages of `entries`. Raises `TraceFormatError` for an unknown field, and for one of a wrong type."""
     for number, entry in enumerate(entries, 1):
         try:
             message = Message.from_dict(entry)
@@ -42,7 +42,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _find_mistyped(message: Message) -> str | None:
-    """Return which field of a message in our format has a value of the wrong type, if any."""
+    """Return what is wrong with the type of a field, if anything."""
     texts: list[tuple[str, object]] = [("content", message.content)]
     texts += [(name, value) for name in _NAMES if (value := getattr(message, name)) is not None]
     texts += [("note", note) for note in message.notes]

@@ -1,4 +1,4 @@
-"""The formats of messages that recordings may have, and how the format of a recording is detected."""
+"""The message formats of recordings, and the detection of a recording's format."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Entry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Format:
-    """One format: whether an entry can only be of this format, and how all entries are read.
+    """One format: `claims` returns whether an entry can only be of this format, and `read` reads all entries.
 
-    `read` raises `TraceFormatError`, which names the entry by its number, from 1. Entries of a format with `needs_role`
-    false may lack a role. Entries of `includes`, by its name, may stand among them.
+    `read` raises `TraceFormatError`, which names the entry by its number, from 1. If `needs_role` is false, entries may
+    lack a role. `includes` is the name of another format whose entries may be among them.
     """
 
     name: str
@@ -69,7 +69,7 @@ def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _nest_calls(entry: Entry) -> Entry:
-    """Return `entry` with a function in each call whose name and arguments stand in the call itself."""
+    """Return `entry` with a `function` in each call that has its name and arguments at the top level."""
     calls = entry.get("tool_calls")
     if not isinstance(calls, Sequence) or not any(_is_flat(call) for call in calls):
         return entry
@@ -138,7 +138,7 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
 
 
 def _check_order(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` for entries that begin with the newest one, as lists of services and stores do."""
+    """Raise `TraceFormatError` for entries in order from newest to oldest, as services and stores may list them."""
     for key in _TIMES:
         times = [entry.get(key) for entry in entries]
         numbers = [time for time in times if isinstance(time, int | float)]
@@ -153,9 +153,9 @@ def _descends(times: Sequence[Any]) -> bool:
 
 
 def detect_format(entries: Sequence[object]) -> Format | None:
-    """Return the format that entries can only be of; None if all of them can be OpenAI's, which others share.
+    """Return the only format that entries can have; None if nothing distinguishes them from OpenAI chat messages.
 
-    Raises `TraceFormatError` if two entries, or two parts of one, are of different formats.
+    Raises `TraceFormatError` if two entries, or two parts of one, have different formats.
     """
     found: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):

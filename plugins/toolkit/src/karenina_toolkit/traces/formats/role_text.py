@@ -1,4 +1,4 @@
-"""Conversations as text with roles, such as `User: ...`, and as LangChain prints them."""
+"""Conversations as text: with roles, such as `User: ...`, or as printed by LangChain."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FAILED: Final = ("error", "failed", "failure")
 
 
 def is_transcript(text: str) -> bool:
-    """Return whether `text` begins with a role of the user or the system, and the assistant speaks later."""
+    """Return whether `text` starts with a role, of the user or the system unless printed, and the assistant follows."""
     if _find_first(_PRINTED, text):
         return any(heading["label"].lower() == "ai" for heading in _PRINTED.finditer(text))
     first = _find_first(_LABEL, text)
@@ -54,10 +54,10 @@ def is_transcript(text: str) -> bool:
 def read_transcript(text: str) -> list[Message]:
     """Return the messages of a text that begins with a role.
 
-    A line that looks like a role inside a message looks the same as one between messages: read only texts that are
-    known to be transcripts, and recordings of messages if there are any. Calls (`Tool call: search({"text": "x"})`)
-    have arguments in JSON; results (`Tool (search): ...`, `Tool (search, error): ...`) belong to the first call that
-    has none. Raises `TraceFormatError` for any other text.
+    A line inside a message that looks like a role cannot be told from one between messages, so use this only for texts
+    that are known to be transcripts, and prefer recordings of messages if there are any. Calls
+    (`Tool call: search({"text": "x"})`) have arguments in JSON; results (`Tool (search): ...`,
+    `Tool (search, error): ...`) belong to the first call without one. Raises `TraceFormatError` for any other text.
     """
     text = text.strip()
     if _find_first(_PRINTED, text):
@@ -193,7 +193,7 @@ def _read_printed_calls(content: str, calls: _Calls) -> Message:
 
 
 def _printed_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a printed call, whose values have no types: they are texts."""
+    """Return the arguments of a printed call. Their values are texts, because the types are not printed."""
     found = list(_PRINTED_ARGUMENT.finditer(text))
     ends = [*(key.start() for key in found[1:]), len(text)][: len(found)]
     return {key["key"]: text[key.end() : end].rstrip("\n") for key, end in zip(found, ends, strict=True)}

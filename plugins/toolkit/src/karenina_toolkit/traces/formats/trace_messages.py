@@ -1,4 +1,4 @@
-"""Messages in the format of `trace_messages` in results of the reference project."""
+"""Messages in the `trace_messages` format of the reference project's results."""
 
 from __future__ import annotations
 

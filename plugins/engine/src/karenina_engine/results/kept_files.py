@@ -1,0 +1,342 @@
+"""The files of the items of a run: stored in a folder beside the journal, each under the digest of its content.
+
+A folder belongs to no process: several write at once, equal content is one file, and a file that is there is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import stat
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+from karenina_core.data.sections import KeptFile
+from karenina_engine.results.result_file import default_journal
+from karenina_toolkit.files import replace_file
+from karenina_toolkit.files.bounded_files import format_size
+from karenina_toolkit.files.file_names import resolve_links
+from karenina_toolkit.files.nofollow_files import FILE, FOLDER, open_file, open_file_at
+from karenina_toolkit.kept_files import current_keeper, keeping_files, picture_type
+
+MOST_OF_ITEM: Final = 100
+"""The most files of one answer, and of one judge's item."""
+MOST_OF_RUN: Final = 10_000
+MOST_COMPARED: Final = 200_000_000
+"""The most bytes of a file that is read, since results of somebody else may name any file in a folder of theirs."""
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
+_RECOUNT: Final = 64
+"""The files after which a folder is counted again, since other processes write to it, too."""
+_MOST_WARNINGS: Final = 10
+_MOST_READ: Final = 20_000_000
+"""The most bytes of a file that a store which writes nothing reads, for its digest."""
+_NOWHERE: Final = (
+    "the run has neither a journal nor a result file, beside which it would be: give one (in Python: journal, output)"
+)
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+
+logger = logging.getLogger("karenina")
+
+
+class FileLeftOut(Exception):
+    """A file is not stored; the message says why."""
+
+
+def files_folder(journal: Path) -> Path:
+    """Return the folder of the files of a run: `<name>.files`, beside its journal."""
+    return journal.with_name(journal.name.removesuffix(".journal") + ".files")
+
+
+@dataclass(slots=True)
+class FileStore:
+    """A folder for the files of a run; without one, or if it is `absent` here, every file is left out.
+
+    `most` is the limit of bytes of a file, `most_in_all` that of the folder. Files of stored replies that are in the
+    folder `earlier` are copied from there. A store that does not write (`writes`) only names files.
+    """
+
+    folder: Path | None
+    most: int
+    most_in_all: int
+    absent: str = _NOWHERE
+    earlier: Path | None = None
+    writes: bool = True
+    _counted: tuple[int, int] | None = None
+    _since: int = 0
+    _warned: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def that_writes_nothing(cls) -> FileStore:
+        """Return a store for items whose results are not kept."""
+        return cls(None, _MOST_READ, 0, writes=False)
+
+    def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
+        """Store a file, and return its entry; if it is left out, with a warning and the reason."""
+        size = None if isinstance(data, Path) else len(data)
+        try:
+            content = self._read(data, below)
+            size = len(content)
+            digest = hashlib.sha256(content).hexdigest()
+            if self.writes:
+                with self._lock:
+                    self._store(digest, content)
+        except (FileLeftOut, OSError) as problem:
+            why = str(problem) if isinstance(problem, FileLeftOut) else problem.strerror or str(problem)
+            self._warn(whose, name, why)
+            return KeptFile(name=name, media_type=media_type, size=size, left_out=why)
+        kind = picture_type(content) if isinstance(data, Path) else None
+        return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
+
+    def copy(self, kept: KeptFile, whose: str) -> KeptFile:
+        """Copy a file of a stored reply from the folder `earlier`, if there is one, and return its entry."""
+        if self.earlier is None or kept.sha256 is None:
+            return kept
+        found = _find(kept, [self.earlier])
+        if found.problem is None:
+            return self.add(kept.name, found.content, kept.media_type, None, whose)
+        self._warn(whose, kept.name, found.problem)
+        return kept
+
+    def _read(self, data: bytes | Path, below: Path | None) -> bytes:
+        if self.folder is None and self.writes:
+            raise FileLeftOut(self.absent)
+        if isinstance(data, Path):
+            with _open_regular(data, below) as file:
+                size = os.fstat(file.fileno()).st_size
+                data = file.read(self.most + 1) if size <= self.most else b""
+        else:
+            size = len(data)
+        if (size := max(size, len(data))) > self.most:
+            limit = f"a file may have {format_size(self.most)} (kept_file_bytes)"
+            raise FileLeftOut(f"it has {format_size(size)}, and {limit}")
+        return data
+
+    def _store(self, digest: str, content: bytes) -> None:
+        assert self.folder is not None
+        with _open_store(self.folder) as folder:
+            if _has(folder, digest, content):
+                return
+            files, used = self._count(folder)
+            if used + len(content) > self.most_in_all:
+                limit = format_size(self.most_in_all)
+                raise FileLeftOut(f"the files of the run would have more than {limit} (kept_files_bytes)")
+            if files >= MOST_OF_RUN:
+                raise FileLeftOut(f"the run has {MOST_OF_RUN:,} files already, which is the limit")
+            replace_file(digest, lambda file: file.write(content), private=True, dir_fd=folder)
+            self._counted = files + 1, used + len(content)
+            self._since += 1
+
+    def _count(self, folder: int) -> tuple[int, int]:
+        """Return the number of files in the folder, and their bytes."""
+        _, used = self._counted or (0, 0)
+        if self._counted is None or self._since >= _RECOUNT or used > self.most_in_all * 0.9:
+            with os.scandir(folder) as entries:
+                kept = [entry for entry in entries if _DIGEST.fullmatch(entry.name)]
+                sizes = [entry.stat(follow_symlinks=False).st_size for entry in kept]
+            self._counted, self._since = (len(sizes), sum(sizes)), 0
+        return self._counted
+
+    def _warn(self, whose: str, name: str, why: str) -> None:
+        if not self.writes:
+            return
+        self._warned += 1
+        if self._warned <= _MOST_WARNINGS:
+            logger.warning("[%s] the file %r is left out: %s", whose, name, why)
+        if self._warned == _MOST_WARNINGS:
+            logger.warning("further files that are left out are listed in the results only")
+
+
+class ItemFiles:
+    """The files of an answer; of a judge's item, which lists those of its answer (`before`); or of a call, which are
+    also those of its item (`of`)."""
+
+    def __init__(
+        self, store: FileStore, whose: str, *, of: ItemFiles | None = None, before: ItemFiles | None = None
+    ) -> None:
+        self._store = store
+        self._whose = whose
+        self._of = of
+        self._before = before
+        self._files: dict[tuple[str, str | None], KeptFile] = {}
+        self._more = 0
+
+    @property
+    def files(self) -> tuple[KeptFile, ...]:
+        """The files, in the order in which they were given."""
+        return tuple(self._files.values())
+
+    def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
+        """Store a file, and return its entry."""
+        if len(self._files) >= MOST_OF_ITEM:
+            why = f"the item has {MOST_OF_ITEM} files already, which is the limit"
+            if not self._more:
+                logger.warning("[%s] the file %r and all after it are left out: %s", self._whose, name, why)
+            self.count_more()
+            return KeptFile(name=name, media_type=media_type, left_out=why)
+        kept = self._store.add(name, data, media_type, below, self._whose)
+        self.add(kept)
+        return kept
+
+    def add(self, kept: KeptFile) -> None:
+        """Add a file that is stored already, such as one of a call that is not made again."""
+        if len(self._files) < MOST_OF_ITEM or (kept.name, kept.sha256) in self._files:
+            self._files[kept.name, kept.sha256] = kept
+        else:
+            self._more += 1
+        if self._of is not None:
+            self._of.add(kept)
+
+    def add_copy(self, kept: KeptFile) -> None:
+        """Add a file of a reply that was stored earlier."""
+        self.add(self._store.copy(kept, self._whose))
+
+    def count_more(self) -> None:
+        """Count a file that is left out because there are too many."""
+        self._more += 1
+        if self._of is not None:
+            self._of.count_more()
+
+    def for_call(self) -> ItemFiles:
+        """Return a collection for the files of one call, which are also added to this one."""
+        return ItemFiles(self._store, self._whose, of=self)
+
+    def for_judge(self) -> ItemFiles:
+        """Return a collection for the files of a judge's item, if these are those of its answer."""
+        return ItemFiles(self._store, self._whose, before=self)
+
+    def list_in(self, result: VerificationResult) -> VerificationResult:
+        """List the files of the answer and these in a result, and return it."""
+        result.metadata.files = self.listed()
+        return result
+
+    def listed(self) -> list[KeptFile]:
+        """Return the files of the answer and these, each under a name of its own, and how many are left out."""
+        found: dict[tuple[str, str | None], KeptFile] = {}
+        more = 0
+        for one in (self,) if self._before is None else (self._before, self):
+            found |= one._files
+            more += one._more
+        taken: set[str] = set()
+        entries = []
+        for kept in found.values():
+            name, number = kept.name, 1
+            while name in taken:
+                number += 1
+                stem, dot, suffix = kept.name.rpartition(".")
+                name = f"{stem}-{number}{dot}{suffix}" if stem else f"{kept.name}-{number}"
+            taken.add(name)
+            entries.append(kept if name == kept.name else kept.model_copy(update={"name": name}))
+        if more:
+            why = f"{more:,} more: an answer and its judgment keep at most {MOST_OF_ITEM} files each"
+            entries.append(KeptFile(name="(more files)", media_type="application/octet-stream", left_out=why))
+        return entries
+
+
+@contextmanager
+def collect_call_files() -> Iterator[ItemFiles | None]:
+    """Yield a collection of the files that are kept in the `with` block, by a call; None outside of a run."""
+    keeper = current_keeper()
+    found = keeper.for_call() if isinstance(keeper, ItemFiles) else None
+    with keeping_files(found) if found is not None else nullcontext():
+        yield found
+
+
+def add_call_files(files: Iterable[KeptFile]) -> None:
+    """Add the files of a call that was made earlier to the item for which it would be made now."""
+    keeper = current_keeper()
+    if isinstance(keeper, ItemFiles):
+        for kept in files:
+            keeper.add_copy(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A kept file in a folder: its `path` and content, or the `problem` because of which it has none."""
+
+    path: Path | None = None
+    content: bytes = b""
+    problem: str | None = None
+
+
+class KeptFiles:
+    """The files of the results in one file, in the folders beside it. `journal` is that of the results, if known."""
+
+    def __init__(self, results: Path, journal: Path | None = None) -> None:
+        named = [files_folder(one) for one in (journal, default_journal(results)) if one is not None]
+        self.own: Sequence[Path] = [one for one in dict.fromkeys(named) if one.is_dir()]
+        """The folders that have the name of the results, or of their journal."""
+        try:
+            others = sorted(results.parent.glob("*.files"))
+        except OSError:
+            others = []
+        self.folders: Sequence[Path] = [*self.own, *(one for one in others if one.is_dir() and one not in self.own)]
+
+    def find(self, kept: KeptFile) -> FoundFile:
+        """Return a file, whose content was compared with its digest: names in results are not trusted."""
+        return _find(kept, self.folders)
+
+
+def _find(kept: KeptFile, folders: Iterable[Path]) -> FoundFile:
+    if kept.sha256 is None or not _DIGEST.fullmatch(kept.sha256):
+        return FoundFile(problem=kept.left_out or "it has no digest")
+    if (kept.size or 0) > MOST_COMPARED:
+        return FoundFile(problem=f"it has {format_size(kept.size or 0)}, and was not compared with its digest")
+    problem = "it is not beside the results"
+    for folder in folders:
+        try:
+            with _open_store(folder, make=False) as opened, open_file_at(kept.sha256, opened) as file:
+                if os.fstat(file.fileno()).st_size == kept.size:
+                    content = file.read((kept.size or 0) + 1)
+                    if hashlib.sha256(content).hexdigest() == kept.sha256:
+                        return FoundFile(folder / kept.sha256, content)
+            problem = "its content has changed since the run"
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            problem = f"it cannot be read: {error.strerror or error}"
+    return FoundFile(problem=problem)
+
+
+def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
+    """Open a file that a stage or an adapter names. Raises `FileLeftOut` or `OSError`."""
+    if below is not None:
+        root = resolve_links(below)
+        inside = Path(os.path.normpath(below / path))
+        if not inside.is_relative_to(os.path.normpath(below)):
+            raise FileLeftOut(f"{path} is not below {below}")
+        return open_file(root, root / inside.relative_to(os.path.normpath(below)))
+    handle = os.open(path, FILE)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise FileLeftOut(f"{path} is not a file")
+    return os.fdopen(handle, "rb")
+
+
+@contextmanager
+def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
+    if make:
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+    handle = os.open(folder, FOLDER)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _has(folder: int, digest: str, content: bytes) -> bool:
+    """Return whether the folder has the file with this content."""
+    try:
+        with open_file_at(digest, folder) as file:
+            return os.fstat(file.fileno()).st_size == len(content) and file.read() == content
+    except OSError:
+        return False

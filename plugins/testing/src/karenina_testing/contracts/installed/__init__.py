@@ -1,0 +1,1 @@
+"""Contracts that run the installed command `karenina` on samples, as users do."""

@@ -1,0 +1,95 @@
+"""Files that belong to an item, such as pictures, logs and patches: stages and adapters give them with `keep_file`.
+
+A run stores them beside its journal, lists them in the result's metadata, and shows them in the report. No model is
+shown any of them.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Final, Protocol
+
+from karenina_core.data.sections import KeptFile
+from karenina_core.text import compose, replace_surrogates
+from karenina_toolkit.printable import in_one_line
+
+_LONGEST_NAME: Final = 100
+_MEDIA_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9.+-]{0,60}/[a-z0-9][a-z0-9.+-]{0,60}")
+_UNKNOWN: Final = "application/octet-stream"
+_PICTURES: Final = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+
+
+class FileKeeper(Protocol):
+    """What keeps the files of an item, such as a run."""
+
+    def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
+        """Store a file, and return its entry in the result; it says so if the file was left out."""
+
+
+_keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", default=None)
+
+
+def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, below: Path | None = None) -> KeptFile:
+    """Keep a file with the item for which a stage or an adapter works now, and return its entry in the result.
+
+    `data` is the content, or the path of a file, which is copied. A link at the path is refused; give the workspace in
+    which a path lies as `below`, so that no link on the way to it leads out. By default the media type follows from the
+    content or the name.
+
+    When this returns, the file is on the disk: what a result lists is not lost. A file that is too large, or that
+    cannot be read or stored, is left out with a warning, and the entry says why (`left_out`); nothing is raised. It
+    takes as long as the disk: from a stage, call it as `await context.in_thread(keep_file, name, data)` for more than
+    some megabytes.
+    """
+    content = b"" if isinstance(data, Path) else bytes(data)
+    given = media_type.strip().lower() if media_type is not None else ""
+    guessed = picture_type(content) or mimetypes.guess_type(name)[0] or _UNKNOWN
+    kind = given if _MEDIA_TYPE.fullmatch(given) else guessed
+    keeper = _keeper.get()
+    if keeper is None:
+        why = "it was given outside of a run"
+        return KeptFile(name=file_name(name), media_type=kind, left_out=why)
+    return keeper.keep(file_name(name), data if isinstance(data, Path) else content, kind, below)
+
+
+@contextmanager
+def keeping_files(keeper: FileKeeper) -> Iterator[None]:
+    """Let `keeper` keep the files that are given inside the `with` block, and in the tasks that it starts."""
+    token = _keeper.set(keeper)
+    try:
+        yield
+    finally:
+        _keeper.reset(token)
+
+
+def current_keeper() -> FileKeeper | None:
+    """Return what keeps files now; None outside of a run."""
+    return _keeper.get()
+
+
+def file_name(name: str) -> str:
+    """Return the last part of a name as a name for a file: without folders, control characters and a leading dot."""
+    last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
+    plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")
+    if len(plain) <= _LONGEST_NAME:
+        return plain or "file"
+    stem, dot, suffix = plain.rpartition(".")
+    kept = f"{dot}{suffix}" if 0 < len(suffix) <= 10 and stem else ""
+    return plain[: _LONGEST_NAME - len(kept)] + kept
+
+
+def picture_type(content: bytes) -> str | None:
+    """Return the media type of a picture that browsers show without running anything in it; None for other content."""
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for begins, kind in _PICTURES.items() if content.startswith(begins)), None)

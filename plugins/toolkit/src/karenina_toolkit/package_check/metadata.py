@@ -1,0 +1,292 @@
+"""The metadata of installed packages: who has a name, which versions are required, and which imports are declared."""
+
+from __future__ import annotations
+
+import ast
+import platform
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, distributions, packages_distributions
+from importlib.util import find_spec
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from karenina_core.errors import PluginError
+from karenina_core.plugins.discovery import GROUPS, canonical, installed
+from karenina_core.plugins.specifications import GROUP as SPECIFICATIONS
+from karenina_core.text import did_you_mean
+from karenina_toolkit.package_check.finding import Finding
+
+KNOWN_GROUPS = (*GROUPS, SPECIFICATIONS)
+
+
+@dataclass(frozen=True)
+class InstalledPackage:
+    """An installed distribution, with its entry points for Karenina."""
+
+    distribution: Distribution
+    points: tuple[EntryPoint, ...]
+
+    @property
+    def name(self) -> str:
+        """The normalized name of the distribution."""
+        return canonical(self.distribution.name)
+
+    @property
+    def roots(self) -> Mapping[str, list[Path]]:
+        """The packages and modules that it contains, each with its folders, or with its one file."""
+        found: dict[str, list[Path]] = {}
+        for module in (point.module for point in self.points):
+            name, places = _root_of(module)
+            if places:
+                found.setdefault(name, places)
+        return found
+
+    def sources(self) -> Iterator[Path]:
+        """Yield the files of its modules, without tests that are packed with them."""
+        for place in (one for places in self.roots.values() for one in places):
+            if place.is_file():
+                yield place
+                continue
+            for file in sorted(place.rglob("*.py")):
+                if not {"tests", "__pycache__"} & set(file.relative_to(place).parts):
+                    yield file
+
+
+def find_package(name: str) -> InstalledPackage:
+    """Return the installed distribution with this name, import package or plugin.
+
+    Raises `PluginError` if there is none, or several.
+    """
+    owners: dict[str, tuple[Distribution, list[EntryPoint]]] = {}
+    for group in installed().groups:
+        for point in installed().select(group=group) if group.startswith("karenina") else ():
+            if point.dist is not None:
+                points = owners.setdefault(canonical(point.dist.name), (point.dist, []))[1]
+                points += [point] if point not in points else []
+    ways: list[Callable[[str, EntryPoint], bool]] = [
+        lambda owner, _: owner == canonical(name),
+        lambda _, point: name in (point.module, point.module.partition(".")[0]),
+        lambda _, point: point.name == name,
+    ]
+    for way in ways:
+        found = [owner for owner, (_, points) in owners.items() if any(way(owner, point) for point in points)]
+        if len(found) > 1:
+            raise PluginError(f"{name!r} is in several distributions: name one of {', '.join(sorted(found))}")
+        if found:
+            distribution, points = owners[found[0]]
+            return InstalledPackage(distribution, tuple(points))
+    for without in Distribution.discover(name=name):
+        return InstalledPackage(without, ())
+    known = {*owners, *(point.name for _, points in owners.values() for point in points)}
+    raise PluginError(f"no installed distribution, package or plugin is named {name!r}{did_you_mean(name, known)}")
+
+
+def unmet_requirements(
+    distribution: Distribution, found: Mapping[str, Distribution], concerns: Callable[[str], bool] = lambda _: True
+) -> Iterator[str]:
+    """Yield the requirements that the distributions in `found`, by name, do not meet.
+
+    `concerns` limits them to some names.
+    """
+    for required in requirements(distribution):
+        name = canonical(required.name)
+        if not concerns(name) or (required.marker is not None and not required.marker.evaluate({"extra": ""})):
+            continue
+        other = found.get(name)
+        who = f"{distribution.name} {distribution.version} requires {name}{required.specifier}"
+        if other is None:
+            yield f"{who}, which is not installed: pip install '{name}{required.specifier}'"
+        elif not required.specifier.contains(other.version, prereleases=True):
+            yield f"{who}, but {other.version} is installed: pip install --upgrade {distribution.name} {name}"
+
+
+def requirements(distribution: Distribution) -> Iterator[Requirement]:
+    """Yield the requirements of a distribution that can be read, those of its extras included."""
+    for text in distribution.requires or ():
+        try:
+            yield Requirement(text)
+        except InvalidRequirement:
+            continue
+
+
+def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
+    """Yield whether the package fits this installation, declares what it imports, and is typed."""
+    yield from _check_versions(package)
+    yield from _check_imports(package)
+    yield from _check_types(package)
+
+
+def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
+    here = package.distribution
+    found = {canonical(one.name or ""): one for one in reversed(list(distributions()))}
+    problems = list(unmet_requirements(here, found))
+    python = here.metadata.json.get("requires_python")
+    try:
+        if python is not None and not SpecifierSet(python).contains(platform.python_version(), prereleases=True):
+            problems.append(f"it requires Python {python}, but this is {platform.python_version()}: change one of them")
+    except InvalidSpecifier:
+        problems.append(
+            f'its requires-python is no range of versions: {python!r}; write, say, requires-python = ">=3.11"'
+        )
+    core = next((one for one in requirements(here) if canonical(one.name) == "karenina-core"), None)
+    if core is not None and not any(one.operator in ("<", "<=", "~=", "==") for one in core.specifier):
+        yield Finding(
+            "Versions",
+            "warning",
+            f"{core} has no upper bound: a later release may change hooks that are not stable; "
+            'write, say, "karenina-core>=0.1,<0.2"',
+        )
+    yield from (Finding("Versions", "problem", problem) for problem in problems)
+    if not problems:
+        yield Finding("Versions", "ok", f"every requirement is met{f'; {core}' if core is not None else ''}")
+
+
+def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
+    declared = {canonical(one.name) for one in requirements(package.distribution)} | {package.name}
+    with_ours = declared | {
+        canonical(need.name) for name in declared if name.startswith("karenina") for need in _needs_of(name)
+    }
+    absent = sorted(name for name in declared if not any(True for _ in Distribution.discover(name=name)))
+    sound = True
+    for name, place in sorted(_imported(package).items()):
+        owners = _owners(name)
+        if owners & with_ours or canonical(name) in declared:
+            continue
+        cure = f'add "{min(owners, default=canonical(name))}" to dependencies in pyproject.toml'
+        if owners & required_by(declared):
+            text = f"{place} imports {name}, which {package.name} gets only through what it requires: {cure}"
+            yield Finding("Imports", "warning", text)
+        elif owners:
+            sound = False
+            text = f"{place} imports {name}, but {package.name} does not require it: {cure}"
+            yield Finding("Imports", "problem", text)
+        elif _is_found(name):
+            text = f"{place} imports {name}, and no installed distribution says that it has it: check dependencies"
+            yield Finding("Imports", "warning", text)
+        elif absent:
+            text = f"{place} imports {name}, which is not installed, and neither is {', '.join(absent)}: install these"
+            yield Finding("Imports", "warning", f"{text} to check it")
+        else:
+            sound = False
+            text = f"{place} imports {name}, which is not installed: {cure}, or catch ImportError"
+            yield Finding("Imports", "problem", text)
+    if sound:
+        yield Finding("Imports", "ok", "the distributions that its modules import are declared")
+
+
+def _check_types(package: InstalledPackage) -> Iterator[Finding]:
+    folders = {name: places for name, places in package.roots.items() if any(one.is_dir() for one in places)}
+    missing = [name for name, places in folders.items() if not any((one / "py.typed").is_file() for one in places)]
+    for name in missing:
+        text = (
+            f"{name} has no py.typed, so type checkers ignore its types: add an empty file py.typed beside __init__.py"
+        )
+        yield Finding("Types", "problem", text)
+    if not missing:
+        what = "py.typed is there" if folders else "a single module cannot have a py.typed, which is for packages"
+        yield Finding("Types", "ok", what)
+
+
+def _imported(package: InstalledPackage) -> dict[str, str]:
+    """Return the names of the packages of others that its modules import, each with the first place."""
+    own = {name.partition(".")[0] for name in package.roots}
+    found: dict[str, str] = {}
+    for file in package.sources():
+        try:
+            tree = ast.parse(file.read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            continue  # the entry point that needs it says so
+        for name, line in _needed_imports(tree):
+            if name not in own and name not in sys.stdlib_module_names:
+                found.setdefault(name, f"{file.parent.name}/{file.name}:{line}")
+    return found
+
+
+def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the top-level names that code imports, except under TYPE_CHECKING and where it catches the failure."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from ((one.name.partition(".")[0], node.lineno) for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            yield node.module.partition(".")[0], node.lineno
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for other in node.orelse:
+                yield from _needed_imports(ast.Module([other], []))
+        elif isinstance(node, ast.Try) and any(map(_catches_imports, node.handlers)):
+            for part in (*node.handlers, *node.orelse, *node.finalbody):
+                yield from _needed_imports(part)
+        else:
+            yield from _needed_imports(node)
+
+
+def _catches_imports(handler: ast.ExceptHandler) -> bool:
+    caught = "Exception" if handler.type is None else ast.unparse(handler.type)
+    return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
+
+
+def _needs_of(name: str) -> Iterator[Requirement]:
+    """Yield what an installed distribution requires, without its extras; nothing if it is not installed."""
+    for found in Distribution.discover(name=name):
+        for need in requirements(found):
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                yield need
+        return
+
+
+def required_by(names: Iterable[str]) -> set[str]:
+    """Return these distributions, and everything that they require."""
+    found, waiting = set[str](), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [canonical(need.name) for need in _needs_of(name)]
+    return found
+
+
+def _is_found(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+@cache
+def _packages() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
+def _owners(name: str) -> set[str]:
+    """Return the distributions that have the top-level package. One that is editable is found by its name."""
+    found = {canonical(one) for one in _packages().get(name, ())}
+    return found or {canonical(one.name) for one in Distribution.discover(name=name)}
+
+
+def _root_of(module: str) -> tuple[str, list[Path]]:
+    """Return the outermost package of a module that is no namespace, or the module itself, with its places."""
+    parts = module.split(".")
+    for end in range(1, len(parts) + 1):
+        name = ".".join(parts[:end])
+        try:
+            spec = find_spec(name)
+        except (Exception, SystemExit):
+            return name, []
+        if spec is None:
+            return name, []
+        if spec.origin is not None:
+            folders = [Path(one) for one in spec.submodule_search_locations or ()]
+            return name, folders or [Path(spec.origin)]
+    return module, []
+
+
+def group_problems(points: Iterable[EntryPoint]) -> Iterator[str]:
+    """Yield entry points in groups that do not exist."""
+    for point in points:
+        if point.group not in KNOWN_GROUPS:
+            near = did_you_mean(point.group, KNOWN_GROUPS)
+            yield f"{point.name} is in the group {point.group}, which nothing reads{near}"

@@ -1,0 +1,223 @@
+"""The checks of what a package offers: implementations of hooks, settings, and adapters with their ports."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic_core import PydanticUndefined
+
+from karenina_core.config import registered_adapters
+from karenina_core.errors import type_and_message
+from karenina_core.hook_policy import policy_of
+from karenina_core.models.adapters import AdapterConfigError, AdapterSpec, AgentTier
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.settings_models import mark_of
+from karenina_core.namespaces import namespace_of
+from karenina_core.plugins.hookspecs import karenina_settings
+from karenina_core.stages.stage import registered_stages
+from karenina_core.text import did_you_mean
+from karenina_toolkit.package_check.finding import Finding, State
+
+if TYPE_CHECKING:
+    from karenina_core.plugins import Offer, Plugins
+
+_NOWHERE: Final = "http://127.0.0.1:9"
+_METHODS: Final = {
+    "llm": ("invoke", "invoke(self, messages, *, info)", 1),
+    "parser": ("parse", "parse(self, messages, schema, *, info)", 2),
+    "agent": ("run", "run(self, messages, options, *, info)", 2),
+}
+
+
+def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
+    """Yield for each hook that the plugins of a distribution implement whether it is called as it is written."""
+    for owner in plugins.specifications.owners:
+        for name in owner.hooks:
+            specification = getattr(owner.module, name)
+            for offer in plugins.implementations(specification):
+                if offer.distribution == distribution:
+                    problems = list(_problems_of_hook(specification, offer))
+                    yield from (Finding("Hooks", "problem", f"{name}: {problem}") for problem in problems)
+                    deprecated = policy_of(specification).deprecated
+                    if deprecated is not None:
+                        yield Finding("Hooks", "warning", f"{name} is deprecated: {deprecated}")
+                    elif not problems:
+                        yield Finding("Hooks", "ok", f"{name}{inspect.signature(specification)}".replace("'", ""))
+
+
+def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[..., Any]]) -> Iterator[str]:
+    written = getattr(offer.plugin, offer.hook, None)
+    if written is None:  # it is implemented under another name (specname)
+        return
+    defaults = [
+        one.name
+        for one in inspect.signature(written).parameters.values()
+        if one.default is not inspect.Parameter.empty and one.name in inspect.signature(specification).parameters
+    ]
+    if defaults:
+        names = ", ".join(defaults)
+        yield f"{names} {'has' if len(defaults) == 1 else 'have'} a default, and is therefore never given: remove it"
+    if inspect.iscoroutinefunction(written) or inspect.isasyncgenfunction(written):
+        yield "it is async, and hooks are not awaited: write def, without async"
+    elif not inspect.signature(specification).parameters:
+        try:
+            offered = offer.value()
+        except Exception as error:
+            yield f"it failed: {type_and_message(error)}"
+            return
+        if not isinstance(offered, list | tuple):
+            yield f"it returns {'nothing' if offered is None else f'a {type(offered).__name__}'}: return a list"
+
+
+def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
+    """Yield for each settings model of a distribution whether its defaults are valid, and its fields documented."""
+    models: dict[type[BaseModel], bool] = {}
+    for offer in plugins.offers(karenina_settings):
+        if offer.distribution == distribution:
+            models[offer.value] = True
+    for one in registered_stages(plugins):
+        if one.distribution == distribution:
+            stage = one.stage
+            if stage.settings is not None:
+                models[stage.settings] = True
+            for model in (stage.trait_settings, stage.question_settings, stage.field_settings):
+                if model is not None:
+                    models.setdefault(model, False)
+    for adapter in registered_adapters(plugins):
+        if adapter.distribution == distribution and adapter.spec.extra is not None:
+            models.setdefault(adapter.spec.extra, False)
+    for model, are_settings in models.items():
+        findings = list(_check_model(model, are_settings))
+        yield from findings
+        if not any(one.state == "problem" for one in findings):
+            names = ", ".join(f"{namespace_of(model)}{name}" for name in model.model_fields)
+            yield Finding("Settings", "ok", f"{model.__name__}: {names or 'no field'}")
+
+
+def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding]:
+    values = {}
+    for name, info in model.model_fields.items():
+        where = f"{model.__name__}.{name}"
+        default = info.get_default(call_default_factory=False)
+        if info.default_factory is not None or default is not PydanticUndefined:
+            try:
+                values[name if info.alias is None else info.alias] = info.get_default(call_default_factory=True)
+            except Exception as error:
+                yield Finding("Settings", "problem", f"{where}: its default cannot be made: {type_and_message(error)}")
+        elif are_settings:
+            yield Finding("Settings", "problem", f"{where} has no default, so no run can begin without it: give it one")
+        if not (info.description or "").strip():
+            cure = 'write Field(..., description="...")'
+            yield Finding("Settings", "problem", f"{where} has no description, which users see: {cure}")
+        try:
+            mark = mark_of(model, name)
+        except ValueError as error:
+            yield Finding("Settings", "problem", str(error))
+        else:
+            if mark is None:
+                text = f"{where} does not say whether a benchmark may set it"
+                cure = 'write json_schema_extra={"allowed_in_files": "any"}, or "never"'
+                yield Finding("Settings", "warning", f"{text}: {cure}")
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        for problem in error.errors(include_url=False, include_context=False):
+            if problem["type"] != "missing":
+                where = ".".join((model.__name__, *map(str, problem["loc"])))
+                text = f"{where}: its default {problem['input']!r:.100} is not valid: {problem['msg']}"
+                yield Finding("Settings", "problem", text)
+
+
+def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
+    """Yield for each adapter of a distribution whether it has what it declares. Its ports are made, and not called."""
+    for one in registered_adapters(plugins):
+        if one.distribution == distribution:
+            findings = [
+                Finding("Adapters", state, f"{one.spec.interface}: {text}") for state, text in _check_adapter(one.spec)
+            ]
+            yield from findings
+            if not any(finding.state == "problem" for finding in findings):
+                text = f"{one.spec.interface}: {', '.join(one.spec.ports)}; {one.spec.tier.value}"
+                yield Finding("Adapters", "ok", text)
+
+
+def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
+    if not spec.description.strip():
+        yield "problem", "it has no description, which `karenina plugins` prints: write description=..."
+    if not spec.ports:
+        yield "problem", "it has no port: give it llm=, parser= or agent=, a function that makes one"
+    if spec.allowed_in_files is None:
+        cure = "write allowed_in_files=True if it only calls servers of the user's own environment"
+        yield "problem", f"it does not say whether a benchmark may choose it: {cure}, else allowed_in_files=False"
+    for name in ("recorded", "free", "starts_tools", "by_item"):
+        if not isinstance(getattr(spec, name), bool):
+            yield "problem", f"{name} is {getattr(spec, name)!r}, not true or false: write {name}=True"
+    if spec.tier is AgentTier.DEEP_AGENT and spec.agent is None:
+        yield "problem", "its tier is DEEP_AGENT, but it has no agent port: write agent=..., or leave out the tier"
+    for name in spec.uses or ():
+        if name not in ModelConfig.model_fields:
+            near = did_you_mean(name, ModelConfig.model_fields)
+            yield "problem", f"uses names {name!r}, which is no field of a model{near}"
+    try:
+        missing = spec.unavailable() if spec.unavailable is not None else None
+    except Exception as error:
+        yield "problem", f"unavailable() failed: {type_and_message(error)}; return the reason as a text, or None"
+        return
+    if missing is not None:
+        yield "warning", f"it cannot be used here, so its ports were not tested: {missing}"
+        return
+    yield from _check_ports(spec)
+
+
+def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
+    served = ModelConfig(
+        id="check",
+        interface=spec.interface,
+        model_name="check",
+        endpoint_base_url=_NOWHERE,
+        endpoint_api_key=SecretStr("check"),
+    )
+    plain = served.model_copy(update={"endpoint_base_url": None, "endpoint_api_key": None})
+    ports: dict[str, Any] | None = None
+    refused: Exception | None = None
+    for model in (served, plain):
+        try:
+            if spec.check is not None:
+                spec.check(model)
+            most = spec.concurrency(model) if spec.concurrency is not None else None
+            ports = {name: getattr(spec, name)(model) for name in spec.ports}
+        except AdapterConfigError as error:
+            refused = error
+        except Exception as error:
+            cure = "raise AdapterConfigError for a model that cannot work"
+            yield "problem", f"no port can be made: {type_and_message(error)}; {cure}"
+            return
+        else:
+            if most is not None and most < 1:
+                yield "problem", f"concurrency() returns {most}: return at least 1, or None if it is not known"
+            break
+    if ports is None:
+        why = "it refuses a model without settings of its own"
+        yield "warning", f"its ports were not tested, because {why}; its contract tests do that: {refused}"
+        return
+    for name, port in ports.items():
+        method, signature, count = _METHODS[name]
+        written = getattr(port, method, None)
+        if not callable(written):
+            yield "problem", f"its {name} port has no {method}(): write async def {signature}, or leave out {name}="
+        elif not _takes(written, count, info=None):
+            given = f"{method}{inspect.signature(written)}"
+            yield "problem", f"its {name} port has {given}, which cannot be called: write async def {signature}"
+        if not inspect.iscoroutinefunction(getattr(port, "aclose", None)):
+            yield "problem", f"its {name} port has no aclose(): write async def aclose(self)"
+
+
+def _takes(function: Callable[..., Any], count: int, **named: object) -> bool:
+    try:
+        inspect.signature(function).bind(*[None] * count, **named)
+    except (TypeError, ValueError):
+        return False
+    return True

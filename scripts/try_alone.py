@@ -1,0 +1,130 @@
+"""Use each built wheel without the others: `python scripts/try_alone.py dist`.
+
+Every wheel of this repository is installed in turn with what it requires, and nothing else stays in the environment.
+All its modules have to import, but those that need one of its extras, and its plugins have to load. Then come the tools
+of the tests and its extra `tests`, and its tests marked `alone` run: what it does and says without its neighbours.
+uv installs, because it takes a second where pip takes twenty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from release import ROOT, current_version, member_folders
+
+TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout")
+OWN = {"karenina-embedding", "karenina-local", "karenina-ray"}
+"""What CI tests without the others anyway, in environments of their own, because they require much."""
+GROUPS = ("karenina.plugins", "karenina.stages", "karenina.adapters")
+"""The groups of entry points that are plugins."""
+LIBRARIES = {"yaml": "pyyaml", "opentelemetry": "opentelemetry_exporter_otlp_proto_http"}
+"""Modules that are not named like the distribution that brings them."""
+PROGRAM = """
+import importlib, json, pkgutil, sys
+from karenina_core.plugins import active_plugins
+
+missing = {}
+package = importlib.import_module(sys.argv[1])
+for module in pkgutil.walk_packages(getattr(package, "__path__", []), f"{package.__name__}."):
+    if not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            missing[module.name] = error.name.partition(".")[0]
+plugins = [[one.name, one.distribution, one.state, one.failure] for one in active_plugins().describe()]
+print(json.dumps([missing, plugins]))
+"""
+"""Prints the modules of a package that cannot be imported, with what is missing, and the plugins."""
+
+
+class Failed(Exception):
+    """A wheel that does not work without the others."""
+
+
+class Environment:
+    """A virtual environment that holds what was installed last, and a working folder without any source."""
+
+    def __init__(self, folder: Path, wheels: Path) -> None:
+        place = folder / "environment"
+        self._python = place / ("Scripts" if os.name == "nt" else "bin") / "python"
+        self._wheels = wheels
+        self._folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "KARENINA_"))}
+        self._variables = {**kept, "VIRTUAL_ENV": str(place)}
+        self._run(["uv", "venv", "--quiet", "--python", sys.executable, str(place)])
+
+    def install(self, *wanted: str) -> None:
+        """Install these requirements with what they need, and remove everything else. Raises `Failed`."""
+        self._run(["uv", "pip", "install", "--quiet", "--exact", "--find-links", str(self._wheels), *wanted])
+
+    def python(self, *arguments: str, folder: Path | None = None) -> str:
+        """Run Python in the folder, or in a working folder; return what it prints. Raises `Failed`."""
+        return self._run([str(self._python), *arguments], folder)
+
+    def _run(self, command: list[str], folder: Path | None = None) -> str:
+        done = subprocess.run(
+            command, cwd=folder or self._folder, env=self._variables, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise Failed(f"{' '.join(command)[:200]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+
+def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
+    """Use the wheel of a member without the others. Raises `Failed`."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project.get("optional-dependencies", {})
+    (package,) = (path.name for path in (folder / "src").iterdir() if (path / "__init__.py").is_file())
+    environment.install(str(wheel))
+    missing, plugins = json.loads(environment.python("-c", PROGRAM, package))
+    needed = {LIBRARIES.get(name, name) for name in missing.values()}
+    optional = {re.split(r"[^\w.-]", line)[0].lower().replace("-", "_") for lines in extras.values() for line in lines}
+    if not needed <= optional:
+        raise Failed(f"{package} imports what it does not require: {missing}")
+    states = {name: state for name, distribution, state, _ in plugins if distribution == project["name"]}
+    points = project.get("entry-points", {})
+    if set(states) != {name for group in GROUPS for name in points.get(group, {})}:
+        raise Failed(f"the plugins of {package} are not those that it declares: {states}")
+    if broken := [one for one in plugins if one[2] in ("failed", "conflict")]:
+        raise Failed(f"plugins do not load beside {package}: {broken}")
+    wanted = f"{project['name']}[tests] @ {wheel.as_uri()}" if "tests" in extras else str(wheel)
+    environment.install(wanted, *TOOLS)
+    tests = folder.relative_to(ROOT).as_posix() + "/tests"
+    environment.python("-m", "pytest", "-q", "-m", "alone", "-p", "no:cacheprovider", tests, folder=ROOT)
+
+
+def main() -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(description="Use each built wheel without the others.")
+    parser.add_argument("folder", type=Path, help="the folder with the wheels, from scripts/build_wheels.py")
+    parser.add_argument("names", nargs="*", help="distributions; if not given, all that CI does not test alone anyway")
+    given = parser.parse_args()
+    wheels = given.folder.absolute()
+    failures = 0
+    with tempfile.TemporaryDirectory(prefix="karenina-alone-") as place:
+        environment = Environment(Path(place), wheels)
+        for folder in member_folders(ROOT):
+            name = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"]
+            if name not in (given.names or {name} - OWN):
+                continue
+            wheel = wheels / f"{name.replace('-', '_')}-{current_version(ROOT)}-py3-none-any.whl"
+            try:
+                try_alone(environment, folder, wheel)
+            except Failed as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                failures += 1
+            else:
+                print(f"{name} works alone", flush=True)
+    return min(failures, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,286 @@
+"""`karenina plugins --check`: packages with one flaw each, as wheels that are installed with pip, and some without."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from conftest import Environment, Wheels
+
+from karenina_core.errors import PluginError
+from karenina_toolkit.package_check.check import check_package
+
+STAGES, ADAPTERS, PLUGINS = "karenina.stages", "karenina.adapters", "karenina.plugins"
+CORE = 'dependencies = ["karenina-core>=0.1,<0.2"]'
+CORE_AND_PYDANTIC = 'dependencies = ["karenina-core>=0.1,<0.2", "pydantic>=2"]'
+STAGE = """
+from karenina_core import ArtifactKey, ArtifactKeys, Slot, Stage, hookimpl
+
+class NAME(Stage):
+    name = "NAME"
+    LINE
+
+    def execute(self, context):
+        pass
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages():
+        return [NAME]
+"""
+SETTINGS = """
+from pydantic import BaseModel, Field
+from karenina_core import Stage, hookimpl
+
+class Settings(BaseModel):
+    FIELD
+
+class NAME(Stage):
+    name = "NAME"
+    settings = Settings
+
+    def execute(self, context):
+        pass
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_extra_stages():
+        return [NAME]
+"""
+ADAPTER = """
+from karenina_core import AdapterSpec, hookimpl
+from karenina_core.models.adapters import AgentTier
+
+class Port:
+    def __init__(self, model):
+        pass
+
+    async def invoke(self, messages, *, info=None):
+        return None
+
+    async def aclose(self):
+        pass
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_adapters():
+        return [AdapterSpec(interface="MODULE.line", description="A line.", DECLARED)]
+"""
+FAILING = STAGE.replace("karenina_extra_stages():", "karenina_extra_stages(mood):")
+
+FLAWS: dict[str, tuple[str, str, str, str]] = {
+    "cannot-load": (STAGES, "raise RuntimeError('the wrong machine')", CORE, "RuntimeError: the wrong machine"),
+    "other-version": (STAGES, STAGE + "    karenina_api = 2\n", CORE, "for version 2 of the plugin interface"),
+    "wrong-group": ("karenina.stage", STAGE, CORE, "which nothing reads; did you mean 'karenina.stages'?"),
+    "wrong-signature": (STAGES, FAILING, CORE, "mood"),
+    "never-given": (
+        PLUGINS,
+        "from karenina_core import hookimpl\nclass plugin:\n    @staticmethod\n    @hookimpl\n"
+        "    def karenina_prompt_instructions(task, interface='openai'):\n        return None\n",
+        CORE,
+        "interface has a default, and is therefore never given: remove it",
+    ),
+    "returns-nothing": (
+        PLUGINS,
+        "from karenina_core import hookimpl\nclass plugin:\n    @staticmethod\n    @hookimpl\n"
+        "    def karenina_settings():\n        pass\n",
+        CORE,
+        "it returns nothing: return a list",
+    ),
+    "mistyped-declaration": (STAGES, STAGE.replace("LINE", "require = {ArtifactKeys.PARSED_ANSWER}"), CORE, "requires"),
+    "mistyped-artifact": (
+        STAGES,
+        STAGE.replace("LINE", "requires = {ArtifactKey('raw_llm_respons', str)}"),
+        CORE,
+        "which no installed stage produces; did you mean 'raw_llm_response'?",
+    ),
+    "other-type": (
+        STAGES,
+        STAGE.replace("LINE", "requires = {ArtifactKey('raw_llm_response', int)}"),
+        CORE,
+        "as int, but its type is str: import its key",
+    ),
+    "mistyped-place": (STAGES, STAGE.replace("LINE", "after = {'GenerateAnswers'}"), CORE, "mean 'GenerateAnswer'?"),
+    "mistyped-port": (STAGES, STAGE.replace("LINE", "judge_ports = {'parsre'}"), CORE, "did you mean 'parser'?"),
+    "no-place": (
+        STAGES,
+        STAGE.replace("LINE", "requires = {ArtifactKeys.RAW_LLM_RESPONSE}; before = {'GenerateAnswer'}"),
+        CORE,
+        "NoPlace has no place: GenerateAnswer",
+    ),
+    "bad-default": (
+        STAGES,
+        SETTINGS.replace("FIELD", "words: int = Field(default='many', description='How many words.')"),
+        CORE_AND_PYDANTIC,
+        "Settings.words: its default 'many' is not valid",
+    ),
+    "undocumented": (
+        STAGES,
+        SETTINGS.replace("FIELD", "words: int = 3"),
+        CORE_AND_PYDANTIC,
+        "Settings.words has no description",
+    ),
+    "false-port": (
+        ADAPTERS,
+        ADAPTER.replace("DECLARED", "parser=Port, allowed_in_files=False"),
+        CORE,
+        "has no parse()",
+    ),
+    "wrong-port": (
+        ADAPTERS,
+        ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False").replace("messages, *, info=None", "messages"),
+        CORE,
+        "which cannot be called: write async def invoke(self, messages, *, info)",
+    ),
+    "false-tier": (
+        ADAPTERS,
+        ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False, tier=AgentTier.DEEP_AGENT"),
+        CORE,
+        "its tier is DEEP_AGENT, but it has no agent port",
+    ),
+    "mistyped-use": (
+        ADAPTERS,
+        ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False, uses=['temprature']"),
+        CORE,
+        "did you mean 'temperature'?",
+    ),
+    "says-nothing": (ADAPTERS, ADAPTER.replace("DECLARED", "llm=Port"), CORE, "whether a benchmark may choose it"),
+    "undeclared-import": (STAGES, "import yaml\n" + STAGE, CORE, 'add "pyyaml" to dependencies in pyproject.toml'),
+    "absent-import": (
+        STAGES,
+        STAGE + "\ndef load():\n    import a_library_that_nobody_has\n",
+        CORE,
+        "a_library_that_nobody_has, which is not installed",
+    ),
+    "newer-core": (STAGES, STAGE, 'dependencies = ["karenina-core>=7"]', "requires karenina-core>=7, but"),
+    "newer-python": (STAGES, STAGE, CORE, "it requires Python >=4"),
+    "untyped": (STAGES, STAGE, CORE, "has no py.typed"),
+}
+PROGRAM = """
+import json, sys
+from karenina_toolkit.package_check.check import check_package
+names = json.loads({!r})
+print(json.dumps({{name: [one.to_json() for one in check_package(name)[1]] for name in names}}))
+"""
+
+
+def class_name(package: str) -> str:
+    """Return the name of the stage of a package."""
+    return "".join(map(str.capitalize, package.split("-")))
+
+
+@pytest.fixture(scope="module")
+def flawed(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Return an environment with every package."""
+    site = Environment(tmp_path_factory.mktemp("flawed"))
+    found = []
+    for package, (group, source, metadata, _) in FLAWS.items():
+        module, name = package.replace("-", "_"), class_name(package)
+        text = source.replace("NAME", name).replace("MODULE", module).replace("    LINE\n", "")
+        point = f"{module}.line" if group == ADAPTERS else name if group != PLUGINS else package
+        typed = package != "untyped"
+        found.append(wheels.package(package, "0.1", [(group, point)], text, metadata=metadata, typed=typed))
+    site.install(*found, wheels.example("word-count"), wheels.example("parrot"), wheels.example("word-rules"))
+    newer = site.folder / "site" / "newer_python-0.1.dist-info" / "METADATA"  # pip would not install it
+    newer.write_text(f"Requires-Python: >=4\n{newer.read_text('utf-8')}", "utf-8")
+    return site
+
+
+@pytest.fixture(scope="module")
+def findings(flawed: Environment) -> dict[str, list[dict[str, str]]]:
+    """Return what the checks of every package found."""
+    names = [*FLAWS, "word-count", "parrot", "word-rules"]
+    found: dict[str, list[dict[str, str]]] = flawed.python(PROGRAM.format(json.dumps(names)))
+    return found
+
+
+@pytest.mark.parametrize("package", FLAWS)
+def test_the_flaw_is_the_one_failed_check(findings: dict[str, Any], package: str) -> None:
+    failed = [one["text"] for one in findings[package] if one["state"] == "problem"]
+
+    assert len(failed) == 1, failed
+    assert FLAWS[package][3] in failed[0]
+
+
+@pytest.mark.parametrize("package", ["word-count", "parrot", "word-rules"])
+def test_a_sound_package_passes_every_check(findings: dict[str, Any], package: str) -> None:
+    assert [one for one in findings[package] if one["state"] == "problem"] == []
+    assert {"Entry points", "Hooks", "Versions", "Imports", "Types"} <= {one["area"] for one in findings[package]}
+
+
+def test_the_place_in_the_plan_has_its_reasons(findings: dict[str, Any]) -> None:
+    (plan,) = [one["text"] for one in findings["word-count"] if one["area"] == "Plan"]
+
+    assert "after GenerateAnswer (raw_llm_response)" in plan
+    assert "before ParseTemplate (WordCount declares before)" in plan
+
+
+@pytest.mark.parametrize("name", ["word-count", "word_count", "WordCount"])
+def test_a_package_has_three_kinds_of_names(flawed: Environment, name: str) -> None:
+    done = flawed.karenina("plugins", "--check", name)
+
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines()[0] == "word-count 1.2.3"
+    assert "ok      Entry points: karenina.stages: WordCount = word_count" in done.stdout
+    assert done.stdout.splitlines()[-1] == "No check failed."
+
+
+def test_a_failed_check_is_printed_with_its_cure(flawed: Environment) -> None:
+    done = flawed.karenina("plugins", "--check", "mistyped-artifact")
+    printed = flawed.printed("plugins", "--check", "mistyped-artifact", code=2)
+
+    assert done.returncode == 2
+    assert "failed  Stages: MistypedArtifact: requires the artifact 'raw_llm_respons'" in done.stdout
+    assert (printed["distribution"], printed["version"], printed["problems"]) == ("mistyped-artifact", "0.1", 1)
+
+
+def test_an_unknown_name_is_an_error_with_the_nearest(flawed: Environment) -> None:
+    done = flawed.karenina("plugins", "--check", "word-cuont")
+
+    assert done.returncode == 2
+    assert "did you mean 'word-count'?" in done.stderr
+
+
+def test_a_distribution_without_entry_points_is_told_so() -> None:
+    _, found = check_package("packaging")
+
+    (problem,) = [one.text for one in found if one.state == "problem" and one.area == "Entry points"]
+    assert "has no entry point of Karenina" in problem
+
+
+def test_names_that_nothing_has_raise() -> None:
+    with pytest.raises(PluginError, match="no installed distribution, package or plugin"):
+        check_package("a-package-that-nobody-has")
+
+
+def test_a_setting_without_a_default_is_named(site: Environment, wheels: Wheels) -> None:
+    """Installed alone: no run can begin where it is installed."""
+    field = "words: int = Field(description='How many words.')"
+    source = SETTINGS.replace("FIELD", field).replace("NAME", "NoDefault")
+    point = [(STAGES, "NoDefault")]
+    site.install(wheels.package("no-default", "0.1", point, source, metadata=CORE_AND_PYDANTIC, typed=True))
+
+    found = site.printed("plugins", "--check", "no-default", code=2)["findings"]
+
+    (failed,) = [one["text"] for one in found if one["state"] == "problem"]
+    assert "Settings.words has no default" in failed
+
+
+@pytest.mark.parametrize("package", ["untyped", "undeclared-import"])
+def test_the_contract_of_a_stage_checks_its_package(flawed: Environment, package: str) -> None:
+    name, module = class_name(package), package.replace("-", "_")
+    test = flawed.write(
+        f"test_{module}.py",
+        "from karenina_testing.contracts import StageContract\n"
+        f"from {module} import {name}\n\n"
+        f'class TestOne(StageContract):\n    entry_point = "{module}:plugin"\n    stage = {name}\n',
+    )
+
+    done = flawed.pytest(test, "-k", "passes_its_check")
+
+    assert done.returncode == 1, done.stdout
+    assert FLAWS[package][3] in done.stdout
