@@ -87,7 +87,7 @@ def test_another_journal_of_that_name_is_not_used(folder: Path) -> None:
     assert "openai:n" not in Path("out.csv").read_text("utf-8")
     refused = CliRunner().invoke(build_app(), ["status", "other.results.jsonl"])
     assert refused.exit_code == 2
-    assert "other.journal is of another run" in " ".join(refused.stderr.split())
+    assert "other.journal belongs to another run" in " ".join(refused.stderr.split())
 
 
 def test_scored_again_results_are_exported_as_they_are(folder: Path) -> None:

@@ -201,7 +201,7 @@ def test_labels_with_the_verdict_in_sight_are_reported(tmp_path: Path) -> None:
     run = save(tmp_path / "genes.results.jsonl", errant_run(20))
     karenina("label", run, "--show-verdict", "--n", "5", type="y\ny\n" * 10)
 
-    assert "labels were given with the verdict in sight" in karenina("calibrate", run).out
+    assert "labels were given with the verdict shown" in karenina("calibrate", run).out
 
 
 def test_without_labels_the_command_says_how_to_label(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_without_labels_the_command_says_how_to_label(tmp_path: Path) -> None:
 
     assert none.code == drawn.code == 2
     assert f"label answers with: karenina label {run}" in none.err
-    assert "has no label of an answer in the results" in drawn.err
+    assert "has no label for an answer in the results" in drawn.err
 
 
 def test_too_few_labels_are_no_corrected_rate(tmp_path: Path) -> None:
@@ -279,8 +279,8 @@ def test_two_files_with_draws_say_whose_counts(run: Path, tmp_path: Path) -> Non
     done = karenina("calibrate", run, other)
 
     own = run.with_name("genes.labels.jsonl")
-    assert f"the draw in {other}, line 1 counts, and not that of {own}" in done.out
-    assert "counts, and not that of" not in karenina("calibrate", run).out
+    assert f"the draw in {other}, line 1 is used, not the one in {own}" in done.out
+    assert "is used, not the one in" not in karenina("calibrate", run).out
 
 
 def test_a_template_of_several_questions_says_how_many(tmp_path: Path) -> None:

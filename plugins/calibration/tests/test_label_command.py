@@ -283,7 +283,7 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
     [
         ("item,asked,right\n{item},answer,perhaps\n", "line 2: 'perhaps' is not yes, no or unclear"),
         ("question,right\nx,yes\n", "needs a column `item` or `question_id`"),
-        ("id,question,answer\nq,Which gene?,BCL2\n", "is no sheet of labels: it needs a column `right`"),
+        ("id,question,answer\nq,Which gene?,BCL2\n", "is not a label sheet: it needs a column `right`"),
         ("item,asked,right\n{item},gene,yes\n", "the column `asked` is 'gene'"),
     ],
 )
@@ -365,7 +365,7 @@ def test_what_cannot_be_done_is_an_error(run: Path, arguments: tuple[str, ...], 
         ("{", "line 2 is not a label: the JSON is incomplete; remove the line"),
         ('{"label": {"item": "x"}}', "line 2 is not a label: labeller: Field required"),
         ('{"metadata": {}}', "is neither a draw nor a label"),
-        ('{"draw": {"format": 9}}', "is of another version"),
+        ('{"draw": {"format": 9}}', "was written by another version"),
     ],
 )
 def test_a_damaged_file_of_labels_is_an_error(run: Path, line: str, problem: str) -> None:

@@ -85,7 +85,7 @@ def test_a_label_of_an_unknown_answer_is_refused_with_its_line(run: Path, with_d
     done = karenina("calibrate", run)
 
     assert done.code == 2
-    assert f"line {4 if with_draw else 3}: the label is of the answer 'nobody', which the results do not" in done.err
+    assert f"line {4 if with_draw else 3}: the label is for the answer 'nobody', which the results do not" in done.err
 
 
 def test_a_row_of_an_unknown_answer_is_refused_with_its_line(run: Path, tmp_path: Path) -> None:

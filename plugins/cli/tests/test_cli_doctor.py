@@ -61,7 +61,8 @@ def test_a_server_that_does_not_answer_is_a_problem(tmp_path: Path, server: str)
     )
     assert done.code == 2
     assert (
-        f"could not connect to http://127.0.0.1:{port}/v1 (Connection refused); check that the server runs" in done.out
+        f"could not connect to http://127.0.0.1:{port}/v1 (Connection refused); check that the server is running"
+        in done.out
     )
     assert done.err == "1 problem found.\n"
 

@@ -91,7 +91,7 @@ def adapters(plugins: Plugins | None = None) -> dict[str, dict[str, Any]]:
         (None, None),
         (lambda: None, None),
         (lambda: LINE, LINE),
-        (fails, "its check whether it can be used failed: LookupError: no wire"),
+        (fails, "its availability check failed: LookupError: no wire"),
     ],
 )
 def test_an_adapter_is_listed_with_tier_ports_and_availability(

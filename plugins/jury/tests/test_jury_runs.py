@@ -42,7 +42,7 @@ def test_the_stronger_judge_decides_if_the_others_disagree() -> None:
     assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.PARTIAL]
     assert [judge for question, judge in jury.asked if judge == "strong"] == ["strong"]
     record = record_of(results, "q")
-    assert record.escalated == "no 2 of 2 judges agree on gene (a: 'BCL2'; b: 'TP53')"
+    assert record.escalated == "fewer than 2 of 2 judges agree on gene (a: 'BCL2'; b: 'TP53')"
     assert [(vote.judge, vote.decides) for vote in record.judges] == [("a", False), ("b", False), ("strong", True)]
     assert record.agreement == {"gene": 0.5, "year": 1.0, "drug": 1.0}
 
@@ -53,7 +53,7 @@ def test_a_tie_is_not_judged() -> None:
     summary = results.summary()
 
     assert results[0].outcome is Outcome.PARSE_ERROR
-    assert results[0].metadata.error == "jury: no 2 of 2 judges agree on gene (a: 'BCL2'; b: 'TP53')"
+    assert results[0].metadata.error == "jury: fewer than 2 of 2 judges agree on gene (a: 'BCL2'; b: 'TP53')"
     assert results[0].template.verify_result is None
     assert (summary.items, summary.judged, summary.not_judged) == (2, 1, 1)
     assert (summary.pass_rate.hits, summary.pass_rate.out_of) == (1, 1)
@@ -301,13 +301,13 @@ class DayJury(Jury):
         (
             (FIRST, OTHER, TWO_DATES),
             Outcome.UNDECIDED,
-            "no 2 of 3 judges agree on verdict (a: True; b: False); undecided: c",
+            "fewer than 2 of 3 judges agree on verdict (a: True; b: False); undecided: c",
         ),
         ((TWO_DATES,) * 3, Outcome.UNDECIDED, "no judge could judge the answer; undecided: a, b, c"),
         (
             (FIRST, FAILS, TWO_DATES),
             Outcome.PARSE_ERROR,
-            "no 2 of 3 judges agree on verdict (a: True); undecided: c",
+            "fewer than 2 of 3 judges agree on verdict (a: True); undecided: c",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Labels of people for the answers of a run, and the agreement of its judge with them.
+"""Human labels for the answers of a run, and how well its judges agree with them.
 
 Names are imported when they are first used, so that importing the package is fast.
 """

@@ -1,4 +1,4 @@
-"""The agreement of verdicts and of extracted values with people."""
+"""Agreement of verdicts and extracted values with human labels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _LEAST_OF_A_TEMPLATE = 5
 def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
-    """Return the agreement of each judge's verdicts with people, over the answers that people label right or wrong."""
+    """Return the agreement of each judge's verdicts with people, over the answers labelled right or wrong.
+
+    `results` are all results of the run, for the raw pass rates; judges without a labelled verdict are left out.
+    """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
         if result.outcome.has_verdict or result.outcome is Outcome.UNDECIDED:
@@ -70,7 +73,7 @@ def _of_judge(
 
 
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
-    """Return the agreement of people with each field and trait that each judge extracted."""
+    """Return the agreement of people with the values that each judge extracted, by field and trait."""
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
     for one in labelled:
@@ -97,9 +100,9 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Return the agreement of verdicts with people for each template with enough labels, the worst first.
+    """Return the agreement of verdicts with people for each template with at least five labels, the worst first.
 
-    Empty if all answers have one template, or each has its own.
+    Empty if all labelled answers have the same template.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""The answers of a run: what people label, and what each judge made of them."""
+"""The answers of a run, with the verdict and extracted values of each judge."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ UNDECIDED: Final = "undecided"
 NOT_JUDGED: Final = "not judged"
 SCORED: Final = "scored only"
 _BOOLEANS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
-"""The JSON of the values that a text can spell."""
+"""The JSON boolean that each word stands for."""
 _COMPUTED: Final = frozenset({"regex", "callable", "metric"})
-"""The kinds of traits that a program computes."""
+"""The kinds of traits that are computed by a program, not by a judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result of one judge for an answer.
+    """The result of one judge on an answer.
 
     `verdict` is None if the answer was not judged, is undecided, or was only scored.
     """
@@ -61,7 +61,7 @@ class Judgement:
 
     @property
     def verdict(self) -> bool | None:
-        """Whether the verdict is correct; partly correct answers are not."""
+        """Whether the verdict is *correct*; *partly correct* is not."""
         return self.outcome is Outcome.CORRECT if self.outcome.has_verdict else None
 
 
@@ -70,8 +70,8 @@ class Answer:
     """One answer of an answering model, with the judgements of all judges.
 
     `id` identifies it by question, model, replicate and text, so that it is the same in another run that judged the
-    same stored answer. `truth` has the right values of the template's fields as JSON text.
-    `drawn_as` are the verdicts with which it was drawn, if they have changed since.
+    same stored answer. `truth` has the true values of the template's fields as JSON text. `drawn_as` is the value of
+    `verdicts` at the time of the draw; None unless the run was scored again since.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Answer:
 
     @property
     def verdicts(self) -> str:
-        """The verdicts of all judges together: the stratum that the answer is drawn from."""
+        """The verdicts of all judges in one word, by which the answer is assigned to a stratum for the draw."""
         found = {one.verdict for one in self.judgements.values()} - {None}
         if found:
             return DISAGREE if len(found) > 1 else CORRECT if True in found else WRONG
@@ -98,20 +98,20 @@ class Answer:
 
     @property
     def truth_id(self) -> str:
-        """The id of the right values, which a label keeps."""
+        """The id of the truth, which a label stores."""
         return truth_id(self.reference, self.truth)
 
     @property
     def extractions(self) -> list[Extraction]:
-        """The different values that judges extracted."""
+        """The distinct values that judges extracted."""
         return list(dict.fromkeys(one for found in self.judgements.values() for one in found.extractions))
 
 
 @dataclass(frozen=True, slots=True)
 class AskedAnswer:
-    """An answer to ask a person about, with the extracted values to ask about.
+    """An answer to ask a labeller about, with the extracted values to ask about.
 
-    `why` says why it is asked again; empty if it was not labelled before.
+    `why` is the reason why the answer is asked about again; empty if it was not labelled before.
     """
 
     answer: Answer
@@ -132,7 +132,7 @@ class Answers:
         return list(dict.fromkeys(one.model for one in self.by_id.values() if one.verdicts != SCORED))
 
     def digest(self) -> str:
-        """Return a digest of all that a draw depends on: the answers, and the verdicts of each judge."""
+        """Return a digest of everything that a draw depends on: the answers, and the outcome by each judge."""
         lines = sorted(
             json.dumps([one.id, sorted((of.judge, of.outcome.value) for of in one.judgements.values())])
             for one in self.by_id.values()
@@ -141,9 +141,9 @@ class Answers:
 
 
 def truth_text(answer: Answer) -> str:
-    """Return the right values of an answer's question: the reference answer, and the truths of fields that differ.
+    """Return the truth for an answer as text: the reference answer, and the true values of fields that differ from it.
 
-    A boolean is *true* or *false*, as in what was extracted, however the reference answer spells it.
+    A boolean is written *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
     """
     reference = answer.reference or ""
     word = _BOOLEANS.get(reference.strip().lower(), "")
@@ -155,7 +155,7 @@ def truth_text(answer: Answer) -> str:
 
 
 def readable(value: str) -> str:
-    """Return a JSON value as people read it: a text without quotes, and *nothing* for null."""
+    """Return a JSON value in readable form: a string without quotes, and *nothing* for null."""
     with suppress(ValueError):
         found = from_json(value)
         return found if isinstance(found, str) else "nothing" if found is None else value
@@ -163,7 +163,7 @@ def readable(value: str) -> str:
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
-    """Return the answers in results. A later result of the same answer and judge replaces an earlier one."""
+    """Return the answers in results. A later result with the same answer and judge replaces an earlier one."""
     found = Answers()
     missing: dict[str, set[tuple[str, int]]] = {}
     for result in results:

@@ -1,4 +1,4 @@
-"""`karenina calibrate`: the agreement of judges with people on the command line."""
+"""`karenina calibrate`: compare judges with human labels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def calibrate(
         list[Path] | None,
         typer.Argument(
             metavar="[LABELS...]",
-            help="Files of labels, or filled-in sheets, besides NAME.labels.jsonl next to the results.",
+            help="Label files, or filled-in sheets, besides NAME.labels.jsonl next to the results.",
             autocompletion=label_files,
             show_default=False,
         ),
@@ -35,13 +35,13 @@ def calibrate(
         typer.Option(
             metavar="RESULTS",
             autocompletion=result_files,
-            help="Correct the pass rate by the labels of this other run, assuming that the judge errs as often there.",
+            help="Correct the pass rate by the labels of this other run, assuming equal error rates of the judge.",
         ),
     ] = None,
     worst: Annotated[int, typer.Option(min=0, help="The most items to list that a judge got wrong.")] = 10,
     as_json: JSONObject = False,
 ) -> None:
-    """Compare the verdicts and extracted values of a run with the labels of people, and correct its pass rate.
+    """Compare a run's verdicts and extracted values with human labels, and correct its pass rate.
 
     The corrected rate is the share of right answers, estimated from the answers that `karenina label` drew. Agreement
     and kappa are weighted by that draw, so that they hold for all answers.

@@ -1,4 +1,4 @@
-"""`calibrate`: the agreement of a run's judges with people, and the pass rate corrected by it."""
+"""`calibrate`: the agreement of a run's judges with people, and the pass rate corrected by labels."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ _LONGEST = 200
 
 
 class LabelledRun:
-    """The results of a run with their labels, and the units of their questions.
+    """The results of a run with their labels, and the statistical units of their questions.
 
-    `source` is the result file. If its results were scored again after the draw, the strata are those of the draw.
-    Raises `ConfigError` for labels that were drawn from other results, or that are about none of these.
+    `place` names the labels in messages; `source` is the result file. If its results were scored again after the draw,
+    the strata are those of the draw. Raises `ConfigError` if the labels were drawn from other results, or none of them
+    is about these.
     """
 
     def __init__(
@@ -69,20 +70,20 @@ class LabelledRun:
         if not self.labelled:
             raise ConfigError(
                 [
-                    f"{place} has no label of an answer in the results: "
+                    f"{place} has no label for an answer in the results: "
                     f"`{label_command('label', source or 'RESULTS', None)}` asks for them"
                 ]
             )
 
     @property
     def stale(self) -> list[str]:
-        """The questions of answers with a label that was given for other right values."""
+        """The question ids of answers with a label that was given for another truth."""
         items = {item for item, _ in self.labels.stale}
         return [answer.question_id for answer in self.answers.by_id.values() if answer.id in items]
 
     @property
     def representative(self) -> list[LabelledAnswer]:
-        """The labelled answers that estimate something about all: drawn ones, or all if there is no draw."""
+        """The labelled answers from which all answers are estimated: the drawn ones, or all if there is no draw."""
         return [one for one in self.labelled if one.stratum is not None or self.draw is None]
 
     def corrected(self, model: str) -> ModelRate | str:
@@ -97,12 +98,12 @@ def calibrate(
     quality_from: str | Path | None = None,
     worst: int | None = None,
 ) -> Calibration:
-    """Return what labels say about the judges of a run, and its corrected pass rate.
+    """Return the agreement of a run's judges with labels, and its corrected pass rate.
 
-    `labels` are files of labels or filled-in sheets; that beside the results is read too, if it exists. `cluster` is
-    as in `karenina.compare`. `quality_from` is another labelled result file: then the pass rate is corrected by the
-    sensitivity and specificity that the same judges had there, which is assumed to carry over. `worst` limits the list
-    of worst items. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    `labels` are label files or filled-in sheets; the label file beside the results is read too, if it exists. `cluster`
+    is as in `karenina.compare`. `quality_from` is another labelled result file: then the pass rate is corrected by the
+    sensitivity and specificity of the same judges there, which are assumed to carry over. `worst` is the maximum number
+    of worst items; None lists all. Raises `ConfigError`, `ResultFileError` and `JournalError`.
     """
     everything = [result for run in read_runs([results]) for result in run.results]
     source = str(results) if isinstance(results, str | Path) else None
@@ -138,12 +139,12 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
                 ]
             )
     if not given:
-        raise ConfigError(["there are no labels: give a file of labels"])
+        raise ConfigError(["there are no labels: give a label file"])
     return given
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return what the labels of a run say."""
+    """Return the calibration of a run from its labels."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
@@ -160,7 +161,7 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     file = run.place if isinstance(run.place, Path) and run.place.suffix.lower() not in SUFFIXES else None
     if run.stale:
         notes.append(f"{stale_text(run.stale)}; `{label_command('label', name, file)}` asks again")
-    notes += [f"the draw in {run.labels.place} counts, and not that of {one}" for one in run.labels.other_draws]
+    notes += [f"the draw in {run.labels.place} is used, not the one in {one}" for one in run.labels.other_draws]
     outside = sum(one.stratum is None for one in run.labelled) if run.draw is not None else 0
     if outside:
         notes.append(outside_text(outside, len(run.answers.by_id), name, file))
@@ -172,7 +173,7 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
         notes.append("the strata are the verdicts when the answers were drawn, before they were scored again")
     seen = sum(not label.blind for label in run.labels)
     if seen:
-        notes.append(f"{seen} labels were given with the verdict in sight, which raises agreement")
+        notes.append(f"{seen} labels were given with the verdict shown, which raises agreement")
     return Calibration(
         source=source,
         labellers=dict(Counter(label.labeller for label in run.labels)),
@@ -200,7 +201,7 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Return the pass rate of each model and judge, corrected by how the same judge did in another run."""
+    """Return the pass rate of each model and judge, corrected by the same judge's error rates in another run."""
     units = assign_units(results, cluster)
     qualities = {one.judge: one for one in other.verdicts}
     counts: dict[tuple[str, str], Clusters] = defaultdict(Clusters)
@@ -239,7 +240,7 @@ def _carried(
 
 
 def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
-    """Yield the labelled answers with a mistake of a judge."""
+    """Yield the labelled answers that a judge got wrong."""
     for one in labelled:
         answer = one.answer
         verdicts = [
@@ -266,7 +267,7 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Return how labellers agree about whether answers are right; None if no answer has two labels."""
+    """Return how often labellers agree on whether answers are right; None if no answer has two labels."""
     names = sorted({label.labeller for one in labelled for label in one.labels})
     ratings = [{label.labeller: label.right for label in one.labels if label.right is not None} for one in labelled]
     several = [(one.unit, found) for one, found in zip(labelled, ratings, strict=True) if len(found) > 1]

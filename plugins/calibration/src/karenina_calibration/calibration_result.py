@@ -12,14 +12,14 @@ from karenina_report.statistics.statistics_result import Coefficient, ReportMode
 from karenina_terminal.notebook_html import SectionsView
 
 Table = Mapping[str, Mapping[str, int]]
-"""Numbers of labelled answers: by the judge's value, and then by that of people."""
+"""Counts of labelled answers, by the judge's value and then by the labellers' value."""
 
 
 class VerdictAgreement(ReportModel):
     """The agreement of one judge's verdicts with people.
 
-    Rates and kappa are weighted by the draw: they are estimates for all answers with a verdict. `kappa` is None
-    (undefined) if the judge or people are constant.
+    Rates and kappa are weighted by the draw, so they are estimates for all answers with a verdict. `kappa` is None
+    (undefined) if all verdicts, or all labels, are the same.
     """
 
     judge: str
@@ -27,16 +27,17 @@ class VerdictAgreement(ReportModel):
     agreement: Rate
     kappa: Coefficient | None
     sensitivity: Rate = Field(description="The share of right answers that the judge calls correct.")
-    specificity: Rate = Field(description="The share of other answers that it does not call correct.")
+    specificity: Rate = Field(description="The share of other answers that the judge does not call correct.")
     right_size: float = Field(description="The effective number of labels behind the sensitivity.")
     wrong_size: float = Field(description="The effective number of labels behind the specificity.")
     table: Table
 
 
 class ValueAgreement(ReportModel):
-    """The agreement of people with the values that a judge extracted, of one field or trait.
+    """The agreement of people with the values that a judge extracted for one field or trait.
 
-    `kappa` and `table` compare classes, if people gave values of their own; else `table` is empty.
+    `kappa` and `table` compare these with values that people gave themselves. Without such values, `kappa` is None and
+    `table` empty.
     """
 
     kind: Kind
@@ -50,7 +51,8 @@ class ValueAgreement(ReportModel):
 class TemplateAgreement(ReportModel):
     """The agreement of verdicts with people for one template, over all judges.
 
-    `question` is one of the `questions` whose answers are labelled; those of equal templates are counted together.
+    `questions` is the number of questions with labelled answers that share the template, and `question` the text of
+    one.
     """
 
     template: str
@@ -60,7 +62,7 @@ class TemplateAgreement(ReportModel):
 
 
 class StratumLabels(ReportModel):
-    """A stratum of the corrected rate: its answers, usable labels, and the labels that say right."""
+    """A stratum of the corrected rate: the numbers of its answers, its usable labels, and the labels that say right."""
 
     verdicts: Sequence[str]
     answers: int
@@ -71,9 +73,9 @@ class StratumLabels(ReportModel):
 class CorrectedPassRate(ReportModel):
     """The share of right answers of a model, estimated from labels.
 
-    `missing` results have no answer; if all of them counted as wrong or as right, the rate would be between
-    `lowest` and `highest`. `more_labels` would halve the interval; it is None if no number of labels would, because the
-    run's own questions leave `remaining`, half the width of the interval with all answers labelled.
+    `missing` results have no answer; if all of them counted as wrong or as right, the rate would be between `lowest`
+    and `highest`. `more_labels` is the number of additional labels that would halve the interval, or None if no number
+    would: `remaining` is the half width of the interval that is left with all answers labelled.
     """
 
     model: str
@@ -89,13 +91,13 @@ class CorrectedPassRate(ReportModel):
     highest: float
     more_labels: int | None
     remaining: float
-    powered: Coefficient | None = Field(description="The PPI++ estimate, as a cross-check of simple random labels.")
+    powered: Coefficient | None = Field(description="The PPI++ estimate, as a cross-check for simple random draws.")
 
 
 class CarriedPassRate(ReportModel):
     """A model's pass rate corrected by the sensitivity and specificity of the same judge in another run.
 
-    The bounds and the value are None if that judge cannot be corrected.
+    The value and its bounds are None if the judge may be no better than chance.
     """
 
     model: str
@@ -107,16 +109,16 @@ class CarriedPassRate(ReportModel):
 
 
 class LabellerAgreement(ReportModel):
-    """How labellers agree with each other, which is the ceiling of what a judge can reach."""
+    """The agreement of labellers with each other, which is the ceiling of what a judge can reach."""
 
     labellers: Sequence[str]
     answers: int = Field(description="Answers with two labels or more.")
-    pairs: Rate = Field(description="The share of pairs of labels of one answer that are equal.")
+    pairs: Rate = Field(description="The share of label pairs on the same answer that are equal.")
     krippendorff: Coefficient | None
 
 
 class WorstItem(ReportModel):
-    """A labelled answer that a judge got wrong: `verdicts` and `extractions` are its mistakes."""
+    """A labelled answer that a judge got wrong. `verdicts` and `extractions` describe the mistakes."""
 
     item: str
     question_id: str
@@ -129,11 +131,12 @@ class WorstItem(ReportModel):
 
 
 class Calibration(SectionsView, ReportModel):
-    """The findings of the labels of a run about its judges, and about its pass rate.
+    """The agreement of a run's judges with its labels, and the pass rates corrected by them.
 
-    Answers count as labelled if a majority of their labellers says right or wrong; `unclear` and `tied` ones are left
-    out. `outside` labelled answers are not in the draw, and count only for fields, traits and the worst items. `stale`
-    are the questions of answers whose label was given for other right values, and counts for extracted values only.
+    `labelled` is the number of answers with a label. For rates, an answer needs a majority of labellers that say right
+    or wrong; `unclear` and `tied` ones are left out. `outside` labelled answers are not in the draw, and count only for
+    fields, traits and the worst items. `stale` has the question ids of answers whose label was given for another truth;
+    such a label counts only for extracted values.
     """
 
     source: str | None

@@ -1,4 +1,4 @@
-"""A calibration as text."""
+"""The printed text of a calibration."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from karenina_terminal.text_layout import Section
 
 MOST_CLASSES: Final = 12
-"""The most classes of a confusion table that is printed."""
+"""The most classes for which a confusion table is printed."""
 _MOST_TEMPLATES: Final = 10
 _MOST_NAMES: Final = 8
 _TELLS_NOTHING: Final = 0.5
-"""The half width of an interval, as a share, above which it says nothing."""
+"""The half width of an interval, as a share of 1, above which the interval says nothing."""
 
 
 @sections_of.register(Calibration)
@@ -110,7 +110,7 @@ def _corrected(found: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
 
 
 def corrected_text(found: CorrectedPassRate) -> str:
-    """Return a corrected pass rate with its interval and its basis."""
+    """Return a corrected pass rate with its interval, and the labels, answers and questions behind it."""
     return (
         f"{percent(found.value)}, 95% CI [{percent(found.low)}, {percent(found.high)}]: "
         f"{quantity(found.labels, 'label')} of {quantity(found.answers, 'answer')} on "
@@ -119,7 +119,7 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Return how many more labels would help."""
+    """Return the line on how many more labels would halve the interval."""
     if found.more_labels is not None:
         return f"{found.more_labels:,} more labels would halve the interval"
     if found.remaining > _TELLS_NOTHING:
@@ -131,7 +131,7 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Return that answers to these questions have labels for other right values."""
+    """Return the note on answers to these questions whose labels were given for another truth."""
     found = list(dict.fromkeys(questions))  # several models may have answered one
     more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
     names = in_one_line(", ".join(found[:_MOST_NAMES])) + more
@@ -140,7 +140,10 @@ def stale_text(questions: Sequence[str]) -> str:
 
 
 def outside_text(outside: int, answers: int, results: str | Path, labels: Path | None) -> str:
-    """Return that labels outside of the draw do not count for rates, and how they would."""
+    """Return the note on labels outside of the draw, which do not count for rates, and how to include them.
+
+    `outside` is their number and `answers` that of all answers.
+    """
     return (
         f"{quantity(outside, 'labelled answer')} outside of the draw, left out of rates, as people may have chosen "
         f"what to label: `{label_command('label', results, labels, '--n', str(answers))}` draws all of them, a "

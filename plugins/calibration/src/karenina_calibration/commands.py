@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def label_files(incomplete: str) -> list[str]:
-    """Return files that could hold labels: sheets, and lines of JSON."""
+    """Return files that could hold labels, for shell completion: sheets and JSON Lines files."""
     return complete_files(incomplete, (".jsonl", ".csv", ".xlsx"))
 
 
@@ -40,13 +40,13 @@ class commands:  # noqa: N801 - the entry point's name
             app,
             "calibrate",
             "karenina_calibration.calibrate_command:calibrate",
-            "Compare the verdicts and extracted values of a run with the labels of people, and correct its pass rate.",
+            "Compare a run's verdicts and extracted values with human labels, and correct its pass rate.",
         )
 
     @staticmethod
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-        """Offer the corrected rates of runs that have labels beside their results."""
+        """Offer notes with the corrected rates of runs that have a label file beside their results."""
         from karenina_calibration.label_file import has_labels
 
         def notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
@@ -61,7 +61,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        """Offer the table of corrected rates."""
+        """Offer the section with corrected rates."""
         from karenina_calibration.run_labels import corrected_section
 
         return [corrected_section]

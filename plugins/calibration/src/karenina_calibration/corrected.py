@@ -1,4 +1,4 @@
-"""The corrected pass rate of each answering model of a run."""
+"""Corrected pass rates, one for each answering model in a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Stratum = Hashable
 
 @dataclass(frozen=True, slots=True)
 class ModelRate:
-    """The corrected rate of a model: for people, and with what a difference needs."""
+    """The corrected rate of a model: `shown` in results, and `rate` with what a difference of two rates needs."""
 
     shown: CorrectedPassRate
     rate: CorrectedRate
@@ -43,9 +43,10 @@ def correct_rate(
     draw: Draw | None,
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
-    """Return the corrected rate of a model, or why there is none.
+    """Return the corrected rate of a model, or the reason why there is none.
 
-    Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged.
+    Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged. `unit_of`
+    returns the statistical unit of a question id.
     """
     own = [one for one in answers.by_id.values() if one.model == model and one.verdicts != SCORED]
     usable = [
@@ -60,7 +61,7 @@ def correct_rate(
         return f"{len(usable)} of its drawn answers are labelled right or wrong, and {LEAST} are needed"
     if draw is None and not {one.id for one in own} <= {one.answer.id for one in labelled}:
         return (
-            "the labels do not record a draw, and not all answers have one: which answers people label by choice says "
+            "the labels do not record a draw, and not all answers have one: labels of answers that people chose say "
             "nothing about the others. `karenina label` draws answers"
         )
     stratum_of: Callable[[Answer], Stratum] = draw.stratum_of if draw is not None else lambda answer: answer.verdicts
@@ -116,7 +117,7 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Return the PPI++ estimate of a simple random draw judged by one judge; None otherwise."""
+    """Return the PPI++ estimate; None unless each answer has a verdict of exactly one judge and some are unlabelled."""
 
     def verdict(answer: Answer) -> bool | None:
         return next(iter(answer.judgements.values())).verdict if len(answer.judgements) == 1 else None

@@ -1,4 +1,4 @@
-"""The random draw of answers that people label."""
+"""The random draw of the answers to label."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _MOST: Final = 10**9
 ANY: Final = "any"
-"""The verdict of strata that were made without looking at verdicts."""
+"""The verdict of the strata in a simple random draw, which ignores verdicts."""
 
 
 class Stratum(BaseModel):
-    """A stratum: the answers of a model with these verdicts, their number, and how many were drawn."""
+    """A stratum: the answers of one model with any of these verdicts, their number, and how many were drawn."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,7 +34,7 @@ class Stratum(BaseModel):
 
 
 class DrawnAnswer(BaseModel):
-    """A drawn answer, and the number of its stratum."""
+    """The id of a drawn answer, and the index of its stratum."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,7 +45,8 @@ class DrawnAnswer(BaseModel):
 class Draw(BaseModel):
     """A random draw: its seed, strata and answers, in the random order in which they are labelled.
 
-    `digest` is that of the results that it was drawn from, and `simple` marks a draw without strata by verdict.
+    `digest` is that of the answers and verdicts that it was drawn from. `simple` is True for a draw without strata by
+    verdict.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,7 +62,7 @@ class Draw(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Check that strata and items fit together."""
+        """Check that strata and items are consistent."""
         kinds = Counter((one.model, verdict) for one in self.strata for verdict in set(one.verdicts))
         any_of = {model for model, verdict in kinds if verdict == ANY}
         if twice := [kind for kind, count in kinds.items() if count > 1 or (kind[0] in any_of and kind[1] != ANY)]:
@@ -81,9 +82,9 @@ class Draw(BaseModel):
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
-        """Return why it is no draw from these answers, which its digest names; None if it is one.
+        """Return why this is not the draw that its seed makes from these answers; None if it is.
 
-        The sizes of strata, the stratum of each answer and the choice of the seed decide how much each label counts.
+        The check matters because strata and their sizes decide the weight of each label.
         """
         members: list[list[Answer]] = [[] for _ in self.strata]
         for answer in answers.by_id.values():
@@ -106,7 +107,7 @@ class Draw(BaseModel):
         return None
 
     def stratum_of(self, answer: Answer) -> int:
-        """Return the number of the stratum that an answer of these results belongs to. Raises `ConfigError`."""
+        """Return the index of an answer's stratum. Raises `ConfigError` if it belongs to none."""
         number = self._find_stratum(answer)
         if number is None:
             raise ConfigError([f"the draw has {_no_stratum(answer)}: draw again with `karenina label`"])
@@ -126,7 +127,7 @@ def _no_stratum(answer: Answer) -> str:
 
 
 def describe_verdicts(verdicts: Sequence[str], *, alone: bool) -> str:
-    """Return what the answers of a stratum are; of one that is `alone`, that it has all answers of its model."""
+    """Return a stratum's verdicts as text. `alone` is True for the only stratum of its model, with all answers."""
     if ANY in verdicts or (alone and len(verdicts) > 1):
         return "all answers"
     return " or ".join(verdicts)
@@ -144,9 +145,10 @@ def draw_answers(
 ) -> Draw:
     """Return a random draw of `count` answers, stratified by model and verdicts.
 
-    Strata with fewer than five answers are merged with the next in size of the same model, and each other one gets at
-    least five labels. `before` is an earlier draw from the same results, which is extended. Raises `ConfigError` if
-    there is no answer.
+    Strata with fewer than five answers are merged with another one of the same model, and at least five answers of each
+    stratum are drawn, which may be more than `count` in all. `before` is an earlier draw from the same results to
+    extend. `results` is the name of the result file and `made` the current time. Raises `ConfigError` if there is no
+    answer.
     """
     if not answers.by_id:
         raise ConfigError(["the results contain no answer that could be labelled"])
@@ -177,7 +179,7 @@ def draw_answers(
 
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the model and the verdicts of each stratum, in an order that does not depend on that of the results."""
+    """Return the model and verdicts of each stratum, in an order that does not depend on the order of the results."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for model in sorted({one.model for one in answers.by_id.values()}):
         if simple:
@@ -192,7 +194,7 @@ def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...
 
 
 def _first(answers: Iterable[Answer], count: int, seed: int) -> Sequence[Answer]:
-    """Return the first answers of a random order, so that a larger draw contains a smaller one."""
+    """Return the first `count` answers in a seeded random order, so that a larger draw contains a smaller one."""
     return sorted(answers, key=lambda one: _random(seed, "draw", one.id))[:count]
 
 

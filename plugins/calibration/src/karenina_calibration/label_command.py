@@ -1,4 +1,4 @@
-"""`karenina label`: people label answers of a run."""
+"""`karenina label`: draw answers of a run, and label them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def label(
         ),
     ] = None,
     labeller: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who labels. Default: the name of the user; a page asks for it.")
+        str | None,
+        typer.Option(metavar="NAME", help="The name of the labeller. Default: your user name; a page asks for it."),
     ] = None,
     sheet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answers to label to a sheet: .csv or .xlsx.")
@@ -56,17 +57,17 @@ def label(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The file of labels. Default: NAME.labels.jsonl beside the results."),
+        typer.Option(metavar="FILE", help="The label file. Default: NAME.labels.jsonl beside the results."),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed of the draw. Default: a random one.")] = None,
     simple_random: Annotated[
-        bool, typer.Option("--simple-random", help="Draw from all answers alike, and not by verdict.")
+        bool, typer.Option("--simple-random", help="Draw from all answers alike, not by verdict.")
     ] = False,
     redraw: Annotated[
         bool,
         typer.Option(
             "--redraw",
-            help="Draw anew, and take over the labels of equal answers. The earlier file is renamed and kept.",
+            help="Draw again, and take over the labels of equal answers. The earlier file is renamed and kept.",
         ),
     ] = False,
     show_verdict: Annotated[
@@ -75,9 +76,9 @@ def label(
 ) -> None:
     """Draw answers of a run at random, and ask a person about each: is it right, and was it read correctly.
 
-    The draw is stratified by the verdicts of judges, with at least 5 answers of each kind, and recorded in the file of
-    labels. Labels are saved one by one: stop at any time, and repeat the command to go on. Several people can label
-    the same answers. `karenina calibrate` reads the labels.
+    The draw is stratified by the verdicts of judges, with at least 5 answers of each kind, and recorded in the label
+    file. Labels are saved one by one: stop at any time, and repeat the command to go on. Several people can label the
+    same answers. `karenina calibrate` reads the labels.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -134,7 +135,9 @@ def label(
 
             cut = count_cut(sheet, in_file)
             if cut:
-                screen.note(f"Warning: {cut} answers are too long for a cell and are cut: a .csv file has all of them.")
+                screen.note(
+                    f"Warning: {cut} answers are too long for a cell and are truncated: a .csv file has them whole."
+                )
             moved = write_sheet(sheet, in_file)
             read = label_command("label", results, file, "--from", str(sheet), "--labeller", reader)
             screen.note(
@@ -147,8 +150,8 @@ def label(
             moved = write_label_page(page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict)
             read = label_command("label", results, file, "--from", saved_name(file, reader))
             screen.note(
-                f"The page {page} has {_count(in_file)}{moved_note(moved)}. It saves a file with the name of the "
-                f"labeller in its own name; read it, here that of {reader}, with: {read}"
+                f"The page {page} has {_count(in_file)}{moved_note(moved)}. The file that it saves has the name of the "
+                f"labeller in its file name; read it (here that of {reader}) with: {read}"
             )
         if sheet is None and page is None and not allowed_in_files:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
@@ -166,7 +169,7 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
-        raise config_error("the name of the user is not known: give --labeller NAME") from error
+        raise config_error("your user name is not known: give --labeller NAME") from error
 
 
 def _labels_read(labels: Sequence[Label]) -> str:
@@ -174,13 +177,13 @@ def _labels_read(labels: Sequence[Label]) -> str:
 
 
 def _count(asked: Sequence[AskedAnswer]) -> str:
-    """Return the number of answers to label, and of those that are asked again."""
+    """Return as text how many answers there are to label, and how many of them again."""
     again = sum(bool(one.why) for one in asked)
     return quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
-    """Ask about all answers that have no label of this person, until the person stops."""
+    """Ask about the `missing` answers one at a time, until the labeller stops; save each label at once."""
     from karenina_calibration.labelling import asks_verdict, now
     from karenina_calibration.questions import Stop, answer_lines, ask_answer
 

@@ -1,4 +1,4 @@
-"""The file of labels: JSON lines beside the results, with the draw and one line for each label."""
+"""The label file: JSON Lines beside the results, with the draw and one line for each label."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which takes
 
 
 class ExtractionLabel(BaseModel):
-    """Whether an extracted value is what the answer says; None is unclear.
+    """A label that says whether an extracted value is what the answer says; `right` is None if unclear.
 
-    `own` is the value that the labeller would extract, as JSON text, if it is known; then it decides.
+    `own` is the value that the labeller would extract, as JSON text. If it is given, it overrides `right`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,7 +42,7 @@ class ExtractionLabel(BaseModel):
 
 
 class Label(BaseModel):
-    """The label that one person gave one answer. `right` is None if it is unclear, or was not asked."""
+    """One person's label of one answer. `right` is None if it is unclear, or was not asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,13 +54,13 @@ class Label(BaseModel):
     blind: bool = Field(default=True, description="Whether the verdict was hidden.")
     note: str = ""
     truth: str = Field(
-        default="", description="The id of the right values that the labeller saw; empty if it is not recorded."
+        default="", description="The id of the truth that the labeller saw; empty if it is not recorded."
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
-        """Return the label of an extracted value.
+        """Return the label of an extracted value; None if it has none.
 
-        The value that the labeller would extract also decides about the values of other judges.
+        A value that the labeller gave (`own`) also decides whether the values of other judges are right.
         """
         same = [one for one in self.extractions if (one.kind, one.name) == (wanted.kind, wanted.name)]
         for one in same:
@@ -70,7 +70,7 @@ class Label(BaseModel):
         return next((one for one in same if one.value == wanted.value), None)
 
     def with_extractions_of(self, earlier: Label) -> Label:
-        """Return the label with what an earlier one of the same person says about values that this one leaves out."""
+        """Return the label, with extraction labels from an earlier one by the same person for values it leaves out."""
         own = {(one.kind, one.name, one.value) for one in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
         kept = [
@@ -83,32 +83,32 @@ class Label(BaseModel):
 
 @dataclass(slots=True)
 class Labels:
-    """The content of files of labels: the last draw, and the last label of each labeller for each answer."""
+    """The content of label files: the last draw, and the last label of each labeller for each answer."""
 
     draw: Draw | None = None
     by_item: dict[str, dict[str, Label]] = field(default_factory=dict)
     place: str = ""
-    """The line of the draw."""
+    """The file and line of the draw."""
     places: dict[str, str] = field(default_factory=dict)
-    """The line of the first label of each answer."""
+    """The file and line of the first label of each answer."""
     given: dict[tuple[str, str], list[Label]] = field(default_factory=dict)
     """All labels of a labeller for an answer, in order."""
     stale: set[tuple[str, str]] = field(default_factory=set)
-    """The answers and labellers whose label was given for other right values than those of the results."""
+    """The answers and labellers whose label was given for another truth than that of the results."""
     other_draws: list[str] = field(default_factory=list)
-    """The files whose draw does not count, because another file has one too."""
+    """The files whose draw is ignored, because a later file has another one."""
 
     def add(self, label: Label, place: str = "") -> None:
-        """Add a label, which replaces an earlier one of the same labeller and answer."""
+        """Add a label, which replaces an earlier one by the same labeller for the same answer."""
         self.by_item.setdefault(label.item, {})[label.labeller] = label
         self.places.setdefault(label.item, place)
         self.given.setdefault((label.item, label.labeller), []).append(label)
 
     def match_truths(self, answers: Answers, drawn_from: Answers) -> None:
-        """Take the last label of each labeller that was given for the right values of these answers.
+        """Use each labeller's last label that was given for the current truth of the answer.
 
-        One for other right values says nothing about whether the answer is right. What it says about extracted values
-        stays. A label that does not record the right values was given for those of `drawn_from`.
+        A label that was given for another truth does not say whether the answer is right, so its `right` is dropped;
+        its extraction labels are kept. A label without a recorded truth was given for the truth in `drawn_from`.
         """
         self.stale.clear()
         for (item, labeller), labels in self.given.items():
@@ -124,12 +124,12 @@ class Labels:
                 self.stale.add((item, labeller))
 
     def check(self, answers: Answers) -> None:
-        """Raise `ConfigError` unless draw and labels are of these answers, with the line of what is not."""
+        """Raise `ConfigError`, with the line, if the draw or a label is not about these answers."""
         problem = self.draw.find_problem(answers) if self.draw is not None else None
         if problem is not None:
             raise ConfigError([f"{self.place}: the draw cannot be used: {problem}; {_REDRAW}"])
         for item in self.by_item.keys() - answers.by_id.keys():
-            what = f"the label is of the answer {item!r:.80}, which the results do not contain"
+            what = f"the label is for the answer {item!r:.80}, which the results do not contain"
             raise ConfigError([f"{self.places[item] or 'the labels'}: {what}; remove the line"])
 
     def __iter__(self) -> Iterator[Label]:
@@ -142,7 +142,7 @@ class Labels:
 
     @property
     def known_items(self) -> set[str]:
-        """The answers with a label for their right values."""
+        """The ids of answers with a label for their current truth."""
         return {
             item
             for item, found in self.by_item.items()
@@ -150,7 +150,7 @@ class Labels:
         }
 
     def missing(self, labeller: str) -> list[str]:
-        """Return the drawn answers without a label of this labeller for their truth, in the order of the draw."""
+        """Return the ids of drawn answers not labelled by this labeller for their current truth, in draw order."""
         items = self.draw.items if self.draw is not None else ()
         return [
             one.item
@@ -160,13 +160,13 @@ class Labels:
 
 
 def default_labels(results: Path) -> Path:
-    """Return the default file of labels: `<name>.labels.jsonl`, beside the results."""
+    """Return the default label file: `<name>.labels.jsonl`, beside the results."""
     name = results.name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
     return results.with_name(name + SUFFIX)
 
 
 def find_labels_file(results: Path) -> Path:
-    """Return the file of labels of results: beside them or, if they were scored again, that of the run's results."""
+    """Return the label file beside the results or, for rescored results without one, that of the original results."""
     own = default_labels(results)
     if own.exists() or not read_header(results).get("rescored"):
         return own
@@ -179,7 +179,7 @@ def find_labels_file(results: Path) -> Path:
 
 
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
-    """Return `karenina label` or `calibrate` for results and their file of labels, to be pasted into a shell."""
+    """Return a `karenina label` or `calibrate` command for results and their label file, to paste into a shell."""
     words = ["karenina", command, str(results), *more]
     if file is not None and file != find_labels_file(Path(results)):
         words += [str(file)] if command == "calibrate" else ["--labels", str(file)]
@@ -187,11 +187,11 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
-    """Match labels with the answers that they are about, and return those that the draw was made from.
+    """Match labels with their answers, and return the answers that the draw was made from.
 
-    If `source` has the results of the draw's run scored again, the answers get the verdicts of that run, which are in
-    the journal beside it. What people said about an answer does not depend on its score, but on its right values.
-    Raises `ConfigError` if labels are not of these answers, or their draw was made from others.
+    If `source` has rescored results, the answers get the verdicts of the original run, from the journal beside it, as
+    `drawn_as`: a label depends on the truth of an answer, not on its score. Raises `ConfigError` if a label or the draw
+    is not about these answers.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:
@@ -202,7 +202,7 @@ def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Pat
 
 
 def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
-    """Return the answers of a draw whose run was scored again, and set its verdicts; None if it was not."""
+    """Return the answers from before a run was rescored, and set `drawn_as` of `answers`; None if not rescored."""
     rescored = source is not None and read_header(Path(source)).get("rescored")
     journal = find_journal(Path(source)) if source is not None and rescored else None
     if journal is None:
@@ -216,14 +216,14 @@ def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> 
 
 
 def has_labels(sources: Iterable[Path | None]) -> bool:
-    """Return whether any of these result files has a file of labels beside it."""
+    """Return whether any of these result files has a label file."""
     return any(source is not None and find_labels_file(source).exists() for source in sources)
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Return the content of files of labels, of which the last draw counts. Raises `ConfigError`.
+    """Read label files; the last draw counts. Raises `ConfigError`.
 
-    Without draws, which then need not be readable, the labels alone are read.
+    If `with_draws` is False, draws are skipped and need not be readable.
     """
     found = Labels()
     last: Path | None = None
@@ -271,7 +271,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
 
 def _parse_draw(value: Any, place: str) -> Draw:
     if isinstance(value, dict) and value.get("format") != FORMAT:
-        raise ConfigError([f"the draw in {place} is of another version: read it with the version that wrote it"])
+        raise ConfigError([f"the draw in {place} was written by another version: read it with that version"])
     try:
         return Draw.model_validate(value)
     except ValidationError as error:
@@ -292,12 +292,12 @@ def append_labels(file: Path, labels: Sequence[Label]) -> None:
 
 
 def label_line(label: Label) -> str:
-    """Return the line of a label."""
+    """Return a label as a line of JSON."""
     return f'{{"label":{label.model_dump_json(exclude_defaults=True)}}}'
 
 
 def _append(file: Path, lines: Sequence[str]) -> None:
-    """Write lines at the end of a file at once, so that several labellers can work on one file."""
+    """Append lines to a file in a single write, so that several labellers can work on the same file."""
     data = "".join(f"{line}\n" for line in lines).encode()
     try:
         handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -310,7 +310,7 @@ def _append(file: Path, lines: Sequence[str]) -> None:
 
 
 def check_draw(draw: Draw, answers: Answers, file: Path) -> None:
-    """Raise `ConfigError` if the draw was made from other results, whose strata these are not."""
+    """Raise `ConfigError` if the draw was made from other results, so that its strata do not apply."""
     if draw.digest != answers.digest():
         raise ConfigError(
             [

@@ -1,4 +1,4 @@
-"""The page for labelling: one HTML file that opens from disk, and saves a file of labels."""
+"""The labelling page: one HTML file that opens from disk, and saves a label file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karenina_calibration.labelling import Labelling
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina labels"
-"""The beginning of every page, by which an earlier one is recognized before it is replaced."""
+"""The first bytes of every page, by which an earlier page is recognized before it is replaced."""
 FORMAT: Final = 1
 _NO_NAME: Final = re.compile(r"[^\w-]+")
 _LONGEST_VALUE: Final = 100_000
@@ -29,10 +29,10 @@ _LONGEST_VALUE: Final = 100_000
 def write_label_page(
     path: Path, opened: Labelling, asked: Sequence[AskedAnswer], *, labeller: str, show_verdict: bool
 ) -> Path | None:
-    """Write the page of the answers in `asked`, and return the new name of an earlier page.
+    """Write the labelling page for the answers in `asked`, and return the new name of an earlier page.
 
-    The page contains no verdict unless `show_verdict` is set. It saves a file of labels, and stores drafts in the
-    browser under the digest of the results. Raises `ConfigError`.
+    The page contains no verdict unless `show_verdict` is set. It saves a label file, and stores drafts in the browser
+    under the digest of the results. Raises `ConfigError`.
     """
     name = opened.file.name.removesuffix(SUFFIX)
     head = {
@@ -55,7 +55,7 @@ def write_label_page(
 
 
 def saved_name(file: Path, labeller: str) -> str:
-    """Return the name of the file of labels that the page saves, as `save` of label.js makes it."""
+    """Return the name of the label file that the page saves, like `save` in label.js."""
     return f"{file.name.removesuffix(SUFFIX)}.labels-{_NO_NAME.sub('-', labeller)}.jsonl"
 
 

@@ -1,4 +1,4 @@
-"""Answers with the labels of people: majorities, units, and the weights of the draw."""
+"""Answers joined with their labels: majority votes, statistical units, and sampling weights."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Unit = Hashable
 class LabelledAnswer:
     """An answer with its labels.
 
-    `right` is that of the majority, or None. `weight` is the number of answers that it stands for, and `stratum` the
-    number of its stratum in the draw; None outside of the draw.
+    `right` is the majority vote of its labellers, or None if there is no majority. `weight` is the number of answers
+    that it represents, and `stratum` the index of its stratum in the draw; None outside of the draw.
     """
 
     answer: Answer
@@ -33,7 +33,7 @@ class LabelledAnswer:
     weight: float
 
     def extraction_right(self, one: Extraction) -> bool | None:
-        """Return what the majority says about an extracted value."""
+        """Return whether the majority says that an extracted value is right; None without a majority."""
         found = [label.extraction(one) for label in self.labels]
         return majority([one.right for one in found if one is not None])[0]
 
@@ -46,7 +46,7 @@ class LabelledAnswer:
 
 
 def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
-    """Return what most votes say, and whether they are tied. Those that are None do not count."""
+    """Return the majority vote (None if there is none), and whether votes are tied. Votes of None do not count."""
     right, wrong = votes.count(True), votes.count(False)
     return (None, bool(right)) if right == wrong else (right > wrong, False)
 
@@ -59,9 +59,9 @@ def _most_common(found: Counter[str]) -> str | None:
 def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
-    """Return the labelled answers. `unit_of` returns the unit of a question.
+    """Return the labelled answers with their weights. `unit_of` returns the statistical unit of a question id.
 
-    With `whole`, all answers are labelled and there is no draw; then each stands for itself.
+    With `whole`, the draw is ignored: all answers are labelled, and each has weight 1.
     """
     draw = labels.draw if not whole else None
     strata = {one.item: one.stratum for one in draw.items} if draw is not None else {}

@@ -1,4 +1,4 @@
-"""The draw and the labels of a result file: read, made, extended, and taken over from other files."""
+"""The draw and labels of a result file: opening, extending, and taking over labels from other files."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ LABELS: Final = 60
 
 
 def now() -> str:
-    """Return the time in ISO 8601, in UTC."""
+    """Return the current time in UTC as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 @dataclass(slots=True)
 class Labelling:
-    """The answers of a result file, with the draw from them and their labels in `file`."""
+    """The answers of a result file, with their draw, and their labels in `file`.
+
+    `drawn_from` are the answers at the time of the draw, before the run was scored again.
+    """
 
     file: Path
     answers: Answers
@@ -59,11 +62,10 @@ class Labelling:
         simple: bool = False,
         redraw: bool = False,
     ) -> Labelling:
-        """Return the labelling of results: with the draw in the file of labels, or a new one, which `save_draw` writes.
+        """Open the labelling of results, with the draw in the label file or a new one, which `save_draw` writes.
 
-        A larger `count` than that of the draw extends it, and `redraw` ignores it. `drawn_from` are the answers with
-        the verdicts of the draw, if the results were scored again. Raises `ConfigError`, also for another seed or kind
-        of draw than the recorded one.
+        A `count` larger than the draw extends it; `redraw` ignores the label file. Raises `ConfigError`, also if `seed`
+        or `simple` does not match the recorded draw.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
@@ -89,13 +91,13 @@ class Labelling:
         return cls(file, answers, labels.draw, labels, labels.draw is not before, drawn_from)
 
     def save_draw(self) -> None:
-        """Write the draw to the file, if it is not the one in it. Raises `ConfigError`."""
+        """Write the draw to the file if it is new. Raises `ConfigError`."""
         if self.is_new_draw:
             append_draw(self.file, self.draw)
             self.is_new_draw = False
 
     def add(self, labels: Sequence[Label]) -> None:
-        """Write labels to the file. Raises `ConfigError`."""
+        """Add labels, and append them to the file. Raises `ConfigError`."""
         if labels:
             append_labels(self.file, labels)
         for one in labels:
@@ -107,10 +109,10 @@ class Labelling:
         return [self.answers.by_id[item] for item in items]
 
     def asked_in_file(self, labeller: str | None) -> list[str]:
-        """Return the drawn answers that a sheet or page asks a person about: those without a label for their truth.
+        """Return the ids of drawn answers to put in a sheet or page: those without a label for their current truth.
 
-        If the person is not known, all of them, unless people labelled some before their truth changed: then these,
-        and those without any label.
+        If `labeller` is None, these are all drawn answers, unless labels are stale because a truth changed: then they
+        are the answers with a stale label or none.
         """
         drawn = [one.item for one in self.draw.items]
         if labeller is not None:
@@ -119,9 +121,9 @@ class Labelling:
         return [item for item in drawn if item in stale or item not in self.labels.by_item] if stale else drawn
 
     def ask(self, items: Sequence[str], labeller: str | None) -> list[AskedAnswer]:
-        """Return these answers as to be asked of a person, or of anybody: without extracted values that are labelled.
+        """Return these answers with the extracted values to ask `labeller` about (None: anybody).
 
-        What was said about an extracted value does not depend on the truth, so it is not asked again when that changed.
+        Labels of extracted values do not depend on the truth, so these are not asked again after it changed.
         """
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
@@ -136,7 +138,7 @@ class Labelling:
         return AskedAnswer(answer, left, f"the truth changed since {', '.join(people)} labelled the answer{was}")
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Return the labels in another file of labels, or in a sheet, and the number of those about unknown answers.
+        """Return the labels in another label file or a sheet, and the number of labels about unknown answers.
 
         Nothing is written. Raises `ConfigError`.
         """
@@ -148,7 +150,7 @@ class Labelling:
         return found, len(everything) - len(found)
 
     def take_over(self, labels: Sequence[Label]) -> None:
-        """Add the labels that the file does not have, with what they leave out about extracted values.
+        """Add the labels that the file does not have yet; extraction labels that they lack are kept.
 
         Raises `ConfigError`.
         """
@@ -161,13 +163,13 @@ class Labelling:
         self.add(new)
 
     def stale(self) -> list[Answer]:
-        """Return the answers with a label for other right values than theirs, in the order of the results."""
+        """Return the answers with a label for another truth than theirs, in the order of the results."""
         items = {item for item, _ in self.labels.stale}
         return [answer for answer in self.answers.by_id.values() if answer.id in items]
 
 
 def move_away(file: Path) -> Path | None:
-    """Rename a file of labels, and return its new name; None if it does not exist. Raises `ConfigError`."""
+    """Rename an existing label file, and return its new name; None if it does not exist. Raises `ConfigError`."""
     if not file.exists():
         return None
     moved = free_name(file)
@@ -179,7 +181,7 @@ def move_away(file: Path) -> Path | None:
 
 
 def describe_draw(draw: Draw) -> list[str]:
-    """Return one line on each stratum of a draw."""
+    """Return one line for each stratum of a draw."""
     lines = []
     models = {one.model for one in draw.strata}
     for one in draw.strata:
@@ -192,5 +194,5 @@ def describe_draw(draw: Draw) -> list[str]:
 
 
 def asks_verdict(answer: Answer) -> bool:
-    """Return whether people are asked if the answer is right; answers that were only scored have no right answer."""
+    """Return whether to ask if the answer is right; answers with trait scores alone have no verdict to compare."""
     return answer.verdicts != SCORED

@@ -1,4 +1,4 @@
-"""Labelling in the terminal: one answer after another."""
+"""Labelling in the terminal, one answer at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST: Final = 20_000
 
 
 class Stop(Exception):
-    """The labeller stops."""
+    """Raised when the labeller stops."""
 
 
 def ask_answer(
@@ -33,9 +33,9 @@ def ask_answer(
     blind: bool,
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask a person about one answer; return None if it is skipped. Raises `Stop`.
+    """Ask about one answer, and return its label; None if it is skipped. Raises `Stop`.
 
-    `earlier` is what the person said about extracted values when the right values were others; it is not asked again.
+    `earlier` has the labeller's extraction labels from before the truth changed, which are not asked again.
     """
     answer = asked.answer
     right: bool | None = None
@@ -62,7 +62,7 @@ def ask_answer(
 
 
 def extraction_question(one: Extraction, longest: int = 300) -> str:
-    """Return the question about an extracted value, of which `longest` characters are shown."""
+    """Return the question about an extracted value, which is truncated to `longest` characters."""
     name, value = in_one_line(one.name), shorten(readable(one.value), longest)
     if one.kind == "trait":
         return f"Is {name} = {value} right?"
@@ -83,7 +83,7 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 
 
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
-    """Yield the lines that show an answer. The verdict of judges is among them unless `blind`."""
+    """Yield the lines that show an answer. They include the verdicts of judges unless `blind`."""
     answer = asked.answer
     text, more = clip(answer.text, _LONGEST, "; the page for labelling has all")
     rows = [("Question", clean(answer.question)), ("Answer", text + more), ("Truth", clean(truth_text(answer)))]

@@ -29,9 +29,9 @@ _RATE: Final = (Column("Corrected", "share"), Column("Low", "share"), Column("Hi
 
 @dataclass(frozen=True, slots=True)
 class RunLabels:
-    """The labels of one answering model's results: its corrected rate, or why there is none.
+    """The corrected rate of one answering model in a run with labels, or why there is none.
 
-    `run` is None if the labels cannot be used.
+    `label` is the letter of the run; `run` is None if the labels cannot be used.
     """
 
     label: str
@@ -46,7 +46,7 @@ class RunLabels:
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the labels of the runs whose result file has a file of labels beside it."""
+    """Return the corrected rates of the runs whose result file has a label file."""
     opened: dict[Path, LabelledRun | str] = {}
     found = []
     for run in runs:
@@ -97,7 +97,7 @@ def _rate_note(one: RunLabels, *, several: bool) -> RunNote:
 
 
 def _stale(one: RunLabels) -> str:
-    """Return that labels of this model's answers were given for other right values; empty if none was."""
+    """Return a note on labels of this model's answers that were given for another truth; empty if there are none."""
     if one.run is None:
         return ""
     items = {item for item, _ in one.run.labels.stale}
@@ -131,7 +131,7 @@ def _difference(a: RunLabels, b: RunLabels) -> RunNote:
 
 
 def corrected_section(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section of the report page on corrected rates; none without labels."""
+    """Return the report section on corrected rates; none without labels."""
     runs = [
         NotedRun(label, run.model, Path(run.source) if run.source is not None else None)
         for label, run in zip(page.labels, page.runs, strict=True)
@@ -158,7 +158,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
         if of.found is not None
         for shown, raw in [(of.found.shown, summaries[of.label].pass_rate)]
     ]
-    note = "Low and High are the bounds of 95% intervals of the share of right answers, from labels of people."
+    note = "Low and High are the bounds of 95% intervals of the share of right answers, estimated from human labels."
     blocks: list[TextBlock | TableBlock] = []
     if rows:
         blocks.append(TableBlock(columns, rows, note=note, plot=IntervalPlot("Name", "Corrected", "Low", "High")))

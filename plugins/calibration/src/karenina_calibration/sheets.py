@@ -42,10 +42,11 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write the answers to label as a sheet, and return the new name of an earlier one.
+    """Write the answers to label as a sheet, and return the new name of an earlier sheet.
 
-    The first row of an answer asks whether it is right, and one more row for each extracted value whether it is what
-    the answer says; `why` says why it is asked again. The sheet contains no verdict. Raises `ConfigError`.
+    The first row of an answer asks whether it is right; one more row for each extracted value asks whether the answer
+    says this. The column `why` has the reason why an answer is asked about again. The sheet contains no verdict. Raises
+    `ConfigError`.
     """
     rows = [row for one in asked for row in _rows(one)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -53,7 +54,7 @@ def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
 
 
 def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
-    """Return how many answers are too long for a cell of this kind of sheet, which has their beginning only."""
+    """Return how many answers are truncated in this kind of sheet, because they are too long for a cell."""
     return sum(len(one.answer.text) > _LONGEST_CELL for one in asked) if path.suffix.lower() == EXCEL else 0
 
 
@@ -105,13 +106,13 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 def read_sheet(
     path: Path, answers: Answers, *, labeller: str, time: str, earlier: Labels
 ) -> tuple[list[Label], list[str]]:
-    """Return the labels in a sheet, and the places of its rows about answers that are not in the results.
+    """Return the labels in a sheet, and the places of rows about answers that are not in the results.
 
-    What the sheet does not say about an answer is as in the `earlier` label of the same labeller.
+    What the sheet leaves out about an answer is taken from the `earlier` label by the same labeller.
 
-    A sheet of others needs the column `right` (or `human_label`), and `item`, or `question_id` with `answering_model`
-    and `replicate` if a question has several answers; `labeller` is optional. Rows without a label are left out.
-    Raises `ConfigError` for anything but yes, no and unclear, with the row.
+    A sheet from elsewhere needs the column `right` (or `human_label`), and `item`, or `question_id` with
+    `answering_model` and `replicate` if a question has several answers; `labeller` is optional. Rows without a label
+    are left out. Raises `ConfigError`, with the row, for a label other than yes, no or unclear.
     """
     found: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []
@@ -120,7 +121,7 @@ def read_sheet(
         by_question[compose(answer.question_id)].append(answer)
     for place, row in _read_rows(path):
         if not row.keys() & {*RIGHT, "own"}:
-            raise ConfigError([f"{path} is no sheet of labels: it needs a column `right`, with yes, no or unclear"])
+            raise ConfigError([f"{path} is not a label sheet: it needs a column `right`, with yes, no or unclear"])
         if not any(row.get(name, "").strip() for name in (*RIGHT, "own")):
             continue
         about = _answer_of(row, answers, by_question, place)
@@ -137,7 +138,7 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Return a label with the parts of an earlier one about which the rows say nothing."""
+    """Return a label, completed with the parts of an earlier one that the rows leave out."""
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))
@@ -211,13 +212,13 @@ def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]],
 
 
 def _unprotected(text: str) -> str:
-    """Return a text without the apostrophe that protects one which a spreadsheet could take for a formula."""
+    """Return a text without the apostrophe that protects it from being taken for a formula."""
     plain = text.removeprefix("'")
     return plain if could_be_formula(plain) else text
 
 
 def _as_json(text: str) -> str:
-    """Return the JSON of a value that a person wrote; what is not JSON is a text."""
+    """Return the JSON of a value that a person wrote; text that is not JSON becomes a JSON string."""
     with suppress(ValueError):
         from_json(text)
         return text

@@ -1,6 +1,6 @@
 """The `karenina` command.
 
-It prints results to the standard output, and progress, warnings and errors to the error output. Its exit codes are in
+Results are printed to standard output; progress, warnings and errors to standard error. The exit codes are defined in
 `karenina_terminal.screen`.
 """
 
@@ -17,22 +17,22 @@ _INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Run the command with the arguments of the process, and exit with its code; after Ctrl-C always with 130."""
+    """Run the command with the arguments of the process, and exit with its exit code; after Ctrl-C always with 130."""
     try:
         _run()
     except KeyboardInterrupt:
         raise SystemExit(_INTERRUPTED) from None
     finally:
-        _end_at_once_on_interrupt()  # the interpreter has yet to end, and would print a traceback
+        _end_at_once_on_interrupt()  # an interrupt while the interpreter shuts down would print a traceback
 
 
 def _run() -> None:
-    ends = _end_at_once_on_interrupt()  # while modules are imported, an exception can get lost
+    ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit
     import sys
 
     if ends:
-        atexit.register(_ignore_interrupt)  # first, so that it is called after all that modules register
+        atexit.register(_ignore_interrupt)  # registered first, so that it is called last
 
     from karenina_cli import shell_completion, streams
 
@@ -62,25 +62,25 @@ def _run() -> None:
 
 
 def _end_at_once_on_interrupt() -> bool:
-    """Let Ctrl-C end the process without an exception; return False if others handle it, or it is ignored."""
+    """Let Ctrl-C exit the process without an exception; return False if it has another handler or is ignored."""
     import signal
 
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return False
     try:
         signal.signal(signal.SIGINT, lambda _number, _frame: _end_at_once())
-    except ValueError:  # only the main thread handles signals
+    except ValueError:  # only the main thread can set signal handlers
         return False
     return True
 
 
 def _raise_on_interrupt() -> None:
-    """Let Ctrl-C raise `KeyboardInterrupt`, so that the command can end what it does."""
+    """Let Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up."""
     import signal
     import sys
 
     def report(unraisable: sys.UnraisableHookArgs) -> None:
-        if unraisable.exc_type is KeyboardInterrupt:  # it was raised in a destructor or a callback, and is lost
+        if unraisable.exc_type is KeyboardInterrupt:  # raised in a destructor or a callback, where it would be lost
             _end_at_once()
         usual(unraisable)
 
@@ -89,8 +89,10 @@ def _raise_on_interrupt() -> None:
 
 
 def _ignore_interrupt() -> None:
-    """Ignore Ctrl-C, since everything is done: the interpreter is about to restore the handler of the system, by which
-    the process would end without its exit code."""
+    """Ignore Ctrl-C at exit.
+
+    The interpreter is about to restore the system's signal handler, which would end the process without its exit code.
+    """
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""The Typer application: global options, built-in commands, and commands of plugins."""
+"""The Typer application: global options, built-in commands, and plugin commands."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "doctor": (
         "commands.doctor_command:doctor",
-        "Check the installation, the configuration, its models and servers, and journals, and print the cures.",
+        "Check the installation, configuration, models, servers and journals, and print how to fix problems.",
     ),
     "trust": (
         "commands.trust_command:trust",
@@ -80,7 +80,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "demo": (
         "commands.demo_command:demo",
-        "Evaluate a small model on fourteen questions on this machine. Needs no API key.",
+        "Evaluate a small local model on fourteen questions. Needs no API key.",
     ),
     "journal": (
         "commands.journal_command:app",
@@ -96,10 +96,10 @@ def build_app() -> typer.Typer:
 
 
 def build_command() -> Callable[..., object]:
-    """Return the command, which reads the arguments of the process.
+    """Return the command as a function that reads the arguments of the process.
 
-    Loads the plugins that may add commands; imports no SDK, HTTP client or run, and no built-in command before it is
-    called. If a command of a plugin cannot be built, all commands of plugins are left out with a warning.
+    Plugins that may add commands are loaded; SDKs, HTTP clients and the module of a built-in command are imported only
+    when a command needs them. If a plugin command cannot be built, all plugin commands are left out with a warning.
     """
     return _build()[1]
 
@@ -137,21 +137,21 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
 
 
 def _name(command: CommandInfo) -> str | None:
-    """Return the name of the command in Typer."""
+    """Return the command's name, derived from its function if it has none, as Typer does."""
     if command.name is not None or command.callback is None:
         return command.name
     return command.callback.__name__.lower().replace("_", "-")
 
 
 _owners: Final[dict[str | None, str]] = {}
-"""The distributions of the commands of plugins, each with its version."""
+"""The distribution and version of each plugin command."""
 
 
 class _Commands(WholeSummaries):
-    """The commands. The error about an unknown one names the plugins that could not be loaded."""
+    """The group of commands. The error for an unknown command names the plugins that could not be loaded."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Execute the command. An unexpected error names the plugin whose command it is."""
+        """Execute the command. An unexpected error in a plugin command has a note with the plugin's name."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -181,7 +181,7 @@ def _core_app() -> typer.Typer:
         help="Evaluate language models: a model answers freely, a judge extracts fields, and a program decides.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # importing rich for the frames of a help text takes longer than everything else
+        rich_markup_mode=None,  # importing rich to frame help texts takes longer than everything else
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     )
     app.callback()(_global_options)
@@ -223,9 +223,10 @@ class _CleanFormatter(logging.Formatter):
 
 
 def _log_to(screen: Screen, verbose: int) -> None:
-    """Send the log to the error output.
+    """Send the log to standard error.
 
-    Messages that commands repeat as errors are dropped, and without `-v` those on single items, which results report.
+    Messages that commands print as errors anyway are dropped. So are messages about single items unless `-v` is given,
+    because the results contain them.
     """
     from rich.logging import RichHandler
 

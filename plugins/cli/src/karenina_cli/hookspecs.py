@@ -1,4 +1,4 @@
-"""The hooks of the command line: commands, and demos for `karenina demo`."""
+"""Command-line hooks: commands, and demos for `karenina demo`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger("karenina")
 
 
 class Demo(Protocol):
-    """Questions, and two models on this machine that need no key: one answers and one judges.
+    """Questions, and two local models that need no key: one answers and one judges.
 
     `answering` and `judge` are the names of the default models.
     """
@@ -30,10 +30,10 @@ class Demo(Protocol):
     judge: str
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download the models that are missing, and describe each with `note`. Raises `KareninaError`."""
+        """Download missing models, and describe each with `note`. Raises `KareninaError`."""
 
     def questions(self) -> AbstractContextManager[Path]:
-        """Return a context manager for the benchmark's file."""
+        """Return a context manager that provides the path of the benchmark file."""
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
         """Return the configuration of a run with these models."""
@@ -46,7 +46,8 @@ class Demo(Protocol):
 def karenina_commands(app: typer.Typer) -> None:
     """Add commands to the `karenina` command. Called once, before the arguments are read.
 
-    `karenina_terminal.lazy_commands.add_lazy_command` adds one whose module is imported only when it is called.
+    Use `karenina_terminal.lazy_commands.add_lazy_command` for a command whose module is imported only when it is
+    called.
 
     Called for plugins with an entry point in the group `karenina.plugins`, without importing stages or adapters.
     """
@@ -62,7 +63,7 @@ def karenina_demos() -> Sequence[Demo]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Warn about commands that are not available, because the command line loads no stages or adapters at start."""
+    """Warn about commands of stages and adapters, which are not available: the command line loads neither at start."""
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
     for found in plugins.implementations(karenina_commands):
         if found.distribution not in others:

@@ -1,7 +1,7 @@
-"""Completion in a shell: the protocol between the shell's script and the command.
+"""Shell completion: the protocol between the shell's completion script and the command.
 
-The scripts are those of Typer (`karenina --show-completion`). They call the command with the line in the environment,
-and it prints one completion per line. An error completes nothing and prints nothing.
+The scripts come from Typer (`karenina --show-completion`). They call the command with the line in environment
+variables, and the command prints one completion per line. Errors are hidden, and give no completion.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Final
 
 VARIABLE: Final = "_KARENINA_COMPLETE"
 _BREAKS: Final = (":", "=", "@")
-"""The characters of bash's `COMP_WORDBREAKS` that specifications of models and settings contain."""
+"""The characters of bash's `COMP_WORDBREAKS` that occur in model specifications and settings."""
 
 
 def is_completing() -> bool:
-    """Return whether a shell has started this process for the completions of a line."""
+    """Return whether a shell has started this process to complete a line."""
     return os.environ.get(VARIABLE, "").startswith("complete_")
 
 
 def complete(build: Callable[[], Callable[..., object]]) -> None:
-    """Print the completions of the line in the environment. `build` returns the command."""
+    """Print the completions of the line that is in the environment. `build` returns the command."""
     prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
     printed = io.StringIO()
     with (
@@ -38,7 +38,7 @@ def complete(build: Callable[[], Callable[..., object]]) -> None:
 
 
 def _join_divided_words() -> str:
-    """Join the words that bash divided at `:`, `=` and `@`; return the part of the current word that bash keeps.
+    """Join the words that bash split at `:`, `=` and `@`; return the part of the current word that bash keeps.
 
     Bash replaces only what follows the last of these characters, so a completion is printed without this part.
     """

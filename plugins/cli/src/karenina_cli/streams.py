@@ -1,4 +1,4 @@
-"""The standard streams of the command: handling of closed streams, full disks and closed pipes."""
+"""The standard streams of the command, with handling of closed streams, full disks and broken pipes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Output(io.FileIO):
 
 
 class _ErrorOutput(io.FileIO):
-    """The error output. It drops what cannot be written, because there is no other place to report it."""
+    """The standard error stream. It drops what cannot be written, because there is nowhere else to report it."""
 
     def write(self, data: Buffer, /) -> int:
         try:
@@ -45,8 +45,8 @@ _output: _Output | None = None
 def prepare_streams() -> None:
     """Make the three standard streams of the process usable.
 
-    The descriptor of a closed stream would be reused for the next file that is opened, such as the journal, and output
-    would be written into that file.
+    Without this, the descriptor of a closed stream would be reused for the next file that is opened, such as the
+    journal, and output would be written to that file.
     """
     global _output
     for number in range(3):
@@ -54,7 +54,7 @@ def prepare_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # uses the lowest free descriptor
-    if sys.stdout is sys.__stdout__ and not os.isatty(1):  # a program that redirected it keeps its stream
+    if sys.stdout is sys.__stdout__ and not os.isatty(1):  # a stream that a program has redirected is left alone
         _output = _Output(1, "w", closefd=False)
         sys.stdout = _text(_output, sys.stdout)
     if sys.stderr is sys.__stderr__ and not os.isatty(2):
@@ -65,7 +65,7 @@ def prepare_streams() -> None:
 
 
 def output_failure() -> OSError | None:
-    """Return the error of writing the standard output; None if there was none."""
+    """Return the error that occurred on writing to standard output; None if there was none."""
     return None if _output is None else _output.failure
 
 
@@ -80,7 +80,7 @@ def flush_output() -> None:
 def exit_for(error: OSError) -> NoReturn:
     """Exit because the standard output cannot be written."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # or the interpreter reports it again when it flushes at exit
+    os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit
     if isinstance(error, BrokenPipeError):
         sys.exit(BROKEN_PIPE)
     sys.stderr.write(f"Error: the standard output cannot be written: {error.strerror or error}\n")

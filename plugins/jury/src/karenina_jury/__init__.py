@@ -1,6 +1,6 @@
-"""Juries: several judges vote on an answer, and a stronger one decides if they disagree.
+"""Juries: several judges vote on an answer, and a stronger judge decides if they disagree.
 
-The entry point names `plugin`.
+The entry point is `plugin`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The hook implementations of this distribution."""
+    """Implementations of the hooks by this distribution."""
 
     @staticmethod
     @hookimpl
@@ -35,7 +35,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_panel(config: VerificationConfig) -> Panel | None:
-        """Return the jury of a run, if the configuration has one. Raises `ConfigError` for one that cannot vote."""
+        """Return the jury of a run; None unless one is configured. Raises `ConfigError` if the jury cannot vote."""
         from karenina_jury.settings import JurySettings
 
         jury = config.section(JurySettings).jury
@@ -62,7 +62,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        """Offer the tables of juries."""
+        """Offer the report section on juries."""
         from karenina_jury.page_section import jury_sections
 
         return [jury_sections]

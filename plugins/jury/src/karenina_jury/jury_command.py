@@ -1,4 +1,4 @@
-"""`karenina jury`: how the judges of a jury voted in a run."""
+"""`karenina jury`: print how the judges of a jury voted in a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a jury, made from the results of its judges."""
+"""Jury results, made from the results of the judges."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ EXTENSION: Final = "karenina-jury"
 
 
 class JudgeVote(BaseModel):
-    """The findings of one judge of a jury.
+    """The vote of one judge in a jury.
 
-    `verdict` is that of the judge alone, None if it failed or is undecided; `decides` says that it was asked after the
-    vote. The calls and tokens are those of this judge for this answer.
+    `verdict` is the judge's own verdict; None if the judge failed or is undecided. `decides` is True if the judge was
+    asked after the vote. `calls` and tokens are those of this judge for this answer.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -41,11 +41,11 @@ class JudgeVote(BaseModel):
 
 
 class JuryRecord(BaseModel):
-    """The extension `karenina-jury` of a jury's result.
+    """The extension `karenina-jury` of a jury result.
 
-    `agreement` is the share of the first judges with the most frequent vote: by field, or of the outcome or verdict.
-    `escalate_to` is the judge that may be asked after the vote, and `escalated` why it was asked; None if it was not.
-    `undecided` is why the answer is not judged; None if it is.
+    The first judges are the ones that vote. `agreement` is the share of them with the most frequent vote, by field, or
+    for the outcome or verdict. `escalate_to` is the judge that may be asked after the vote, and `escalated` the reason
+    why it was asked (None if it was not). `undecided` is the reason why the answer has no verdict (None if it has one).
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -60,12 +60,12 @@ class JuryRecord(BaseModel):
 
     @property
     def unanimous(self) -> bool:
-        """Whether all first judges judged the answer alike."""
+        """Whether all first judges voted alike."""
         return bool(self.agreement) and min(self.agreement.values()) == 1
 
 
 def read_record(result: VerificationResult) -> JuryRecord | None:
-    """Return the record of a jury's result; None for the result of a single judge, and for one that is broken."""
+    """Return the record of a jury result; None for the result of a single judge, and if the record is invalid."""
     found = result.extensions.get(EXTENSION)
     if found is None:
         return None
@@ -76,7 +76,7 @@ def read_record(result: VerificationResult) -> JuryRecord | None:
 
 
 def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
-    """Return the record of a ballot."""
+    """Return the record of a ballot. `decides` is True for the judge that was asked after the vote."""
     result = ballot.result
     used = [part for part in (result.template.usage_metadata or {}).values() if part.get("scope") == "item"]
     return JudgeVote(
@@ -94,7 +94,7 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
 
 
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
-    """Return `base` with these values, which no judge extracted alone, compared with the truth."""
+    """Return `base` with the majority's `values`, which no single judge extracted, compared with the truth."""
     everything = {**(base.template.parsed_llm_response or {}), **values}
     answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
     comparison = Comparison(answer)
@@ -106,7 +106,7 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
         found |= {"field_results": comparison.results() or None, "field_scores": comparison.scores() or None}
         why = None if decided else comparison.why_undecided()
         found |= {"verify_granular_result": granular, "field_verification_error": why}
-    except Exception as error:  # the code of a class may raise anything
+    except Exception as error:  # code in a template class may raise anything
         passed, granular = False, None
         found |= {"field_results": None, "field_scores": None, "verify_granular_result": None}
         found |= {"field_verification_error": f"{type(error).__name__}: {error}"}

@@ -1,4 +1,4 @@
-"""Statistics of a jury: its pass rate and that of each judge, how they agree, and what asking fewer judges saved."""
+"""Jury statistics: pass rates of the jury and each judge, their agreement, and what escalation saved."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class JudgeStatistics(BaseModel):
-    """The statistics of one judge of a jury, over the answers for which it was asked.
+    """The statistics of one judge in a jury, over the answers that it was asked about.
 
-    `pass_rate` is that of its own verdicts, and `agrees` the rate at which they are those of the jury. `decides` says
-    that it is asked only after the vote.
+    `pass_rate` is the rate of the judge's own verdicts, and `agrees` the share of them that equal the jury's. `decides`
+    is True for the judge that is asked only after the vote.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -39,9 +39,10 @@ class JudgeStatistics(BaseModel):
 class JuryStatistics(BaseModel):
     """The statistics of one jury and answering model.
 
-    `unanimous` is the rate of answers that all first judges judged alike, `fields` the same for each field, and
-    `escalated` the rate of those for which the judge `escalate_to` was asked. `saved_calls` and `saved_tokens` are what
-    it would have used for the others, at its mean for those; `saved_usd` their cost, None if it is not known.
+    `unanimous` is the share of answers on which all first judges (those that vote) agree, `fields` the same by field,
+    and `escalated` the share of answers for which the judge `escalate_to` was asked. `saved_calls` and `saved_tokens`
+    estimate what that judge would have used for the other answers, from its mean usage; `saved_usd` is their cost, None
+    if unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,9 +65,9 @@ class JuryStatistics(BaseModel):
 def describe_juries(
     results: Iterable[VerificationResult], cost_per_call: Mapping[str, float] | None = None
 ) -> list[JuryStatistics]:
-    """Return the statistics of each jury and answering model of the results.
+    """Return the statistics of each jury and answering model in the results.
 
-    `cost_per_call` are the mean costs of the judges' calls in US dollars, by id. Results of single judges are ignored.
+    `cost_per_call` has the mean cost of a call in US dollars by judge id. Results of single judges are ignored.
     """
     groups: dict[tuple[str, str], list[tuple[VerificationResult, JuryRecord]]] = {}
     for result in results:
@@ -78,9 +79,9 @@ def describe_juries(
 
 
 def mean_call_costs(source: Path) -> dict[str, float]:
-    """Return the mean cost of the calls of each judge in US dollars, by id, from the journal of a result file.
+    """Return the mean cost of a call in US dollars by model id, from the journal of a result file.
 
-    Judges without a known price are left out; so are all if there is no journal.
+    Models with calls of unknown price are left out. The result is empty if there is no readable journal.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
@@ -140,7 +141,7 @@ def _describe(
 
 
 def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[JudgeStatistics]:
-    """Return the statistics of the judges, the first ones first."""
+    """Return the statistics of the judges: first those that vote, then the one that is asked after the vote."""
     votes: dict[tuple[bool, str], list[tuple[VerificationResult, JudgeVote]]] = {}
     for result, record in answers:
         for vote in record.judges:

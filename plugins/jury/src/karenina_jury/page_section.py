@@ -1,4 +1,4 @@
-"""Juries in reports: the section of the page, and the notes beside the pass rates of runs."""
+"""Juries in reports: a section of the report page, and notes beside the pass rates of runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PLOT: Final = IntervalPlot("Judge", "Pass rate", "Low", "High")
 
 
 def jury_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return a table of each run with a jury: the jury and its judges."""
+    """Return a section with a table for each run with a jury: the rates of the jury and its judges."""
     blocks: list[TextBlock | TableBlock] = []
     for label, run in zip(page.labels, page.runs, strict=True):
         for one in describe_juries(run.results):
@@ -71,7 +71,7 @@ NAME: Final = "Jury"
 
 
 def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note on each jury of the runs. Only the first result is read of a file without one."""
+    """Return a note on each jury of the runs. If the first result of a file has no jury, the rest is not read."""
     notes = []
     for run in runs:
         found = describe_juries(_results(run), mean_call_costs(run.source)) if run.source is not None else []
@@ -84,7 +84,7 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _results(run: NotedRun) -> Iterator[VerificationResult]:
-    """Yield the results that the note is about; nothing if the first one is not of a jury."""
+    """Yield the results that the note is about; none if the first one is not from a jury."""
     assert run.source is not None
     results = iter(iterate_results(run.source))
     first = next(results, None)

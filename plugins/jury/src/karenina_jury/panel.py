@@ -1,14 +1,14 @@
-"""`JuryPanel`: the judges of an answer vote, and a stronger one decides if they have no quorum.
+"""`JuryPanel`: the judges vote on an answer, and a stronger judge decides if there is no quorum.
 
-1. The first judges evaluate the answer at once, each as in a run of its own.
+1. The first judges evaluate the answer concurrently, each as in a run of its own.
 2. Their votes are counted: the values of each verified field, or the verdicts (`votes`).
 3. Without a quorum, or if a judge found no excerpt for a value, the judge `escalate_to` evaluates the answer, and its
    result is that of the jury. Without such a judge, or if it fails, the answer is not judged.
-   Judges whose verdict is undecided have no vote on verdicts; their values count as those of others.
+   Undecided judges have no vote on verdicts, but their values count like those of other judges.
 4. The result names the jury as its judge, and holds every vote (`JuryRecord`).
 
-Calls are made and stored as those of the single judges. Which calls are made follows from their replies alone: a run
-that is resumed, replayed or rescored comes to the same calls. Only a vote on verdicts depends on the truth.
+Calls are made and stored as for single judges. Which calls are made depends only on replies, so a run that is resumed,
+replayed or rescored makes the same calls. The exception is a vote on verdicts, which depends on the truth.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ INTERFACE: Final = "jury"
 
 
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
-    """Return the jury of a run. Raises `ConfigError` for one that cannot vote."""
+    """Return the jury of a run. Raises `ConfigError` if the jury cannot vote."""
     judges = config.core.parsing_models
     ids = [one.id for one in judges]
     if config.core.evaluation_mode == "rubric_only":
@@ -69,7 +69,7 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
 
 @dataclass(slots=True)
 class _Vote:
-    """The vote on one answer: the judges that were asked, the count, and the template if it was needed."""
+    """The vote on one answer: the ballots of the judges, their count, and the template if it was needed."""
 
     asked: list[Ballot]
     count: Count
@@ -77,7 +77,7 @@ class _Vote:
 
 
 class JuryPanel:
-    """A jury with its first judges, the votes that decide, and the judge for the answers on which they disagree."""
+    """A jury: the judges that vote first, the quorum, and the judge that decides without a quorum (None: no one)."""
 
     def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
         self._jury = jury
@@ -127,7 +127,7 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Return the result that the vote or the stronger judge decides on, and complete the record."""
+        """Return the result by vote or by the stronger judge, and complete `record`."""
         first = vote.asked[0].result
         if all(one.result.outcome.unjudgeable for one in vote.asked):
             record.undecided = first.why()
@@ -150,14 +150,14 @@ class JuryPanel:
 
 
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
-    """Return the outcome of an answer without a quorum: undecided if a judge found it so and no judge failed."""
+    """Return the outcome of an answer without a quorum: undecided if a judge is undecided and none failed."""
     outcomes = {one.result.outcome for one in ballots}
     failed = any(one.group == "not_judged" for one in outcomes)
     return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED
 
 
 def _voted_fields(bound: BoundTemplate | None) -> list[str]:
-    """Return the fields on which judges vote: those that are verified, or all if a class verifies them itself."""
+    """Return the fields to vote on: those with a rule, or else all except reasoning fields."""
     if bound is None:
         return []
     verified = [name for name in bound.judge_fields if name in bound.template.key.rules]
@@ -165,7 +165,7 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 
 
 async def _elected(vote: _Vote) -> VerificationResult:
-    """Return the result of a judge that agrees with the majority in everything, or one with the majority's values."""
+    """Return the result of a judge that agrees with the majority on all fields, or a combined result."""
     if vote.count.agreeing:
         return vote.count.agreeing[0].result
     assert vote.bound is not None
@@ -176,6 +176,6 @@ async def _elected(vote: _Vote) -> VerificationResult:
 
 
 def _describe_missing(ballots: Sequence[Ballot]) -> str | None:
-    """Return which judges found no excerpt for a value; None if each found all."""
+    """Return which judges found no excerpt for a value; None if no excerpt is missing."""
     found = {one.judge: ", ".join(one.missing_excerpts) for one in ballots if one.missing_excerpts}
     return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in found.items()) or None

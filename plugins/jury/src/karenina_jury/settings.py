@@ -12,7 +12,7 @@ Vote = Literal["field", "verdict"]
 
 
 class Jury(StrictSettings):
-    """How the judges of a run vote."""
+    """The configuration of a jury: how the judges of a run vote."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
@@ -20,7 +20,7 @@ class Jury(StrictSettings):
     quorum: int | None = Field(
         default=None,
         ge=1,
-        description="The equal votes that decide, more than half. By default all with escalate_to, else the majority.",
+        description="How many equal votes decide; more than half. Default: all with escalate_to, else a majority.",
     )
     escalate_to: str | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""Votes of judges: what each judge found in an answer, and what enough of them found alike.
+"""Judge votes: what each judge found in an answer, and what a quorum of judges agrees on.
 
 Values are compared with each other and never with the truth, so that the calls of a run do not depend on the truth.
 """
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
 FIELDS: Final = "fields"
-"""The kind of a ballot with extracted values; that of an answer which a judge's check failed is its outcome."""
+"""The kind of a ballot with extracted values. If a check failed the answer, the kind is the outcome instead."""
 VERDICT: Final = "verdict"
 OUTCOME: Final = "outcome"
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The result of one judge, by the judge's id."""
+    """The id of a judge, and the judge's result on the answer."""
 
     judge: str
     result: VerificationResult
 
     @property
     def kind(self) -> str | None:
-        """The finding of the judge: `FIELDS`, or the outcome of a check that failed the answer; None if it failed.
+        """What the vote is for: `FIELDS`, or the outcome if a check failed the answer; None if the judge failed.
 
-        A judge whose values cannot be compared with the truth found values all the same.
+        If the values cannot be compared with the truth, the kind is still `FIELDS`.
         """
         if self.result.outcome is Outcome.UNDECIDED:
             return FIELDS
@@ -56,11 +56,11 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The votes of a jury, counted.
+    """The counted votes of a jury.
 
-    `agreement` is the share of the judges with the most frequent vote, for each field (or the outcome, or the verdict).
-    `values` are the values with a quorum, and `agreeing` the ballots that have all of them. `undecided` is the reason
-    why there is no quorum; None if there is one.
+    `agreement` is the share of judges with the most frequent vote, for each field (or for the outcome or the verdict).
+    `values` are the values with a quorum, and `agreeing` the ballots with all of these values. `undecided` is the
+    reason why there is no quorum; None if there is one.
     """
 
     agreement: Mapping[str, float]
@@ -70,9 +70,9 @@ class Count:
 
 
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
-    """Count the votes on the value of each field. Judges that failed have no vote, and are in every denominator.
+    """Count the votes on the value of each field. Failed judges have no vote, but count in every denominator.
 
-    If checks of judges failed the answer, the vote is on that first.
+    Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if it did not.
     """
     votes = {one.judge: one.kind for one in ballots if one.kind is not None}
     kind, share, undecided = _winner(OUTCOME, votes, len(ballots), quorum)
@@ -98,7 +98,7 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. Judges that failed or are undecided have no vote, and are in the denominator."""
+    """Count the votes on the verdict. Failed or undecided judges have no vote, but count in the denominator."""
     votes = {one.judge: one.result.template.verify_result for one in ballots if one.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
     without = [one.judge for one in ballots if one.result.outcome is Outcome.UNDECIDED]
@@ -108,11 +108,10 @@ def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
 
 
 def comparable(value: object) -> Hashable:
-    """Return a key that is equal for values that say the same: case, spaces and outer punctuation do not matter.
+    """Return a key that is equal for equivalent values.
 
-    Texts that look the same are equal, as in comparisons with a truth.
-
-    Nor does the order of a list. A number equals another of the same size, but no text and no truth value.
+    Texts are equivalent if they differ only in case, spaces, outer punctuation, or characters that look the same; lists
+    if they differ only in order. Numbers are equivalent if they are equal, but never to texts or booleans.
     """
     match value:
         case str():
@@ -138,14 +137,14 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Return the most frequent vote, its share of the judges, and why it does not decide (None if it does)."""
+    """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is)."""
     if not votes:
         return None, 0.0, "no judge could judge the answer"
     ((winner, most),) = Counter(votes.values()).most_common(1)
     if most >= quorum:
         return winner, most / judges, None
     each = "; ".join(f"{judge}: {(shown or {}).get(judge, vote)}" for judge, vote in votes.items())
-    return winner, most / judges, f"no {quorum} of {judges} judges agree on {what} ({each})"
+    return winner, most / judges, f"fewer than {quorum} of {judges} judges agree on {what} ({each})"
 
 
 def _of(ballots: Iterable[Ballot], votes: Mapping[str, Hashable], winner: Hashable) -> list[Ballot]:

@@ -1,4 +1,4 @@
-"""Reports on runs of Karenina: comparisons and statistics with intervals, and the questions that flipped.
+"""Reports on Karenina runs: comparisons and statistics with confidence intervals, and the questions that flipped.
 
 Names are imported when they are first used, so that importing the package is fast.
 """

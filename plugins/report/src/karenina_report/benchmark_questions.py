@@ -1,4 +1,4 @@
-"""Columns of a benchmark's questions, and the scales of its traits."""
+"""Question columns and trait scales of a benchmark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkQuestions:
-    """The values of the questions in each column, by their ids, and the lowest and highest score of each trait."""
+    """The values of each column by question id, and the lowest and highest score of each trait."""
 
     columns: Mapping[str, Mapping[str, tuple[str, ...]]]
     scales: Mapping[str, tuple[float, float]]
@@ -26,7 +26,7 @@ class BenchmarkQuestions:
 def load_benchmark(
     benchmark: str | Path | Benchmark, *, columns: Mapping[str, str] | None = None, skip_broken: bool = False
 ) -> Benchmark:
-    """Return a benchmark, which is loaded as `Benchmark.load` does if a file is given. Raises `BenchmarkFileError`."""
+    """Return `benchmark`, or load it with `Benchmark.load` if it is a path. Raises `BenchmarkFileError`."""
     if not isinstance(benchmark, str | Path):
         return benchmark
     from karenina_benchmark import Benchmark as Loaded
@@ -35,7 +35,7 @@ def load_benchmark(
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
-    """Return the columns and scales of a benchmark or its file. Raises `BenchmarkFileError`."""
+    """Return the columns and scales of a benchmark or a benchmark file. Raises `BenchmarkFileError`."""
     benchmark = load_benchmark(benchmark)
     columns: dict[str, dict[str, tuple[str, ...]]] = {}
     scales = dict(_scales(benchmark.global_rubric, benchmark.dynamic_rubric))
@@ -47,7 +47,7 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
 
 
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Return the columns of a question: its author, its sources, and each entry of its metadata."""
+    """Yield the columns of a question with their values: author, sources and metadata entries that are not mappings."""
     for name, value in {"author": question.author, "sources": question.sources, **question.metadata}.items():
         if value is None or isinstance(value, dict):
             continue

@@ -1,4 +1,4 @@
-"""The plugin that adds `karenina compare`, `export`, `report` and `stats`, export formats and sections of the page."""
+"""The plugin that adds `karenina compare`, `export`, `report` and `stats`, export formats and report sections."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class commands:  # noqa: N801 - the entry point's name
             app,
             "stats",
             "karenina_report.stats_command:stats",
-            "Print statistics of a run: rates, traits, pass@k, components of variance, and agreement of judges.",
+            "Print statistics of a run: rates, traits, pass@k, variance components, and judge agreement.",
         )
 
     @staticmethod
     @hookimpl
     def karenina_exporters() -> Sequence[Exporter]:
-        """Offer the built-in formats of exports."""
+        """Offer the built-in export formats."""
         from karenina_report.exports.registered import built_in
 
         return built_in()

@@ -1,4 +1,4 @@
-"""`karenina compare`: the difference of runs on the command line."""
+"""`karenina compare`: compare runs on the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
 _UNNAMED: Final = "recorded"
-"""The answering model of results of one file of recordings from before recordings were named by their file."""
+"""The answering model in older results of a single recording file; newer results have the name of the file."""
 _OPTIONAL: Final = "--fail-on-regression"
 app = typer.Typer()
 EPILOG: Final = (
@@ -49,10 +49,10 @@ class FlipDirection(StrEnum):
 
 
 class CompareCommand(StrictCommand):
-    """A command with one option whose value is optional."""
+    """A command whose option `--fail-on-regression` has an optional value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments, with the value 0 for the option if no number follows it."""
+        """Parse the arguments; the option has the value 0 if no number follows it."""
         given: list[str] = []
         for at, word in enumerate(args):
             bare = word == _OPTIONAL and not (at + 1 < len(args) and is_number(args[at + 1]))
@@ -164,7 +164,7 @@ def compare(
 
 
 def _failures(found: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
-    """Return why the comparison fails the conditions of the command line. Raises `ConfigError` without verdicts."""
+    """Yield a message for each failed condition. Raises `ConfigError` if a condition cannot be checked."""
     if regression is None and within is None:
         return
     from karenina_report.comparison.comparison_text import interval
@@ -205,7 +205,7 @@ def _by_file(found: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(found: Comparison) -> str:
-    """Return the cure for results of a single file of recordings that do not have the name of the file, or nothing."""
+    """Return how to update older results of a single recording file; empty if there are none."""
     old = [run.source for run in found.runs if run.model == _UNNAMED]
     if not old:
         return ""
@@ -216,9 +216,9 @@ def _renamed(found: Comparison) -> str:
 
 
 def _notes(found: Comparison) -> Iterator[str]:
-    """Yield a note for each run, and each answering model of the first file, that has no counterpart.
+    """Yield a note for each run that has no counterpart in the other files.
 
-    Also if several models are compared with one of another name.
+    Runs that are compared with another model, because the first file lacks theirs, have a note too.
     """
     bases = found.bases()
     first, *after = _by_file(found)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest
 
 _NOTHING: Final = b"\0"
-"""A byte that no text begins with, so that a file of another kind is not replaced."""
+"""A byte that no text file starts with, so that no existing file is replaced."""
 
 
 def _format_names(incomplete: str) -> list[str]:
-    """Return the export formats for completion in a shell."""
+    """Return the export formats for shell completion."""
     from karenina_core.plugins import command_plugins
     from karenina_report.exports.exporter import karenina_exporters
 
@@ -29,7 +29,7 @@ def _format_names(incomplete: str) -> list[str]:
 
 
 def _table_names(incomplete: str) -> list[str]:
-    """Return the tables for completion in a shell."""
+    """Return the tables for shell completion."""
     return matching(("results", "fields", "traits", "excerpts", "stages", "calls"), incomplete)
 
 
@@ -50,20 +50,22 @@ def export(
             "--format",
             metavar="NAME",
             help="jsonl, json, csv, excel, parquet, junit, markdown, recording (the answers alone, for --recordings), "
-            "or a format of a plugin. By default the one that the output's name ends with, else jsonl.",
+            "or a format of a plugin. By default the one with the output's suffix, else jsonl.",
             autocompletion=_format_names,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A file; the standard output by default, or for -.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="The file to write; standard output by default, or for -.", show_default=False
+        ),
     ] = None,
     table: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="Write this table: results, fields, traits, excerpts, stages, or the calls of a journal. By default "
-            "json and jsonl write whole results, csv and parquet the table of results, excel every table.",
+            "json and jsonl write whole results, csv and parquet the result table, excel every table.",
             autocompletion=_table_names,
         ),
     ] = None,
@@ -80,7 +82,8 @@ def export(
 ) -> None:
     """Write results in another format: tables for analysis, JUnit XML for CI, Markdown, JSON, answers.
 
-    Of the results of a run whose journal is beside them, the journal is used. An existing file is renamed and kept.
+    If the journal of a run is beside its results, the journal is exported instead. An existing file is renamed and
+    kept.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -90,7 +93,7 @@ def export(
             typer.echo(published_schema(), nl=False)
             return
         if results is None:
-            raise config_error("RESULTS is missing: name a file of results, a journal, or an export")
+            raise config_error("RESULTS is missing: name a result file, a journal, or an export")
         from karenina_core import plugins
         from karenina_engine.results.kept_files import KeptFiles
         from karenina_report.exports.exporter import ExportRequest
@@ -100,7 +103,7 @@ def export(
         installed = plugins.command_plugins()
         exporter = choose(installed, format, output)
         if table is not None and not exporter.takes_table:
-            raise config_error(f"--table has no effect on the format {exporter.name}, which is not of tables")
+            raise config_error(f"--table has no effect on the format {exporter.name}, which does not write tables")
         source = open_results(results, installed, screen.note, model)
         request = ExportRequest(
             source=results,

@@ -1,4 +1,4 @@
-"""Options that several commands of reports have."""
+"""Options shared by the report commands."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BenchmarkFile = Annotated[
     typer.Option(
         "--benchmark",
         metavar="FILE",
-        help="The benchmark, which adds columns (metadata of questions) and scales of traits; to reports also rules "
+        help="The benchmark, which adds columns (question metadata) and trait scales; to reports also field rules "
         "and prompts.",
         autocompletion=benchmark_files,
     ),
@@ -56,7 +56,7 @@ def is_number(word: str) -> bool:
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
-    """Return the cut of each trait. Raises `ConfigError`."""
+    """Return the score at which to cut each trait. Raises `ConfigError`."""
     found = {}
     for one in given or ():
         name, equals, score = one.rpartition("=")
@@ -137,5 +137,5 @@ def read_named_benchmark(
 
 
 def moved_note(moved: Path | None) -> str:
-    """Return the end of a note on an output: the place of the file that had its name before."""
+    """Return the end of a message on an output: where the earlier file of the same name is kept, if there was one."""
     return f" (an earlier file is kept in {moved})" if moved is not None else ""

@@ -1,4 +1,4 @@
-"""Files that a command writes: complete, or not at all."""
+"""Output files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from karenina_toolkit.files import replace_file
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
-    """Write a file beside `output`, and give it this name when it is complete.
+    """Write a temporary file beside `output`, and rename it to `output` when it is complete.
 
-    An existing file is renamed if it begins with one of `begins`; its new path is returned. Raises `ConfigError` if it
-    begins otherwise, and if the output cannot be written.
+    `write` writes to the open file. An existing file is renamed if it starts with one of `begins`; its new path is
+    returned. Raises `ConfigError` if it starts otherwise, or if the output cannot be written.
     """
     check_output(output, lines=begins)
     moved: Path | None = None
@@ -23,7 +23,7 @@ def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO
     def write_and_make_room(file: BinaryIO) -> None:
         nonlocal moved
         write(file)
-        file.flush()  # a full disk is known before an earlier file gets another name
+        file.flush()  # a full disk is detected before an earlier file is renamed
         moved = prepare_output(output, lines=begins)
 
     try:

@@ -1,4 +1,4 @@
-"""The notes of the installed plugins on runs."""
+"""Notes on runs by the installed plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger: Final = logging.getLogger("karenina")
 
 
 class Note(ReportModel):
-    """A note of a plugin on the pass rates, with its numbers as JSON values."""
+    """A plugin's note on the pass rates, with its numbers as JSON values."""
 
     name: str
     text: str

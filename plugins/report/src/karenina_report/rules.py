@@ -1,4 +1,4 @@
-"""The rules of results' fields in words, from the benchmark that they are of."""
+"""Field rules in words, from the benchmark of the results."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 FieldRules = Mapping[str, str]
 """The comparison of each field of a template, in words."""
 Rules = Mapping[str, FieldRules]
-"""The rules of templates by their ids, which results have too, so that a changed template has no wrong rule."""
+"""The field rules of templates by template id. Results have the id too, so a changed template has no wrong rules."""
 
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
-    """Return the rules of a benchmark, by default of those that the user's own runs of the sources were of.
+    """Return the field rules of `benchmark`, by default of the benchmarks that the user ran to get the sources.
 
-    Only the record in the user's state folder is believed, and not a path in a journal. What cannot be read has no
-    rules.
+    Their paths are taken only from the user's state folder, never from a journal. A benchmark that cannot be read has
+    no rules.
     """
     found: dict[str, FieldRules] = {}
     benchmarks = [benchmark] if benchmark is not None else _own_benchmarks(sources)
@@ -58,7 +58,7 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return how the user's own runs of the sources have read a table of questions; None if none was of this one."""
+    """Return the options with which the user's own runs read this question table; None if none of them did."""
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
             command = _own_command(journal)
@@ -70,7 +70,7 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Log no warning on the benchmark, which its run has printed."""
+    """Suppress log messages about the benchmark, which its run has already printed."""
     logger = logging.getLogger("karenina")
     logger.addFilter(_refuse)
     try:
@@ -118,7 +118,7 @@ def _parameters(primitive: Primitive) -> Iterator[str]:
 
 
 def _shown(value: object) -> str:
-    """Return a parameter as text; of a map of synonyms, their number, because it can be long."""
+    """Return a parameter as text; of a synonym map, which can be long, only the number of entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")
     return str(value)

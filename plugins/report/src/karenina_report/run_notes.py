@@ -1,4 +1,4 @@
-"""Notes of plugins on the pass rates of runs, such as a rate that labels correct."""
+"""Plugin notes on the pass rates of runs, such as a rate that is corrected with labels."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from karenina_core.hooks import hookspec
 
 @dataclass(frozen=True, slots=True)
 class NotedRun:
-    """A run that notes are about: the results of one answering model in a file.
+    """The run that a note is about: the results of one answering model in a file.
 
-    `label` is its letter in a comparison; empty for a single run. `model` is the id of the model, or None for all of
-    the file, and `source` the file, or None for results in memory.
+    `label` is its letter in a comparison; empty for a single run. `model` is the id of the model, or None for the whole
+    file, and `source` the file, or None for results in memory.
     """
 
     label: str

@@ -41,7 +41,8 @@ _ANSWERING_TASKS: Final = ("answer_generation", "generation")
 class JournalInfo:
     """The information in the journal of a run; empty without a journal.
 
-    `cost` is that of all runs of the journal, `content` a digest of the benchmark, and `settings` the configuration.
+    `cost` is the cost of all runs in the journal, `content` a digest of the benchmark, and `settings` the
+    configuration.
     """
 
     cost: SpendCounts | None = None
@@ -64,7 +65,7 @@ class Run:
     """The results of one answering model.
 
     `stages` are the names, distributions and versions of the stages that ran. `rescored` says that `karenina rescore`
-    wrote the results. `missing_cost` says why its cost is not known or not whole.
+    wrote the results. `missing_cost` says why the cost is unknown or incomplete.
     """
 
     name: str
@@ -106,7 +107,7 @@ _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": N
 
 
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
-    """Return the runs in `sources`, in their order: one for each answering model of each.
+    """Return the runs in `sources`, in order: one for each answering model in each source.
 
     `model` chooses one answering model by its id. Raises `ConfigError`, `ResultFileError` and `JournalError`.
     """
@@ -180,7 +181,7 @@ def iterate_results(source: Source) -> Iterator[VerificationResult]:
 
 
 def is_journal(path: Path) -> bool:
-    """Return whether the file is a database, like journals, and not a result file."""
+    """Return whether the file is an SQLite database, as journals are; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(len(_SQLITE)) == _SQLITE
@@ -230,24 +231,24 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why the cost of a source is not known, or not whole, with the cure; None if it is known.
+    """Return why the cost of a source is unknown or incomplete, and how to fix it; None if it is known.
 
-    `spent` is that of its journal, or None without one.
+    `spent` is the cost in its journal, or None without a journal.
     """
     if spent is not None:
         calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
         return None if spent.known else f"{calls} have no price: set `prices` for their models before the next run"
     if not isinstance(source, str | Path):
-        return "results in memory have no journal, from which it would come: name the file of the run"
+        return "results in memory have no journal to read it from: name the result file of the run"
     path = Path(source)
     if "id" not in read_header(path):
-        return f"the run of {path.name} kept no journal, from which it would come"
+        return f"the run of {path.name} wrote no journal to read it from"
     usual = default_journal(path).name
-    return f"it comes from the journal of the run, which is not in the folder of {path.name}: copy it there ({usual})"
+    return f"it is read from the run's journal, which is not in the folder of {path.name}: copy it there ({usual})"
 
 
 def answer_id(result: VerificationResult) -> str:
-    """Return the id of the answer that a result is about, which is the same for all judges, and in labels."""
+    """Return the id of the answer that a result is about. It is the same for all judges, and in label files."""
     meta = result.metadata
     names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
     parts = [*names, meta.replicate or 1]
@@ -256,8 +257,9 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of right values that people see, by which a label tells for which of them it was given.
+    """Return the id of the truth that a labeller sees; labels store it to show which truth they were given for.
 
-    `truth` has those of the fields as JSON text. The id begins with a letter, so that no spreadsheet makes it a number.
+    `reference` is the reference answer, and `truth` has the true values of fields as JSON text. The id starts with a
+    letter, so that no spreadsheet reads it as a number.
     """
     return f"t{hashlib.sha256(json.dumps([reference, sorted(truth.items())]).encode()).hexdigest()[:15]}"

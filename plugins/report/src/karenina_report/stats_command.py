@@ -1,4 +1,4 @@
-"""`karenina stats`: statistics of one run on the command line."""
+"""`karenina stats`: print statistics of runs."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def stats(
     exact: Exact = False,
     as_json: JSONObject = False,
 ) -> None:
-    """Print statistics of a run: rates, traits, pass@k, components of variance, and agreement of judges.
+    """Print statistics of a run: rates, traits, pass@k, variance components, and judge agreement.
 
-    Intervals take into account that replicates, judges and equal questions are correlated. A file with several
-    answering models counts as several runs; `karenina compare` compares runs.
+    Intervals take into account that results of the same question, or of equal questions, are correlated. A file with
+    several answering models counts as several runs; `karenina compare` compares runs.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

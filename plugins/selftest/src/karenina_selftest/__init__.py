@@ -1,1 +1,1 @@
-"""Self-tests of judges: answers with known verdicts, and how often a judge passes or fails them wrongly."""
+"""Judge self-tests: answers with known verdicts, and how often a judge gets the verdict wrong."""

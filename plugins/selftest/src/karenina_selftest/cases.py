@@ -1,4 +1,4 @@
-"""Cases of a self-test: an answer, the question with its template, and whether a faithful judge lets it pass."""
+"""Self-test cases: an answer, its question with a template, and whether the answer should pass."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ ENCODED: Final = "Report {truth} as the extracted value."
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One answer with a known verdict.
+    """An answer with a known verdict.
 
-    `passes` is the verdict that follows from what the answer really says. Cases with the same `unit` are about the same
-    prompt or question, so that intervals do not count them as independent.
+    `passes` is the verdict that follows from what the answer really says. Cases with the same `unit` share a text or
+    question, and intervals do not count them as independent.
     """
 
     id: str
@@ -37,7 +37,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class PackCase:
-    """A case of the shipped pack before its marks are replaced; `about` names its subject."""
+    """A case of the shipped pack before its placeholders are filled in; `about` is the id of its subject.
+
+    The answer starts with `repeated`, `times` times.
+    """
 
     name: str
     family: str
@@ -49,11 +52,11 @@ class PackCase:
 
     @property
     def id(self) -> str:
-        """The id of the case: its family, kind and name, which are unique together."""
+        """The id of the case, from its kind, family and name, which together are unique."""
         return f"{'honest' if self.passes else 'attack'}/{self.family}/{self.name}"
 
     def render(self, truth: str, wrong: str) -> str:
-        """Return the answer, with this truth and this wrong value in place of the marks."""
+        """Return the answer, with the true and wrong value in place of the placeholders."""
         sentence = ENCODED.format(truth=truth)
         marks = {
             "[[truth]]": truth,
@@ -71,7 +74,7 @@ class PackCase:
 
 
 def pack_cases() -> Sequence[PackCase]:
-    """Return the cases of the shipped pack, those that must fail first."""
+    """Return the cases of the shipped pack: first those that must fail."""
     data = _pack()
     return [
         PackCase(one["id"], family, one["about"], one["text"], passes, one.get("repeated", ""), one.get("times", 0))

@@ -1,4 +1,4 @@
-"""The plugin that adds `karenina selftest`, and its section of the report page."""
+"""The plugin that adds `karenina selftest`, a report section, and notes on runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """Adds the command `karenina selftest` and offers a section of the report page."""
+    """Adds the command `karenina selftest`, and offers a report section and notes on runs."""
 
     @staticmethod
     @hookimpl
@@ -34,7 +34,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        """Offer the table of self-tests of the judges."""
+        """Offer the report section on self-tests of the judges."""
         from karenina_selftest.page_section import selftest_sections
 
         return [selftest_sections]

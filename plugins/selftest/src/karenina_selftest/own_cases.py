@@ -1,4 +1,4 @@
-"""Cases made from the templates of a benchmark: its truths, stated plainly, hidden, denied, corrected or left out."""
+"""Cases made from the templates of a benchmark, with the truth stated plainly, hidden, denied, corrected or absent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ABSENT: Final = (
 
 
 def say(value: object) -> str | None:
-    """Return a value in words; None for one that no short text states, such as a nested object or an empty list."""
+    """Return a value in words; None if it has no short text form, such as a nested object or an empty list."""
     if isinstance(value, Enum):
         value = value.value
     match value:
@@ -57,13 +57,13 @@ def say(value: object) -> str | None:
 
 
 def labels(bound: BoundTemplate) -> dict[str, str]:
-    """Return a label of each field that a judge fills: its description, or its name."""
+    """Return a label for each field that a judge fills: its description, or else its name."""
     schema: Mapping[str, Any] = bound.judge_schema()["properties"]
     return {name: _label(name, str(schema[name].get("description") or "")) for name in bound.judge_fields}
 
 
 def state(labels: Mapping[str, str], said: Mapping[str, str], prefix: str = "") -> str:
-    """Return one line for each field with its value in words."""
+    """Return a line for each field: its label, `prefix`, and its value in words."""
     return "\n".join(f"{labels[name]}: {prefix}{value}" for name, value in said.items())
 
 
@@ -99,7 +99,7 @@ _UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
 
 
 def in_another_unit(description: str, value: object) -> str | None:
-    """Return a number in another unit than the one in `description`; None if there is no known unit, or several."""
+    """Return a number converted from the unit in `description`; None if there is no known unit, or several."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     text, found = description.casefold(), []
@@ -125,7 +125,7 @@ _CHOICE: Final = "Two answers are common.\nA)\n{}\nB)\n{}\n\nB is right, and A i
 
 @dataclass(frozen=True, slots=True)
 class OwnCases:
-    """The cases made from a benchmark, and why questions have none, by id."""
+    """The cases made from a benchmark; `left_out` has the reason for each question id without cases."""
 
     cases: Sequence[Case]
     left_out: Mapping[str, str]
@@ -133,7 +133,7 @@ class OwnCases:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The values of a template in words: those that pass and those that do not, by field."""
+    """The field values of a template in words: passing, failing, and passing ones converted to another unit."""
 
     true: dict[str, str] = field(default_factory=dict)
     false: dict[str, str] = field(default_factory=dict)
@@ -142,11 +142,11 @@ class _Values:
 
 
 class _NoCases(Exception):
-    """The reason why a template has no cases."""
+    """Raised with the reason if no cases can be made from a template."""
 
 
 def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
-    """Return the cases of the questions' templates. `trust` says which code of templates may run."""
+    """Return the cases of the questions' templates. `trust` says which template code may run."""
     cases: list[Case] = []
     left_out: dict[str, str] = {}
     for question in questions:
@@ -170,7 +170,7 @@ def _cases_of(question: Question, trust: Trust) -> list[Case]:
 
 
 def _values_of(bound: BoundTemplate) -> _Values:
-    """Return the values that pass and fail, in words. Raises `_NoCases` if the template has no such values."""
+    """Return passing and failing values in words. Raises `_NoCases` if there are none."""
     if not bound.judge_fields:
         raise _NoCases("its template needs no judge")
     if bound.is_slow:
@@ -201,7 +201,7 @@ def _values_of(bound: BoundTemplate) -> _Values:
 
 
 def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, passes: bool) -> None:
-    """Raise `_NoCases` unless the template itself gives these values the verdict `passes`."""
+    """Raise `_NoCases` unless the template, without patterns, gives these values the verdict `passes`."""
     try:
         answer = bound.bind(values)
         verdict, patterns = Comparison(answer).passed(), answer.verify_regex("").performed
@@ -215,7 +215,7 @@ def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, pass
 
 
 def _responses(names: Mapping[str, str], values: _Values) -> Iterator[tuple[str, bool, str]]:
-    """Yield the name of each case, whether it passes, and its text."""
+    """Yield the name of each case, whether it must pass, and its text."""
     truth, wrong = state(names, values.true), state(names, values.false)
     yield "plain", True, truth
     yield "wrong", False, wrong
@@ -225,7 +225,7 @@ def _responses(names: Mapping[str, str], values: _Values) -> Iterator[tuple[str,
     yield "chosen among others", True, _CHOICE.format(wrong, truth)
     yield "rejected among others", False, _CHOICE.format(truth, wrong)
     yield "absent", False, ABSENT
-    if not values.booleans:  # to deny a yes is to say no
+    if not values.booleans:  # denying "yes" would state "no"
         yield "denied", False, state(names, values.true, "certainly not ") + "\nWhat it is instead, I cannot say."
     if values.converted:
         yield "in another unit", True, state(names, {**values.true, **values.converted})

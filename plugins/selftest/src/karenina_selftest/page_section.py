@@ -1,4 +1,4 @@
-"""Self-tests of judges in reports: the section of the page, and the notes beside the pass rates of runs."""
+"""Judge self-tests in reports: a section of the report page, and notes beside the pass rates of runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the table of self-tests, if a judge of the runs has one."""
+    """Return the section on self-tests; none if no judge of the runs was tested."""
     results = [result for run in page.runs for result in run.results if result.outcome.has_verdict]
     judges = sorted({result.metadata.parsing_model for result in results})
     stored = {judge: read_scores(judge) for judge in judges}
@@ -63,11 +63,11 @@ NAME: Final = "Self-test"
 
 
 _READ: Final = 100
-"""The results that are read of a run: each of its judges has one among the first."""
+"""The number of results to read from a run, enough to contain each of its judges."""
 
 
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return the last self-test of each judge of the runs that has one."""
+    """Return a note with the last self-test of each judge of the runs, if the judge was tested."""
     judges: dict[str, None] = {}
     for run in runs:
         results = iterate_results(run.source) if run.source is not None else ()

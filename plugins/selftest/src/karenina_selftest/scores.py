@@ -1,4 +1,4 @@
-"""Scores of judges: how often they pass what must fail, and fail what must pass; as numbers and as text."""
+"""Judge scores, as numbers and text: how often a judge passes what must fail, and fails what must pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNREADABLE: Final = Outcome.PARSE_ERROR
 
 
 class Miss(BaseModel):
-    """A case with the wrong verdict: what the answer was, and what the judge extracted from it."""
+    """A case with the wrong verdict: the answer, and what the judge extracted from it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,7 +40,7 @@ class Miss(BaseModel):
 
 
 class FamilyScore(BaseModel):
-    """The numbers of one family of cases: how many were judged, and how many of them got the wrong verdict."""
+    """The counts of one family of cases: `judged`, and `missed` of these with the wrong verdict."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,9 +54,9 @@ class FamilyScore(BaseModel):
 class JudgeScore(BaseModel):
     """The score of one judge.
 
-    `false_pass` is the rate of wrong passes among the judged cases that must fail, and `false_fail` that of wrong
-    failures among those that must pass. Cases that were not judged are in neither: `unreadable` counts those whose
-    reply could not be parsed, `undecided` those whose values cannot be compared, `failed` those of other errors.
+    `false_pass` is the share of passes among the judged cases that must fail, and `false_fail` the share of failures
+    among those that must pass. Cases that were not judged count in neither: `unreadable` counts those whose reply could
+    not be parsed, `undecided` those whose values cannot be compared, `failed` those of other errors.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -73,17 +73,17 @@ class JudgeScore(BaseModel):
 
     @property
     def specificity(self) -> float | None:
-        """The lower limit of the share of cases that must fail and do; None if none was judged."""
+        """The lower confidence limit of the share of must-fail cases that fail; None if none was judged."""
         return None if self.false_pass.high is None else 1 - self.false_pass.high
 
     @property
     def sensitivity(self) -> float | None:
-        """The lower limit of the share of cases that must pass and do; None if none was judged."""
+        """The lower confidence limit of the share of must-pass cases that pass; None if none was judged."""
         return None if self.false_fail.high is None else 1 - self.false_fail.high
 
 
 def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -> list[JudgeScore]:
-    """Return the score of each judge, in the order of the results."""
+    """Return the score of each judge, in the order of the results. Results of other questions are ignored."""
     known = {case.id: case for case in cases}
     found = [result for result in results if result.question_id in known]
     name_of = make_judge_namer([found])
@@ -143,7 +143,7 @@ def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) 
 
 
 def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -> None:
-    """Raise `ConfigError` if the cases could not show the lower limit `least`, even with every verdict right."""
+    """Raise `ConfigError` if the lower limit `least` cannot be reached, even with every verdict right."""
     units = [case.unit for case in cases if case.passes is passes]
     best = rate((unit, True) for unit in units).low
     if best is not None and best >= least:
@@ -153,7 +153,7 @@ def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -
     shown = "none" if best is None else f"at most {best:.3f}"
     raise ConfigError(
         [
-            f"{option} {least:g} cannot be shown: with {len(units)} cases that must {kind}, all judged rightly, the "
+            f"{option} {least:g} cannot be shown: with {len(units)} cases that must {kind}, all judged correctly, the "
             f"lower limit is {shown}; {needed_cases(least)} independent cases are needed: lower the limit, or select "
             "more cases"
         ]
@@ -161,9 +161,9 @@ def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -
 
 
 def needed_cases(least: float) -> int:
-    """Return the number of independent cases whose lower limit reaches `least` if every verdict is right.
+    """Return how many independent cases are needed to reach the lower limit `least` with every verdict right.
 
-    It is the n of Wilson's interval for n of n, whose lower limit is n / (n + z^2). `least` is below 1.
+    Wilson's interval for n of n has the lower limit n / (n + z^2). `least` must be below 1.
     """
     return ceil(least * Z95 * Z95 / (1 - least) - 1e-9)
 
@@ -172,7 +172,7 @@ _TEXT: Final = 100
 
 
 def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section]:
-    """Yield what `karenina selftest` prints: for each judge its rates, its families, and its worst cases."""
+    """Yield what `karenina selftest` prints for each judge: rates, families, and at most `worst` wrong verdicts."""
     for score in scores:
         yield [Facts([*_facts(score)])]
         rows = [

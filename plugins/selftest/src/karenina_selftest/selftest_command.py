@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 RUN_NAME: Final = "selftest"
 _FIXED: Final = ("answering_models", "replicate_count", "evaluation_mode")
-"""Settings that a self-test chooses."""
+"""Settings that a self-test sets itself."""
 
 
 def make_benchmark(cases: Sequence[Case]) -> Benchmark:
@@ -63,9 +63,9 @@ def make_benchmark(cases: Sequence[Case]) -> Benchmark:
 
 
 def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
-    """Return the configuration of a self-test: the judges and prompts of `settings`, and the answers of the cases.
+    """Return the configuration of a self-test: the judges and prompts in `settings`, and the answers of the cases.
 
-    Raises `ConfigError` without a judge.
+    Raises `ConfigError` if no judge is configured.
     """
     given = {name: value for name, value in settings.given().items() if name not in _FIXED}
     if not given.get("parsing_models"):
@@ -89,7 +89,7 @@ EPILOG: Final = (
     "\b\nExit codes:\n"
     "  0    the judge was tested\n"
     "  1    a lower limit is below --min-specificity or --min-sensitivity\n"
-    "  2    bad input, such as a limit that the cases are too few to show; no model was called\n"
+    "  2    bad input, such as too few cases to show a limit; no model was called\n"
     "  4    no case was judged\n"
 )
 _MOST_LEFT_OUT: Final = 5
@@ -97,13 +97,13 @@ _MOST_LEFT_OUT: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The least specificity and sensitivity that must be shown; None: any."""
+    """The minimum specificity and sensitivity that must be shown; None for no minimum."""
 
     specificity: float | None
     sensitivity: float | None
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raise `ConfigError` if the cases are too few to show them."""
+        """Raise `ConfigError` if there are too few cases to show the limits."""
         from karenina_selftest.scores import require_enough_cases
 
         if self.specificity is not None:
@@ -112,7 +112,7 @@ class Limits:
             require_enough_cases(cases, self.sensitivity, passes=True)
 
     def unmet(self, score: JudgeScore) -> list[str]:
-        """Return why a score does not show the limits."""
+        """Return a message for each limit that the score does not show."""
         checked = (
             ("specificity", score.specificity, self.specificity),
             ("sensitivity", score.sensitivity, self.sensitivity),
@@ -131,7 +131,7 @@ def selftest(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="A benchmark, from whose templates further cases are made.",
+            help="A benchmark. More cases are made from its templates.",
             show_default=False,
             autocompletion=completion.benchmark_files,
         ),
@@ -149,7 +149,7 @@ def selftest(
     ] = None,
     own_only: Annotated[bool, typer.Option("--own-only", help="Use only the cases made from FILE.")] = False,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only so many cases, evenly chosen.", show_default=False)
+        int | None, typer.Option(min=1, help="Use only this many cases, evenly chosen.", show_default=False)
     ] = None,
     min_specificity: Annotated[
         float | None,
@@ -165,7 +165,7 @@ def selftest(
         float | None,
         typer.Option(min=0, max=0.999, help="The same for answers that must pass.", show_default=False),
     ] = None,
-    worst: Annotated[int, typer.Option(min=0, help="The most wrong verdicts to print of each judge.")] = 10,
+    worst: Annotated[int, typer.Option(min=0, help="The most wrong verdicts to print for each judge.")] = 10,
     output: Annotated[Path, typer.Option("--output", "-o", help="The result file.")] = OUTPUT,
     journal: JournalPath = None,
     trust_all: TrustAll = False,
@@ -229,7 +229,7 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return the cases that the options select, and the number of all. Raises `ConfigError` if none is left."""
+    """Return the selected cases, and the number of all cases. Raises `ConfigError` if none is selected."""
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases
     from karenina_selftest.own_cases import make_own_cases

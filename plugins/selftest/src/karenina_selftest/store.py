@@ -1,4 +1,4 @@
-"""The stored scores of judges, which reports of later runs show."""
+"""Stored judge scores, which later reports show."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 _MOST: Final = 20
-"""The number of self-tests of one judge that are stored; older ones are removed."""
+"""The number of self-tests to keep for a judge; older ones are removed."""
 
 
 class StoredScore(BaseModel):
     """The rates of one self-test.
 
-    `judge` is the judge's interface and name, `cases` what it judged (the digest of the pack, and the file), and
-    `settings` a digest of the configuration. `when` is a time in UTC, ISO 8601.
+    `judge` is `interface:model_name`, `cases` describes the cases (the pack's digest, the file, and their number), and
+    `settings` is a digest of the configuration. `when` is a time in UTC, ISO 8601.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,7 +52,10 @@ class _Scores(BaseModel):
 
 
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
-    """Add scores to the user's state folder. Raises `UserStateError` if it cannot be written."""
+    """Store scores in the user's state folder. Raises `UserStateError` if it cannot be written.
+
+    A score replaces an earlier one of the same judge, cases and settings.
+    """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:
         path = _path(score.judge)
@@ -84,9 +87,9 @@ def _write(path: Path, scores: list[StoredScore]) -> None:
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:
-    """Return the stored scores of a judge (`interface:model_name`), the last one at the end.
+    """Return the stored scores of a judge (`interface:model_name`), oldest first.
 
-    Raises `UserStateError` for a file that is broken, or that others could have written.
+    Raises `UserStateError` if the file is broken, or other users could have written it.
     """
     path = _path(judge)
     try:
@@ -102,7 +105,7 @@ def _path(judge: str) -> Path:
 
 
 def settings_digest(config: VerificationConfig) -> str:
-    """Return a digest of the settings that change verdicts; keys, addresses and recorded answers are not part of it."""
+    """Return a digest of the settings that change verdicts; keys, URLs and recorded answers are not part of it."""
     given = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
     judges = [(one.interface, one.model_name, one.system_prompt, one.temperature) for one in config.core.parsing_models]
     shown = to_json([{**given, "parsing_models": judges}], serialize_unknown=True, fallback=repr)

@@ -1,1 +1,1 @@
-"""What commands share: the screen, options, completion in a shell, commands imported when called, layout of text."""
+"""Shared parts of commands: the screen, options, shell completion, lazy commands, and text layout."""

@@ -1,4 +1,4 @@
-"""Completion in a shell: words that a shell may be given, and names of files with certain endings."""
+"""Shell completion: words that are safe to give to a shell, and names of files with certain endings."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _PLAIN: Final = re.compile(r"[\w./@:=,+#~%-]+")
 
 
 def matching(values: Iterable[str], incomplete: str) -> list[str]:
-    """Return the values that begin with `incomplete`, each once.
+    """Return the values that start with `incomplete`, without duplicates.
 
-    Only values of letters, digits and a few signs are returned: the script for zsh evaluates what it reads, so a value
-    from somebody else's file could run a command.
+    Values with characters other than letters, digits and some punctuation are left out: the zsh script evaluates what
+    it reads, so a value from somebody else's file could run a command.
     """
     return [one for one in dict.fromkeys(values) if one.startswith(incomplete) and _PLAIN.fullmatch(one)]
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the paths that begin with `incomplete`: files with one of `endings`, and folders, with a slash.
+    """Return the paths that start with `incomplete`: files with one of `endings`, and folders, with a slash.
 
-    If a folder is the only path, what it contains is returned, so that the shell does not take it for complete. An
-    empty list leaves the completion to the shell.
+    If a folder is the only match, its contents are returned, so that the shell does not take it for complete. If the
+    list is empty, the shell completes file names itself.
     """
     found = _list(incomplete, endings)
     if len(found) == 1 and found[0].endswith(os.sep):
@@ -38,12 +38,12 @@ def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
 
 
 def benchmark_files(incomplete: str) -> list[str]:
-    """Return benchmarks."""
+    """Return benchmark files."""
     return complete_files(incomplete, BENCHMARKS)
 
 
 def journal_files(incomplete: str) -> list[str]:
-    """Return journals, and result files, beside which they are."""
+    """Return journals, and result files, which stand for the journals beside them."""
     return complete_files(incomplete, JOURNALS)
 
 
@@ -53,7 +53,7 @@ def result_files(incomplete: str) -> list[str]:
 
 
 def trusted_files(incomplete: str) -> list[str]:
-    """Return benchmarks, and the modules of their templates."""
+    """Return benchmark files and Python files."""
     return complete_files(incomplete, (*BENCHMARKS, ".py"))
 
 
@@ -68,7 +68,7 @@ def _list(incomplete: str, endings: Collection[str]) -> list[str]:
                 and (name or not entry.name.startswith("."))
                 and (entry.is_dir() or entry.name.lower().endswith(tuple(endings)))
             )
-    except (OSError, RuntimeError):  # the home folder of an unknown user
+    except (OSError, RuntimeError):  # RuntimeError: the home folder of an unknown user
         return []
     start = incomplete[: len(incomplete) - len(name)]
     return matching((start + one for one in names), incomplete)

@@ -1,4 +1,4 @@
-"""Commands whose modules are imported when they are called; until then only their summaries are known."""
+"""Lazy commands, whose modules are imported when they are called; until then, only their summaries are known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 1000
 
 
 class WholeSummaries(TyperGroup):
-    """A group that lists its commands with their whole summaries, which are wrapped and not cut."""
+    """A command group that lists whole summaries: they are wrapped, not truncated."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
@@ -33,15 +33,15 @@ class WholeSummaries(TyperGroup):
 
 
 class StrictCommand(TyperCommand):
-    """A command that refuses an option given twice if it has one value, of which the last would count."""
+    """A command that rejects an option given twice if it takes one value; otherwise the last value would win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments. Raises `typer.BadParameter` for an option with one value that is given twice."""
-        if not ctx.resilient_parsing:  # which is completion in a shell
+        if not ctx.resilient_parsing:  # True during shell completion
             given = self.make_parser(ctx).parse_args(args=list(args))[2]
             for one in {id(one): one for one in given if given.count(one) > 1}.values():
                 if isinstance(one, TyperOption) and not (one.multiple or one.is_flag or one.count):
-                    raise typer.BadParameter("it is given twice, and has one value; give it once", ctx, one)
+                    raise typer.BadParameter("it takes one value but is given twice; give it once", ctx, one)
         found: list[str] = super().parse_args(ctx, args)
         return found
 
@@ -49,10 +49,10 @@ class StrictCommand(TyperCommand):
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
     """Add a command to `app`, to be listed with `summary` and imported from `target` when it is needed.
 
-    `target` is written `module:object`. The object is a function; or a `typer.Typer` with one command, which keeps
-    its own settings; or any other `typer.Typer`, which becomes a group of commands. It is imported if the command is
-    called, asked for its help, or completed in a shell. `summary` should be the first line of its help. If the import
-    fails, the command prints why, and exits with 2, as commands do for plugins that cannot be used.
+    `target` has the form `module:object`. The object is a function; or a `typer.Typer` with one command, which keeps
+    its own settings; or any other `typer.Typer`, which becomes a command group. It is imported when the command is
+    called, its help is printed, or its arguments are completed by a shell. `summary` should be the first line of the
+    help. If the import fails, the command prints the reason and exits with 2.
     """
 
     @cache
@@ -60,7 +60,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
         return _load(app, name, target)
 
     class LazyCommand(TyperCommand):
-        """A command that is listed; the context of a call has the command of `target`."""
+        """A placeholder in the list of commands. A call gets the context of the command in `target`."""
 
         def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
             """Import the command and return its context."""
@@ -70,7 +70,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
 
 
 def _unloaded() -> None:
-    """Stand in for a function that is not imported."""
+    """Stand in for the function that is not imported yet."""
     raise AssertionError("a lazy command was called without its context")
 
 
@@ -94,7 +94,7 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 
 
 def _be_strict(found: object) -> None:
-    """Let all commands of an app that have no class of their own be strict."""
+    """Make all commands of an app strict that have no class of their own."""
     if isinstance(found, typer.Typer):
         for command in found.registered_commands:
             if command.cls in (None, TyperCommand):
@@ -104,7 +104,7 @@ def _be_strict(found: object) -> None:
 
 
 def _explain_failure(name: str, target: str, error: Exception) -> str:
-    """Return why a command cannot be imported, with the package that adds it and the cure."""
+    """Return why a command cannot be imported, and what to do about the package that adds it."""
     owners = packages_distributions().get(target.partition(":")[0].partition(".")[0], [])
     package = owners[0] if owners else "the package that adds it"
     why = in_one_line(type_and_message(error))

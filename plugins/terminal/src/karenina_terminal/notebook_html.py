@@ -1,8 +1,8 @@
-"""HTML for notebooks: tables and texts of limited size, in which nothing runs and nothing is loaded.
+"""HTML for notebooks: tables and texts of limited size, without scripts or external resources.
 
 Objects whose sections are registered with `sections_of` are shown as text at the prompt, and as HTML in notebooks.
 
-The HTML is serialized from elements, which escape every text. It has no script, no link and no style of its own.
+The HTML is serialized from elements, so all text is escaped. It has no scripts, links or style sheets.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from karenina_terminal.text_layout import Facts, Grid, Section, Title, format_re
 from karenina_toolkit.printable import clip, shorten
 
 MAX_CELL: Final = 300
-"""The most characters of a text in a table."""
+"""The most characters of a text in a table cell."""
 MAX_TEXT: Final = 2000
-"""The most characters of a text of its own."""
+"""The most characters of a text outside of table cells."""
 MAX_ROWS: Final = 20
-"""The number of rows of a table of results, questions or changes."""
+"""The most rows in a table of results, questions or changes."""
 _MAX_GRID: Final = 100
 
 _LEFT: Final = "text-align: left; vertical-align: top"
@@ -32,7 +32,7 @@ Part = Element | None
 
 
 def render_html(*parts: Part) -> str:
-    """Return the parts as HTML. Formulas of notebooks (`$...$`) are not applied to it, because texts contain them."""
+    """Return the parts as HTML. Notebooks do not render `$...$` in it as math: texts may contain dollar signs."""
     whole = Element("div", {"class": "karenina tex2jax_ignore mathjax_ignore"})
     whole.extend(part for part in parts if part is not None)
     return tostring(whole, encoding="unicode", method="html")
@@ -46,21 +46,21 @@ def make_note(text: str) -> Element:
 
 
 def make_heading(text: str) -> Element:
-    """Return a paragraph in bold type; headings of HTML would join the table of contents of the notebook."""
+    """Return a bold paragraph; HTML headings would appear in the notebook's table of contents."""
     found = Element("p")
     SubElement(found, "strong").text = shorten(text, MAX_CELL)
     return found
 
 
 def make_text(text: str) -> Element:
-    """Return the beginning of a text with its line breaks, and a note on what is missing."""
+    """Return a text with its line breaks, truncated with a note on what is missing."""
     found = Element("div", _KEEP_LINES)
     found.text = "".join(clip(text, MAX_TEXT))
     return found
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
-    """Return a table with these headings; texts of its cells are shortened."""
+    """Return a table with these headings; text in cells is truncated."""
     found = Element("table")
     line = SubElement(SubElement(found, "thead"), "tr")
     for name in head:
@@ -92,7 +92,7 @@ def _fill(place: Element, cell: Cell) -> None:
 
 
 def sections_html(sections: Iterable[Section]) -> list[Part]:
-    """Return sections (`karenina_terminal.text_layout`) as parts of HTML."""
+    """Return sections (see `karenina_terminal.text_layout`) as HTML parts."""
     return [_block_html(block) for section in sections for block in section]
 
 
@@ -107,12 +107,12 @@ def _block_html(block: Title | Facts | Grid) -> Part:
 
 @singledispatch
 def sections_of(_value: object) -> Iterable[Section]:
-    """Return the sections that show a value: empty unless a module has registered its type."""
+    """Return the sections that represent a value; none unless its type is registered."""
     return ()
 
 
 class SectionsView:
-    """A base class for objects that are shown as their sections, if these are registered with `sections_of`."""
+    """Base class for objects that are displayed as sections, if their type is registered with `sections_of`."""
 
     def __repr__(self) -> str:
         return format_repr(sections_of(self)) or super().__repr__()

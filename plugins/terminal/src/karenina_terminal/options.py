@@ -1,4 +1,4 @@
-"""Options that commands of several distributions have."""
+"""Options shared by the commands of several distributions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Encoding = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The encoding of a table, such as cp1252. Default: UTF-8, or recognized.",
+        help="The encoding of a table, such as cp1252. Default: UTF-8, or detected.",
         show_default=False,
     ),
 ]
@@ -60,10 +60,9 @@ def parse_columns(
     *,
     exact: bool = False,
 ) -> dict[str, str] | None:
-    """Return the columns that `--columns question=COLUMN,answer=COLUMN` maps, with the values of the other options of
-    a table.
+    """Return the mapping of `--columns`, with the other table options under their names; None without any.
 
-    Raises `typer.BadParameter`.
+    `given` are texts such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter`.
     """
     found: dict[str, str] = {}
     for words in given or ():

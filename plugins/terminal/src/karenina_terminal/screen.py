@@ -1,4 +1,4 @@
-"""Output of commands: results to the standard output, everything else to the error output, and their exit codes."""
+"""Command output, with results on standard output and everything else on standard error, and exit codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """An exit code of the command, with its `meaning`."""
+    """An exit code of `karenina`, with its `meaning`."""
 
     meaning: str
 
@@ -52,7 +52,10 @@ class ExitCode(IntEnum):
 
 
 def exit_codes_help(*, resumable: bool = True) -> str:
-    """Return the table of exit codes for the end of a command's help, with the way to continue its run."""
+    """Return the table of exit codes for the end of a command's help.
+
+    `resumable` is False for runs that `karenina resume` does not continue.
+    """
     table = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
     if resumable:
         return table
@@ -63,7 +66,7 @@ def exit_codes_help(*, resumable: bool = True) -> str:
 _PIPE_WIDTH = 120
 _UNLIMITED = 1_000_000
 _HANGING = 4
-"""The least number of columns by which the further lines of a wrapped line are indented."""
+"""The minimum indentation of the continuation lines of a wrapped line."""
 _INSTALL = re.compile(
     r"pip install (?P<quote>['\"]?)(?P<name>karenina(?:-[a-z-]*[a-z])?)(?P<extra>\[[\w,-]+\])?(?P=quote)"
     r"(?![\w\[<>=~!-])"
@@ -73,25 +76,25 @@ _TRAILING_SPACES = re.compile(r" +$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The two consoles of one call of the command."""
+    """The two consoles of one invocation of the command."""
 
     out: Console
     err: Console
 
     @classmethod
     def make(cls, *, no_color: bool = False) -> Screen:
-        """Return the consoles of this process. `no_color` applies to commands of plugins too."""
+        """Return the consoles of this process. `no_color` also sets `NO_COLOR` for the output of plugins."""
         if no_color:
             os.environ["NO_COLOR"] = "1"
         return cls(_console(stderr=False), _console(stderr=True))
 
     def json(self, value: Any) -> None:
-        """Print `value` as JSON, independent of the terminal."""
+        """Print `value` as JSON to standard output, without terminal formatting."""
         sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object: first a list, one value per line and none kept in memory, then the entries of `rest`."""
+        """Print a JSON object: first the list `name`, one value per line as it is read, then the entries of `rest`."""
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
         for number, value in enumerate(values):
@@ -100,13 +103,13 @@ class Screen:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Print a message that is not a result."""
+        """Print a message to standard error."""
         from rich.text import Text
 
         self.err.print(Text(name_checkout(clean(text))), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
-        """Print the error and exit."""
+        """Print an error to standard error and exit."""
         from rich.text import Text
 
         self.err.print(Text("Error: ", style="bold red") + Text(name_checkout(clean(text))), soft_wrap=True)
@@ -114,7 +117,7 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """Turn bad input into its message and exit code 2, Ctrl-C into 130, and a closed output pipe into 141."""
+        """Print bad input as an error with exit code 2; exit with 130 after Ctrl-C and with 141 on a broken pipe."""
         try:
             yield
         except KareninaError as error:
@@ -125,24 +128,25 @@ class Screen:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())  # or the interpreter reports it when it flushes at exit
+            os.dup2(nowhere, sys.stdout.fileno())  # otherwise the interpreter reports the error when it flushes at exit
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
         except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:  # other reasons are those of what was done with the file
+            if error.errno != errno.ENAMETOOLONG:  # other errors are handled where the file is used
                 raise
             self.fail(f"{error.filename} cannot be the name of a file: {error.strerror}; use a shorter one")
 
 
 def get_screen(context: typer.Context) -> Screen:
-    """Return the screen of the call that `context` belongs to."""
+    """Return the screen of the invocation that `context` belongs to."""
     found = context.find_root().obj
     return found if isinstance(found, Screen) else Screen.make()
 
 
 def name_checkout(text: str) -> str:
-    """Return a message whose commands `pip install 'karenina[ray]'` name the checkout that Karenina was installed from.
+    """Return a message in which `pip install` commands for Karenina name the checkout it was installed from.
 
-    The package index may not have its distributions, or older ones. Other commands are not changed.
+    The package index may not have these distributions, or only older ones. Without a checkout, and for other packages,
+    the message is not changed.
     """
     return _INSTALL.sub(_install_from_checkout, text)
 
@@ -158,8 +162,8 @@ def _install_from_checkout(found: re.Match[str]) -> str:
 
 
 def _find_checkout(name: str) -> Path | None:
-    """Return the folder that a distribution of this project was, or would be, installed from; None for the index."""
-    from importlib.metadata import PackageNotFoundError, distribution  # here, because they slow down the start
+    """Return the checkout folder that a distribution was, or would be, installed from; None for the package index."""
+    from importlib.metadata import PackageNotFoundError, distribution  # imported here, because they slow down the start
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
@@ -176,7 +180,7 @@ def _find_checkout(name: str) -> Path | None:
 
 
 def print_wrapped(console: Console, text: Text) -> None:
-    """Print a text of one or more lines; on a terminal each is wrapped at words, and further lines are indented."""
+    """Print text; on a terminal, wrap each line at words and indent the continuation lines."""
     for line in text.split("\n") if console.is_terminal else ():
         depth = max(len(line.plain) - len(line.plain.lstrip()), _HANGING)
         first, *others = line.wrap(console, max(console.width - depth, LEAST_WIDTH)) or [line]
@@ -189,9 +193,9 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a row of headings: the columns `texts` are wrapped, the others are numbers.
+    """Print a table with a heading row: the columns `texts` are wrapped, the others hold numbers.
 
-    It fits a terminal, or the width in COLUMNS. In a file or a pipe each row is one line.
+    The table fits the terminal, or the width in `COLUMNS`. In a file or a pipe, each row is one line.
     """
     from karenina_terminal.text_layout import format_table
 
@@ -206,11 +210,11 @@ def _console_class() -> type[Console]:
 
     class PipeSafeConsole(Console):
         def on_broken_pipe(self) -> None:
-            """Raise `BrokenPipeError`; rich would exit with 1, which has another meaning here."""
+            """Raise `BrokenPipeError`; rich would exit with 1, which means something else here."""
             raise BrokenPipeError
 
         def print(self, *objects: Any, **options: Any) -> None:
-            """Print without the spaces with which rich fills lines, except on a terminal."""
+            """Print without the spaces that rich pads lines with, except on a terminal."""
             if self.is_terminal:
                 super().print(*objects, **options)
                 return

@@ -1,6 +1,6 @@
-"""Layout of text for terminals, files and the Python prompt: lines that fit a width, without padding.
+"""Text layout for terminals, files and the Python prompt: lines that fit a width, without trailing spaces.
 
-Titles, facts and tables are blocks, from which notebooks make HTML (`karenina_terminal.notebook_html`).
+Titles, facts and tables are blocks, which `karenina_terminal.notebook_html` renders as HTML.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ LEAST_WIDTH: Final = 40
 _WIDEST: Final = 120
 _GAP: Final = 2
 _LEAST_COLUMN: Final = 12
-"""The width below which a column of texts is not narrowed."""
+"""The width below which a text column is not narrowed."""
 _WHOLE_WORDS: Final = 24
-"""The length up to which words are not broken to narrow a column of texts."""
+"""The length up to which words are not broken to narrow a text column."""
 _MOST_LINES: Final = 100
 _MOST_OF_A_TITLE: Final = 200
 _MOST_OF_A_FACT: Final = 2000
@@ -28,7 +28,7 @@ _MOST_OF_A_CELL: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """A line above other blocks, indented by this number of spaces."""
+    """A line above other blocks, indented by `indent` spaces."""
 
     text: str
     indent: int = 0
@@ -36,7 +36,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Texts with their names; a text without a name belongs to the one before."""
+    """Texts with their names; a text without a name continues the previous one."""
 
     rows: Sequence[tuple[str, str]]
     indent: int = 0
@@ -46,7 +46,8 @@ class Facts:
 class Grid:
     """A table, whose first row and column are its headings.
 
-    `texts` are the columns of texts: they are left-aligned, and wrapped in a narrow terminal. The others hold numbers.
+    `texts` are the indices of text columns, which are left-aligned, and wrapped in a narrow terminal. The others hold
+    numbers.
     """
 
     rows: Sequence[Sequence[str]]
@@ -59,7 +60,7 @@ Section = Sequence[Block]
 
 
 def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
-    """Yield the lines of sections, with an empty line between two."""
+    """Yield the lines of sections, separated by empty lines."""
     for number, section in enumerate(sections):
         if number:
             yield ""
@@ -78,7 +79,7 @@ def _format_block(block: Block, width: int) -> Iterator[str]:
 
 
 def format_repr(sections: Iterable[Section]) -> str:
-    """Return sections as the text of an object at the Python prompt: as wide as the terminal, and of limited length."""
+    """Return sections as text for the Python prompt: as wide as the terminal (at most 120), and at most 100 lines."""
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
     lines = list(islice(format_sections(_bounded(sections), width), _MOST_LINES + 1))
     return "\n".join(lines[:_MOST_LINES] + (["..."] if len(lines) > _MOST_LINES else []))
@@ -110,8 +111,8 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
     """Yield the lines of a table: the columns `texts` left-aligned, the others right-aligned.
 
-    In a table that is too wide, texts are wrapped, and numbers are not. If it is still too wide, it is split into
-    parts, which repeat the texts before the first number, or the first column.
+    If the table is too wide, texts are wrapped, numbers are not. If it is still too wide, it is split into parts, each
+    of which repeats the text columns before the first number column, or only the first column.
     """
     if not rows:
         return
@@ -141,7 +142,7 @@ def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[in
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Return the lines of a text, at least one, of at most `width` columns of the terminal; long words are broken."""
+    """Return the lines of a text (at least one), each at most `width` terminal columns wide; long words are broken."""
     lines = [""]
     for paragraph in text.split("\n"):
         for word in paragraph.split():
@@ -179,7 +180,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return the widths of columns: narrow ones as wide as they are, and the others equally wide."""
+    """Return the widths of columns: narrow columns keep their size, and the others share the rest equally."""
     widths = list(least)
     while _total(widths) < room and widths != list(sizes):
         at = min((width, at) for at, width in enumerate(widths) if width < sizes[at])[1]
@@ -188,7 +189,7 @@ def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[i
 
 
 def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
-    """Yield the lines of a row of cells, each a text, the width of its column, and whether it is wrapped."""
+    """Yield the lines of a table row. Each cell is a text, its column's width, and whether it is wrapped."""
     wrapped = [wrap_text(text, width) if is_text else [text] for text, width, is_text in cells]
     for number in range(max(map(len, wrapped))):
         parts = []

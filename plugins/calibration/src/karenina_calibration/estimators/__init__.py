@@ -1,1 +1,1 @@
-"""The estimators of calibration. They know neither results nor labels of a run, only numbers."""
+"""Estimators for calibration. They take plain numbers, and know neither results nor label files."""

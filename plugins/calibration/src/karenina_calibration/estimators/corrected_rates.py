@@ -1,4 +1,4 @@
-"""Corrected pass rates: by a judge's sensitivity and specificity in another run, and by PPI++ as a cross-check."""
+"""Corrected pass rates by a judge's sensitivity and specificity in another run, and by PPI++."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from karenina_engine.results.rates import Z95
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuality:
-    """The sensitivity and specificity of a judge, and the effective numbers of labels behind each.
+    """The sensitivity and specificity of a judge, and the effective number of labels behind each.
 
-    Sensitivity is the share of right answers that get the verdict correct; specificity the share of wrong answers that
-    do not.
+    Sensitivity is the share of right answers that get the verdict *correct*; specificity is the share of wrong answers
+    that do not. `right` and `wrong` are the effective numbers of labels.
     """
 
     sensitivity: float
@@ -23,7 +23,7 @@ class JudgeQuality:
     wrong: float
 
     def smoothed(self) -> tuple[float, float]:
-        """Return both with two pseudo labels each."""
+        """Return sensitivity and specificity with two pseudo labels each, one right and one wrong."""
         return (
             (self.right * self.sensitivity + 1) / (self.right + 2),
             (self.wrong * self.specificity + 1) / (self.wrong + 2),
@@ -46,11 +46,11 @@ class CarriedRate:
 
 
 def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate | None:
-    """Return the share of right answers behind a pass rate; None if the judge cannot be corrected.
+    """Estimate the share of right answers from a raw pass rate; None if the judge may be no better than chance.
 
-    `rate` is the raw pass rate and `size` its effective sample size. It assumes that sensitivity and specificity carry
-    over. Sources: W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978; the interval of Z. Lang and
-    J. Reiczigel, Preventive Veterinary Medicine 113, 2014.
+    `rate` is the raw pass rate and `size` its effective sample size. The estimate assumes that sensitivity and
+    specificity carry over from the run with the labels. Sources: W. J. Rogan and B. Gladen, American Journal of
+    Epidemiology 107, 1978; the interval of Z. Lang and J. Reiczigel, Preventive Veterinary Medicine 113, 2014.
     """
     if not quality.can_correct():
         return None
@@ -88,11 +88,11 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Return the mean of labels, made more precise by verdicts.
+    """Return the mean of the labels, made more precise by the judge's verdicts on all answers.
 
     `verdicts` are those of the labelled answers, in the order of `labels`; `unlabelled` those of all other answers.
-    Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023.
-    Raises `ValueError` for fewer than two labels, and without other answers.
+    Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023. Raises
+    `ValueError` if there are fewer than two labels, or no other answers.
     """
     count, others = len(labels), len(unlabelled)
     if count < 2 or not others:

@@ -1,4 +1,4 @@
-"""Rates from labels of a random sample in each stratum: how many to label, the rate, and its interval."""
+"""Rates from a stratified random sample of labels: how many to label, the rate, and its interval."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ Unit = Hashable
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The label of one answer: 1 if it is right and 0 if it is wrong, or the mean of several labellers.
+    """The label of one answer. `right` is 1 or 0, or the mean of several labellers.
 
-    `weight` is the number of answers of its sampling stratum for each that was drawn from it; only ratios count.
+    `weight` is the inverse sampling fraction of the stratum that the answer was drawn from; only ratios of weights
+    count.
     """
 
     stratum: Stratum
@@ -35,8 +36,8 @@ class Label:
 class CorrectedRate:
     """The share of right answers among all answers, with its 95% interval.
 
-    `influence` is the deviation of each unit, whose squares make the variance, and `pseudo` the variance of the pseudo
-    labels. `between` is the part of the variance that does not depend on the number of labels.
+    `influence` is the deviation of each unit, whose squares add up to the variance, and `pseudo` the variance of the
+    pseudo labels. `between` is the part of the variance that does not depend on the number of labels.
     """
 
     value: float
@@ -51,22 +52,22 @@ class CorrectedRate:
 
     @property
     def remaining(self) -> float:
-        """Half the width of the interval if all answers are labelled, about: the questions' own uncertainty."""
+        """The approximate half width of the interval with all answers labelled: the uncertainty from the questions."""
         within = max(0.0, self.error**2 - self.between)
         variance = min(self.error**2, self.between + within * self.labels / self.units)
         return t_quantile(max(1, self.units - 1)) * sqrt(variance)
 
 
 def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[Label]) -> CorrectedRate:
-    """Return the share of right answers, from labels of some of them.
+    """Estimate the share of right answers from labels of some of the answers.
 
     `answers` are all answers of the run, each with its stratum and its unit (the question, or a cluster of questions);
     every stratum needs a label. The share of a stratum is (y + 1) / (n + 2). The variance is that of the linearised
     estimator, with residuals added up in each unit, because answers to one question are correlated; the pseudo labels,
-    one right and one wrong in each stratum, hold the coverage if all labels of a stratum are equal. The population is
-    that of all questions of this kind, so the variance stays above 0 if every answer is labelled.
+    one right and one wrong in each stratum, preserve the coverage if all labels of a stratum are equal. The population
+    is all questions of this kind, not only those of the run, so the variance stays above 0 if every answer is labelled.
 
-    Raises `ValueError` for a stratum without labels, and without an answer.
+    Raises `ValueError` if a stratum has no label, or there are no answers.
     """
     counts = Counter(answers)
     total = sum(counts.values())
@@ -102,7 +103,7 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
 
 
 def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
-    """Return the factor of each stratum that makes the mean of its weights 1."""
+    """Return, for each stratum, the factor that scales its weights to a mean of 1."""
     sums: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
     for one in labels:
@@ -133,7 +134,7 @@ class CorrectedDifference:
 
 
 def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDifference:
-    """Return the rate of `a` minus that of `b`; answers to one question in both runs are correlated."""
+    """Return the rate of `a` minus that of `b`. The interval accounts for questions that both runs share."""
     units = a.influence.keys() | b.influence.keys()
     squares = sum((a.influence.get(unit, 0.0) - b.influence.get(unit, 0.0)) ** 2 for unit in units)
     degrees = max(1, len(units) - 1)
@@ -143,10 +144,10 @@ def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDiffere
 
 
 def more_labels(rate: CorrectedRate, answers: int) -> int | None:
-    """Return how many more labels would halve the interval; None if no number of labels would.
+    """Return how many more labels would halve the interval; None if no possible number would.
 
-    The part of the variance that labels cause is inversely proportional to their number. `answers` is the number of all
-    answers, the most that can be labelled.
+    The part of the variance that comes from labelling is inversely proportional to the number of labels. `answers` is
+    the number of all answers, the most that can be labelled.
     """
     variance = rate.error**2
     caused = max(0.0, variance - rate.between) * rate.labels
@@ -158,17 +159,17 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
 
 
 LEAST: Final = 5
-"""The least labels of a stratum."""
+"""The least number of labels in a stratum."""
 
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
-    """Return the members of each stratum after those with fewer than `least` answers are merged.
+    """Merge strata with fewer than `least` answers; return the members of each remaining stratum.
 
-    The smallest is merged into the stratum `into` if there is one, else into the next in size, until none is too small
-    or one is left. Those without answers are left out.
+    The smallest stratum is merged into `into` if that exists, else into the next larger one, until none is too small or
+    only one is left. Strata without answers are left out.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}
@@ -184,10 +185,10 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | Non
 
 
 def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
-    """Return how many answers of each stratum are drawn, `labels` in all if there are as many.
+    """Return how many answers to draw from each stratum, so that they add up to `labels` if possible.
 
-    Each stratum gets `least`, or all it has, and the rest is shared in proportion to the sizes; so the sum may be above
-    `labels`.
+    Each stratum gets at least `least`, or all of its answers, so the sum may be above `labels`; the rest is shared in
+    proportion to the sizes.
     """
     found = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())
@@ -201,9 +202,9 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
-    """Return the weighted share of hits, each item given with the unit it belongs to, and its interval.
+    """Return the weighted share of hits, and its interval. `units` has the statistical unit of each item.
 
-    The interval is Wilson's at the effective size, which is smaller if items of one unit are alike and if weights
+    The interval is Wilson's at the effective size, which is smaller if items of the same unit are alike, or if weights
     differ. With equal weights it is the interval of pass rates.
     """
     plain = _count(units, hits).rate()
@@ -217,7 +218,7 @@ def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequ
 
 
 def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> float:
-    """Return the size of a simple random sample whose share of hits is as certain; 0 without items."""
+    """Return the size of a simple random sample with an equally precise share of hits; 0 without items."""
     return max(1.0, _count(units, hits).effective_size() * weight_effect(weights)) if hits else 0.0
 
 

@@ -1,1 +1,1 @@
-"""The commands, one module each; those on a kind of what benchmarks can use share one."""
+"""The commands, one module each; `primitives` and `traits` share `kinds_command`."""

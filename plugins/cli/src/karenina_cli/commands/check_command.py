@@ -1,4 +1,4 @@
-"""`karenina check`: all problems of a benchmark before its first call."""
+"""`karenina check`: print all problems of a benchmark before the first call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked": ("?", "dim")}
 _MANY: Final = 4
-"""The number of repetitions from which a finding is printed once, as for the rows of a table."""
+"""The number of repetitions from which equal findings, such as on the rows of a table, are printed only once."""
 
 
 def check(
@@ -47,7 +47,8 @@ def check(
     exact: Exact = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 for warnings too.")] = False,
     trust_all: Annotated[
-        bool, typer.Option("--trust-all", help="Run the code of the benchmark, to check it: only for your own files.")
+        bool,
+        typer.Option("--trust-all", help="Run the benchmark's code to check it. Use this only for your own files."),
     ] = False,
     as_json: PrintJSON = False,
 ) -> None:
@@ -87,7 +88,7 @@ def check(
 def _try_plans(
     benchmark: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig]
 ) -> Iterator[Finding]:
-    """Yield an error for each plan that a run could not make, once."""
+    """Yield an error for questions that cannot be planned; equal errors only once."""
     from karenina_benchmark.checking import Finding
     from karenina_core.config import plugins_of
     from karenina_core.errors import KareninaError

@@ -1,4 +1,4 @@
-"""`karenina config`: configuration names with owner, type, default, environment variable and meaning; and presets."""
+"""`karenina config`: print configuration names with their types, defaults and meanings; manage presets."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values by the place that they have in a file; for models also of `extra`."""
+    """Return the fields of a setting's values by place in the file; for models, also the `extra` of each adapter."""
     model = nested_model(setting.info.annotation)
     if model is None:
         return {}
@@ -170,7 +170,7 @@ def _print(console: Console, owned: dict[str, Setting]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The options of the command that make a configuration."""
+    """The command's options that make up a configuration."""
 
     file: Path | None
     settings: Sequence[str]
@@ -181,7 +181,7 @@ class Given:
         return bool(self.file or self.settings or self.answering or self.judges)
 
     def names(self) -> set[str]:
-        """Return the names of the configuration that the options set."""
+        """Return the configuration names that the options set."""
         from karenina_benchmark.config.config_files import read_config_values
 
         found = set(read_config_values(self.file)) if self.file is not None else set()
@@ -191,7 +191,7 @@ class Given:
 
 
 def check_action(name: str | None) -> None:
-    """Raise `ConfigError` for a word that is almost `save`, `list` or `delete`."""
+    """Raise `ConfigError` for a likely misspelling of `save`, `list` or `delete`."""
     from karenina_core.errors import ConfigError
 
     if name is not None and get_close_matches(name, ACTIONS, n=1, cutoff=0.7):

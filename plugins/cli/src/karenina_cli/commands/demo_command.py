@@ -1,4 +1,4 @@
-"""`karenina demo`: evaluate a small model with a small judge on this machine."""
+"""`karenina demo`: evaluate a small local model with a small local judge."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="The result file, one JSON object per line.")] = OUTPUT,
     as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
 ) -> None:
-    """Evaluate a small model on fourteen questions on this machine. Needs no API key.
+    """Evaluate a small local model on fourteen questions. Needs no API key.
 
     The first run downloads the model and a small judge, and prints their sizes and licenses.
     """
@@ -44,7 +44,7 @@ def demo(
         offered = _offered(screen)
         answering, judge = answering or offered.answering, judge or offered.judge
         offered.get(list(dict.fromkeys((answering, judge))), screen.note)
-        screen.note(f"{answering} answers, and {judge} judges. Both run on this machine.\n")
+        screen.note(f"{answering} answers, and {judge} judges. Both run locally.\n")
         results = _run(screen, offered, answering, judge, output, show=not as_json)
         if as_json:
             screen.json(
@@ -96,7 +96,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
 
 
 def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
-    """Print the summary, how reliable the judge is, and what to do next."""
+    """Print the summary, the judge's agreement with people, and what to do next."""
     from karenina_cli.output.summary_output import print_summary
 
     print_summary(screen.out, results)

@@ -1,4 +1,4 @@
-"""`karenina doctor`: what is wrong with the installation, the configuration, servers and journals.
+"""`karenina doctor`: check the installation, the configuration, servers and journals.
 
 The checks call no model.
 """
@@ -53,9 +53,9 @@ def doctor(
     settings: Settings = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Check the installation, the configuration, its models and servers, and journals, and print the cures.
+    """Check the installation, configuration, models, servers and journals, and print how to fix problems.
 
-    No model is called, and no key is sent: of each configured server only the connection is tried. Exits with 2 if
+    No model is called and no key is sent: for each configured server, only a connection is opened. Exits with 2 if
     there is a problem.
     """
     screen = get_screen(ctx)
@@ -80,7 +80,7 @@ def doctor(
 
 
 def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
-    """Yield the findings of all checks. `read` returns the configuration, or raises `ConfigError`."""
+    """Yield the findings of all checks. `read` returns the configuration or raises `KareninaError`."""
     from karenina_core import plugins as plugin_room
     from karenina_core.config import plugins_of
 
@@ -104,7 +104,7 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
 
 
 def check_plugins(plugins: Plugins) -> Iterator[Finding]:
-    """Yield the plugins that cannot be used, or hooks without effect; else their number."""
+    """Yield plugins that cannot be used or are blocked, hooks without effect, and the number of loaded plugins."""
     from karenina_core.config import registered_adapters
     from karenina_core.stages.stage import registered_stages
     from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
@@ -128,7 +128,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield requirements of installed distributions on Karenina that are not met, and distributions found twice.
+    """Yield unmet requirements on Karenina distributions, and distributions that are installed twice.
 
     `found` replaces the installed distributions, in the order of `sys.path`.
     """
@@ -154,11 +154,13 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
     yield from (Finding("Versions", "problem", text) for text in unmet)
     if not unmet:
         versions = sorted({one.version for name, one in installed.items() if name.startswith("karenina")})
-        yield Finding("Versions", "ok", f"{len(installed)} distributions fit together; Karenina {', '.join(versions)}")
+        yield Finding(
+            "Versions", "ok", f"{len(installed)} distributions are compatible; Karenina {', '.join(versions)}"
+        )
 
 
 def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
-    """Yield what is wrong with the configuration, its models and their servers."""
+    """Yield findings on the configuration, its models and their servers."""
     from karenina_core.data.question import Question
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection
@@ -169,7 +171,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
     yield from _attempt("Configuration", lambda: check_configuration(plugins, config), f"{count} names are set")
     if plugins.of_kind("stage"):
         plain = Question(question="A plain question", id="plain")
-        for found in _attempt("Plan", lambda: Planner(config, plugins).plan(plain), "it can be made"):
+        for found in _attempt("Plan", lambda: Planner(config, plugins).plan(plain), "the stages can be planned"):
             yield found if found.state == "ok" else replace(found, state="warning")
     models = [
         *(("answering model", one) for one in config.core.answering_models),
@@ -185,7 +187,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
 
 
 def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
-    """Open a connection to each configured server, without a request, and yield whether that worked."""
+    """Open a connection to each configured server, without sending a request, and yield whether it succeeded."""
     addresses = dict.fromkeys(
         address
         for model in models
@@ -197,7 +199,7 @@ def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
 
 
 def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
-    """Yield whether each journal can be read, and whether a process uses it."""
+    """Yield whether each journal can be read, and whether it is in use."""
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
 
@@ -244,7 +246,7 @@ def _check_server(address: str) -> Finding:
             return Finding("Servers", "ok", f"{shown} accepts connections")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        cure = "check that the server runs, and that the address is right"
+        cure = "check that the server is running, and that the URL is right"
         return Finding("Servers", "problem", f"could not connect to {shown} ({why}); {cure}")
 
 

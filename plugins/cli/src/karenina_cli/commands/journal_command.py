@@ -44,8 +44,8 @@ def repair(
 ) -> None:
     """Copy the readable rows of a damaged journal to a new journal in its place.
 
-    Rows that are exactly as they were written are kept; calls whose replies are lost are made again when the run
-    continues. The damaged file is kept under another name. A journal of an earlier version is converted to this format.
+    Rows that are intact are kept; calls whose replies are lost are repeated when the run continues. The damaged file is
+    kept under another name. A journal of an earlier version is converted to the current format.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

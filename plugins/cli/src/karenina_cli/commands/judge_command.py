@@ -1,4 +1,4 @@
-"""`karenina judge`: judge outputs without a benchmark."""
+"""`karenina judge`: judge existing outputs without a benchmark."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def judge(
         )
         conditions.check(chosen)
         for file_of_others in (rubric, template):
-            # Its traits and fields are data of that file, not of the caller: its restricted values need trust.
+            # Traits and fields come from this file, not from the caller, so its restricted values need trust.
             benchmark.path = file_of_others
             _, chosen = require_trust(benchmark, chosen, "all" if trust_all else None)
         benchmark.path = None

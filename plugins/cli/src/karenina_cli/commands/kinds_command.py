@@ -1,4 +1,4 @@
-"""`karenina primitives` and `karenina traits`: what templates and rubrics can use, with its fields."""
+"""`karenina primitives` and `karenina traits`: the building blocks of templates and rubrics, with their fields."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
 
 _LINE_END: Final = re.compile(r"(?<!\n)\n(?=[^\s*-])")
-"""The end of a line within a paragraph."""
+"""A line break within a paragraph."""
 _EMPTY_DEFAULTS: Final = (None, "null", "false", "[]", "{}")
 _NOT_WRITTEN: Final = ("type", "unread")
 
 
 @dataclass(frozen=True, slots=True)
 class ListedKind:
-    """A primitive or a kind of trait: its name in files, distribution, meaning, fields, and use in a YAML file."""
+    """A primitive or trait kind: its name in files, distribution, meaning, fields, and usage in a YAML file."""
 
     name: str
     owner: str
@@ -40,7 +40,7 @@ class ListedKind:
     usage: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the kind as JSON values."""
         return {
             "name": self.name,
             "owner": self.owner,
@@ -56,12 +56,12 @@ def meaning_of(kind: type) -> str:
 
 
 def distribution_of(kind: type) -> str:
-    """Return the distribution of a class of this project, from the name of its package."""
+    """Return the distribution of a class in this project, derived from its package name."""
     return kind.__module__.partition(".")[0].replace("_", "-")
 
 
 def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: str | None, *, as_json: bool) -> None:
-    """Print all kinds, each in short, or the one called `name` in full. Raises `ConfigError` if there is none."""
+    """Print all kinds in short, or the one called `name` in full. Raises `ConfigError` if there is none."""
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]
     if not chosen:
@@ -120,7 +120,7 @@ def traits(
 
 
 def list_trait_kinds() -> Sequence[ListedKind]:
-    """Return the kinds of traits of the core and of the active plugins."""
+    """Return the trait kinds of the core and the active plugins."""
     from karenina_core import plugins
     from karenina_core.data.rubrics import trait_kinds
     from karenina_rubric.hookspecs import karenina_trait_kinds
@@ -136,7 +136,7 @@ def list_trait_kinds() -> Sequence[ListedKind]:
 
 
 def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
-    """Return the fields as files have them: those that plugins own in place of `extra`."""
+    """Return the fields as written in files: `extra` is replaced by the fields that plugins add."""
     from karenina_core import plugins
     from karenina_core.namespaces import namespace_of
     from karenina_core.stages.stage import registered_stages
@@ -178,7 +178,7 @@ def primitives(
 
 
 def list_primitives() -> Sequence[ListedKind]:
-    """Return the primitives of the template package and of the active plugins."""
+    """Return the primitives of the template package and the active plugins."""
     from karenina_core import plugins
     from karenina_template.hookspecs import karenina_primitives
     from karenina_template.templates import known_primitives

@@ -1,4 +1,4 @@
-"""`karenina plan`: which stages run, in which order, and why."""
+"""`karenina plan`: print which stages run, in which order, and why."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _plans(
     wanted: list[str] | None,
     columns: dict[str, str] | None,
 ) -> list[tuple[Plan, list[str]]]:
-    """Return the different plans, each with the ids of its questions; most questions share one."""
+    """Return the distinct plans, each with the ids of its questions."""
     from karenina_core.config import plugins_of
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
@@ -105,7 +105,7 @@ def _plans(
 
 
 def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
-    """Return the plan; for a benchmark with the ids of its questions, and the plans of other questions."""
+    """Return the first plan as JSON values, with question ids if `of_file`, and other plans under `other_plans`."""
     (first, ids), *others = plans
     found = first.to_json()
     if of_file:

@@ -1,4 +1,4 @@
-"""`karenina plugins`: the installed plugins, and whether they work."""
+"""`karenina plugins`: list the installed plugins, and whether they can be used."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def list_plugins(
 ) -> None:
     """List the installed plugins, and what is wrong with those that cannot be used.
 
-    Also lists adapters of this project that are not installed, and modules of hook specifications that cannot be used.
-    `--hooks` lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and an
-    implementation to begin with, which shows its arguments and imports its types. `--check` tests one package as it is
+    Also lists adapters of this project that are not installed, and hook specifications that cannot be used. `--hooks`
+    lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and an
+    implementation to start from, which shows its arguments and imports its types. `--check` tests one package as it is
     installed, prints a line for each check, and exits with 2 if one failed.
     """
     screen = get_screen(ctx)
@@ -73,7 +73,7 @@ def list_plugins(
                 screen.out.print(Text(f"{kind.capitalize()}s", "bold"))
             _print_plugin(screen, one)
         for one in found:
-            if one.get("available") is False:  # below the table, so that the command to copy is not wrapped
+            if one.get("available") is False:  # printed below, without wrapping, so that the command can be copied
                 screen.out.print(Text(clean(f"{one['name']} is not available: {one['reason']}")), soft_wrap=True)
             for reason in one.get("ignored", ()):
                 screen.out.print(Text(clean(f"{one['name']}: {reason}")), soft_wrap=True)
@@ -141,9 +141,9 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
 
 
 def example_of_hook(specification: Callable[..., Any]) -> str:
-    """Return an implementation of a hook to begin with: the imports of its types, its signature, and what it returns.
+    """Return an example implementation of a hook: the imports of its types, its signature, and a return statement.
 
-    The names are looked up in the source of the specification, whose module may import types for type checkers only.
+    Names are looked up in the source of the specification's module, which may import types only under `TYPE_CHECKING`.
     """
     signature = str(inspect.signature(specification)).replace("'", "")  # annotations are texts
     module = inspect.getmodule(specification)
@@ -169,10 +169,10 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
 
 
 def describe_plugins() -> list[dict[str, Any]]:
-    """Return every plugin as JSON values: name, kind, distribution, version, state and failure.
+    """Return all plugins as JSON values: name, kind, distribution, version, state and failure.
 
-    Adapters also have `description`, `tier`, `ports`, and `available` with the `reason` if they are not. `ignored` are
-    hooks that a plugin implements without effect, each with the reason.
+    Adapters also have `description`, `tier`, `ports`, and `available` with the `reason` if they are not. `ignored`
+    lists hook implementations that have no effect, each with the reason.
 
     Adapters of this project that are not installed have the state `not installed`, and no version.
     """
@@ -202,11 +202,11 @@ def describe_plugins() -> list[dict[str, Any]]:
 
 
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
-    """Return why the adapter cannot be used here, or None. A failure of its own check is a reason too."""
+    """Return why the adapter cannot be used, or None. If the adapter's own check fails, that is the reason."""
     try:
         return spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:
-        return f"its check whether it can be used failed: {type(error).__name__}: {error}"
+        return f"its availability check failed: {type(error).__name__}: {error}"
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
 
 
 def _missing_requirements(distribution: str) -> Iterator[str]:
-    """Yield what a distribution requires and what is not installed, by the names that pip knows."""
+    """Yield the requirements of a distribution that are not installed, as pip arguments."""
     from importlib.metadata import PackageNotFoundError, requires, version
 
     from packaging.requirements import InvalidRequirement, Requirement

@@ -1,4 +1,4 @@
-"""`karenina prompts`: the prompts of a question, without calling a model."""
+"""`karenina prompts`: print the prompts of a question, without calling a model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PromptsCommand(StrictCommand):
     """A command whose option `--task` lists the tasks if no name follows it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments, with an empty name for the option if none follows it."""
+        """Parse the arguments; `--task` without a name has an empty value."""
         given: list[str] = []
         for at, word in enumerate(args):
             bare = word in ("--task", "-t") and (at + 1 == len(args) or args[at + 1].startswith("-"))
@@ -95,7 +95,7 @@ def prompts(
     """Print every prompt of a question exactly as sent, without calling a model.
 
     Without FILE, list the prompt tasks. Stages execute as in a run, with placeholders for replies. The configuration
-    need not name models; of several models, the first of each role is used.
+    need not name models; if it has several for a role, the first is used.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -235,7 +235,7 @@ def _print_prompt(screen: Screen, prompt: Prompt) -> None:
 
 
 def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
-    """Print the name of each task with its stages, one a line."""
+    """Print the tasks with their stages, one per line."""
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = list(declared_tasks(plugins))

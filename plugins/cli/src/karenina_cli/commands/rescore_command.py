@@ -1,4 +1,4 @@
-"""`karenina rescore`: score a run again from its journal, without a call of a model."""
+"""`karenina rescore`: score a run again from its journal, without model calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
-"""The most changes that a table shows; `--json` has all."""
+"""The most changes that are printed; `--json` has all."""
 
 
 def rescore(
@@ -71,16 +71,19 @@ def rescore(
         typer.Option("--ask", help="Call models again for prompts that contain a truth which has changed."),
     ] = False,
     trust_all: Annotated[
-        bool, typer.Option("--trust-all", help="Run the code in the benchmark's templates: only for your own files.")
+        bool,
+        typer.Option(
+            "--trust-all", help="Run the code in the benchmark's templates. Use this only for your own files."
+        ),
     ] = False,
     as_json: JSONObject = False,
 ) -> None:
     """Score a run again from its journal, without a call, after truths or tolerances changed.
 
     Weights, patterns and verify() may have changed too. Items are paired with those of the run by question, models and
-    replicate. An item that needs a new judge call (another question, field or trait) ends in an error. The journal may
-    be somebody else's: name the benchmark then. A result file of the reference implementation, in place of a journal,
-    is scored again from the values that its judge extracted.
+    replicate. An item that needs a new judge call (another question, field or trait) ends in an error. For somebody
+    else's journal, name the benchmark. A result file of the reference implementation, in place of a journal, is scored
+    again from the values that its judge extracted.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -125,7 +128,7 @@ def rescore(
 def _rescore_reference(
     results: Path, file: Path | None, output: Path | None, *, columns: Mapping[str, str] | None, trust_all: bool
 ) -> RescoreReport:
-    """Return the report on a result file of the reference, which has no journal. Raises `ConfigError`."""
+    """Rescore a result file of the reference implementation, which has no journal. Raises `ConfigError`."""
     from karenina_benchmark.earlier_runs.rescore_results import rescore_results
     from karenina_cli.input.named_files import load_checked
     from karenina_core.data.trust import Trust

@@ -27,9 +27,9 @@ def resume(
 ) -> None:
     """Continue a run of yours that was stopped, with the options of its command.
 
-    Keys come from the environment again. The command comes from your own state folder and never from the journal, which
-    may be somebody else's. For a journal that you did not run at this place, nothing is started, and the `karenina run`
-    command that the journal describes is printed.
+    Keys are read from the environment again. The command is read from your own state folder and never from the journal,
+    which may be somebody else's. For a journal of a run that you did not start here, nothing is run; the `karenina run`
+    command that the journal describes is printed instead.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -107,9 +107,9 @@ def run(
             show_default=False,
         ),
     ] = None,
-    no_journal: Annotated[bool, typer.Option("--no-journal", help="Do not keep a journal.")] = False,
+    no_journal: Annotated[bool, typer.Option("--no-journal", help="Do not write a journal.")] = False,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start anew; an existing journal is kept under another name.")
+        bool, typer.Option("--fresh", help="Start from scratch; an existing journal is kept under another name.")
     ] = False,
     replay: Annotated[
         bool,
@@ -121,7 +121,7 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What executes the run; asyncio is this process.",
+            help="The executor of the run; asyncio runs it in this process.",
             show_default=False,
             autocompletion=completion_values.executors,
         ),

@@ -43,7 +43,7 @@ def show(
             "--question",
             "-q",
             metavar="ITEM",
-            help="Print only this item or question: a number as printed (3), an id or its beginning, or words of the "
+            help="Print only this item or question: a number as printed (3), an id or its start, or words of the "
             "question.",
             show_default=False,
             autocompletion=completion_values.result_ids,
@@ -53,7 +53,7 @@ def show(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The benchmark of another person's run, for the rules of its fields.",
+            help="The benchmark, if the run is another person's, for the rules of its fields.",
             show_default=False,
             autocompletion=completion.benchmark_files,
         ),
@@ -108,7 +108,7 @@ def show(
             failures = Failures(screen.out, len(items))
             rules = find_rules(files, loaded)
             if not rules and any(result.template.field_results for result in items):
-                screen.note("The rules of comparison are not known here: --benchmark FILE shows them")
+                screen.note("The comparison rules are not known: --benchmark FILE shows them")
             for at, result in numbered:
                 if full or question or not failures.repeats(result, at + 1):
                     of_fields = rules.get(result.metadata.template_id)
@@ -124,11 +124,11 @@ def show(
 
 
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
-    """Return the positions (from 0) of the items that each of `wanted` names.
+    """Return the positions (from 0) of the items that match any of `wanted`.
 
-    A word is the id of a question or a result, else the number of an item (from 1, also as `#3`), else the beginning of
-    one question's id, else a part of one question's text. Raises `ConfigError`, with all problems, for a word that
-    names none, or several questions.
+    A word is the id of a question or a result, else the number of an item (from 1, also as `#3`), else the start of a
+    question id, else a part of a question's text. Raises `ConfigError`, with all problems, if a word matches nothing or
+    several questions.
     """
     questions = {one.question_id: one.metadata.question_text for one in results}
     found: set[int] = set()
@@ -145,7 +145,7 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 
 
 def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
-    """Return the positions that the word names, or why it names none."""
+    """Return the positions of the items that the word names, or the reason why there are none."""
     word = compose(word)
     exact = {at for at, one in enumerate(results) if word in (compose(one.question_id), one.metadata.result_id)}
     if exact:

@@ -1,4 +1,4 @@
-"""`karenina status`: the progress of a run, from its journal."""
+"""`karenina status`: print the progress of a run from its journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`karenina trust`: show the code and the restricted values of a file, and store trust in them."""
+"""`karenina trust`: show the code and restricted values in a file, and store trust in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CodeSource:
-    """A source that runs only with trust, with the reason, the line that makes it code, and its places in the file."""
+    """Source code that runs only if trusted. `reason` and `line` say what makes it code, `places` where it occurs."""
 
     digest: str
     source: str
@@ -34,7 +34,7 @@ class CodeSource:
     places: list[str] = field(default_factory=list)
 
     def to_json(self, *, trusted: bool) -> dict[str, Any]:
-        """Return the source as `--json` prints it."""
+        """Return the source as JSON values for `--json`."""
         return {
             "digest": self.digest,
             "reason": self.reason,
@@ -49,9 +49,9 @@ class CodeSource:
 class TrustFindings:
     """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
-    Values and paths are trusted together, as `digests` (of `digest_of_values`); `new` are those that are not trusted
-    yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are templates that
-    cannot be used even with trust.
+    Values and paths each have one of the `digests` (from `digest_of_values`); `new` are the digests that are not
+    trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are templates
+    that cannot be used even with trust.
     """
 
     code: list[CodeSource] = field(default_factory=list)
@@ -90,8 +90,8 @@ def trust(
     """List the code and the restricted values in a file, and trust exactly these.
 
     Trust does not extend to later changes of the file. Restricted values can start programs, choose where requests and
-    keys go, name files outside the file's folder, choose plugins, or change costs. Of the files that they name, only
-    those inside of the folder that can be programs are opened, for their digest, which is trusted too.
+    keys go, name files outside the file's folder, choose plugins, or change costs. The only files named by them that
+    are opened are possible programs inside the folder: their digests are trusted too.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -158,7 +158,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
-    """Return the distinct sources that are code, and broken templates; without a benchmark, `file` is a template.
+    """Return the distinct pieces of code, and broken templates. Without a benchmark, `file` is a template.
 
     Executes nothing. Raises `BenchmarkFileError` if the file cannot be read.
     """
@@ -195,7 +195,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
 
 def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
-    """Return the sources of callable traits, each with its place."""
+    """Return the sources of callable traits, each with where it occurs."""
     rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
     for question in benchmark:
         rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]

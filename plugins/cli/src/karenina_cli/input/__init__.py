@@ -1,1 +1,1 @@
-"""What a command is given: arguments and options with their completions, the configuration, and files."""
+"""Command input: arguments and options with their completions, the configuration, and files."""

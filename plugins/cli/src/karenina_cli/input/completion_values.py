@@ -1,7 +1,7 @@
-"""The values that a shell completes: ids of questions, models, settings, executors, and files of the right kind.
+"""Values for shell completion: question ids, models, settings, executors, and files of the right kind.
 
-Each function takes the context of the command, with the arguments before the current word, and the current word. It
-imports what it needs when it is called. `karenina_cli.shell_completion` hides errors.
+Each function takes the current word, and some the command's context with the arguments before it. Imports are local, so
+that completion is fast. `karenina_cli.shell_completion` hides errors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def preset_names(incomplete: str) -> list[str]:
 
 
 def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the ids of the questions in the benchmark that the line names."""
+    """Return the ids of the questions in the benchmark on the command line."""
     from karenina_benchmark.question_ids import read_question_ids
 
     (file,) = _named_files(ctx, "file")[:1]
@@ -46,7 +46,7 @@ def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def result_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the ids of the questions in the result files that the line names, from the first megabytes of each."""
+    """Return the question ids in the result files on the command line, from the first 2 MB of each."""
     return matching((id for path in _named_files(ctx, "files") for id in _read_result_ids(path)), incomplete)
 
 
@@ -57,7 +57,7 @@ def models(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
-    """Return `NAME=` for each setting, and `NAME=VALUE` for the values of one."""
+    """Return `NAME=` for each matching setting, and `NAME=VALUE` for its values if only one matches."""
     from karenina_core.config import all_settings
 
     owned = all_settings()
@@ -73,7 +73,7 @@ def settings(incomplete: str) -> list[str]:
 
 
 def setting_names(incomplete: str) -> list[str]:
-    """Return the names of settings, and what `karenina config` does with presets."""
+    """Return the names of settings, and the preset actions of `karenina config`."""
     from karenina_core.config import all_settings
 
     return matching([*all_settings(), "save", "list", "delete"], incomplete)
@@ -113,20 +113,20 @@ def trait_kinds(incomplete: str) -> list[str]:
 
 
 def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
-    """Return the files that the line names. Before the value of an option, they are among arguments without a name."""
+    """Return the files on the command line. Before the value of an option, they are still unnamed arguments."""
     given = ctx.params.get(argument) or ctx.args
     return [Path(one) for one in ([given] if isinstance(given, (str, Path)) else given)]
 
 
 def _configured_models(ctx: typer.Context) -> Iterator[str]:
-    """Yield the models of the line's configuration file, of the environment and of the benchmark."""
+    """Yield the models configured in the environment, the `--config` file and the benchmark."""
     for table in _configurations(ctx):
         for role in _ROLES:
             yield from filter(None, map(_short_form, table.get(role) or ()))
 
 
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
-    """Yield the configurations that can be read; the others are errors of the command itself."""
+    """Yield the configurations that can be read; the command itself reports errors in the others."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
     from karenina_core.errors import ConfigError
@@ -142,7 +142,7 @@ def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
 
 
 def _short_form(model: object) -> str | None:
-    """Return a model as `interface:model_name` or with its server's address, as the command line takes it."""
+    """Return a model in the short form of the command line: `interface:model_name`, or with `@base_url`."""
     if not isinstance(model, Mapping) or not model.get("interface") or not model.get("model_name"):
         return None
     address = model.get("endpoint_base_url")
@@ -150,7 +150,7 @@ def _short_form(model: object) -> str | None:
 
 
 def _values_of(setting: Setting) -> Iterable[str]:
-    """Return the values of a setting with fixed ones, or else its default."""
+    """Return the allowed values of a setting if they are fixed, else its default."""
     if setting.name == "executor":
         return executors("")
     choices = list(_choices(setting.info.annotation))
@@ -181,7 +181,7 @@ def _read_result_ids(path: Path) -> Iterator[str]:
     with path.open("rb") as file:
         lines = file.read(_MAX_BYTES).splitlines()
     for line in lines:
-        with suppress(ValueError):  # the last line may be cut
+        with suppress(ValueError):  # the last line may be truncated
             row = json.loads(line)
             if isinstance(row, dict) and isinstance(row.get("metadata"), dict):
                 yield str(row["metadata"].get("question_id", ""))

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models of one role, as `karenina_benchmark.config.model_specs.parse_models` does.
+    """Return the models of one role; see `karenina_benchmark.config.model_specs.parse_models`.
 
     Raises `typer.BadParameter`.
     """
@@ -41,11 +41,11 @@ def read_configuration(
     recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
-    """Return the configuration of a command, which records the names set by the benchmark's own section.
+    """Return the configuration of a command. It records which names the benchmark's own section has set.
 
-    `options` maps an option of the command, such as `--budget`, to the settings that it stands for.
-    A relative `manual_traces` in a file is relative to that file, one of the command line to the working directory.
-    Raises `ConfigError` (each problem with the place that it comes from) and `typer.BadParameter`.
+    `options` maps an option of the command, such as `--budget`, to its settings. A relative path in `manual_traces` is
+    relative to the file that it is in; on the command line, to the working directory. Raises `ConfigError` (each
+    problem with where it comes from) and `typer.BadParameter`.
     """
     from karenina_benchmark.config.config_files import (
         ConfigLayers,
@@ -86,7 +86,7 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
 
 
 def _check_has_value(setting: str) -> None:
-    """Raise `typer.BadParameter` for the name of a setting without `=` and a value."""
+    """Raise `typer.BadParameter` if the text is the name of a setting without `=` and a value."""
     from karenina_core.config import all_settings
 
     name = setting.strip()
@@ -116,7 +116,7 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
 def _parse_value(name: str, text: str) -> Any:
     """Return the value of `--set name=text`: TOML, as in a configuration file, or JSON, or the text itself.
 
-    Raises `typer.BadParameter`, without showing the text, if it begins like a table or a list but is neither.
+    Raises `typer.BadParameter`, without showing the text, if it starts like a table or a list but is neither.
     """
 
     from karenina_core.config import read_value
@@ -150,9 +150,9 @@ def _toml_or_json(text: str) -> Any:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted` or all finished ones, at most `limit`.
+    """Return the ids of the questions to run: `wanted`, or by default all finished ones; at most `limit`.
 
-    The run reports unknown ids. Raises `ConfigError` if no question is finished.
+    Unknown ids are returned too: the run reports them. Raises `ConfigError` if no question is finished.
     """
     from karenina_engine.check.questions import default_ids
 

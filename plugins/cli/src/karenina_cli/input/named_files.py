@@ -1,4 +1,4 @@
-"""The files that a command is given: a benchmark, after the checks of `karenina check`, and the journal of a run."""
+"""Files on the command line: a benchmark, checked as by `karenina check`, and the journal of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load_checked(
     columns: Mapping[str, str] | None = None,
     skip_broken: bool = False,
 ) -> Benchmark:
-    """Load a benchmark. Raises `BenchmarkErrors` with all errors of the file if one of them prevents it."""
+    """Load a benchmark. Raises `BenchmarkErrors` with all errors in the file if it cannot be loaded."""
     from karenina_benchmark import Benchmark, BenchmarkFileError
     from karenina_benchmark.checking import check_file
 
@@ -46,10 +46,10 @@ def select_usable(
     *,
     skip_broken: bool = False,
 ) -> list[str]:
-    """Return the ids of the questions to run: `ids` without those that have errors.
+    """Return the ids of the questions to run; with `skip_broken`, without the questions that have errors.
 
-    Raises `BenchmarkErrors` for errors, unless `skip_broken` says that questions with errors are left out. It lists the
-    values that need trust too, so that one error does not hide what the file would do.
+    Raises `BenchmarkErrors` if there are errors, or with `skip_broken` if they are not about single questions. It also
+    lists the values that need trust, so that one error does not hide what the file would do.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
 
@@ -64,7 +64,7 @@ def select_usable(
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the journal beside it if it is a result file. Raises `ConfigError` if there is none."""
+    """Return `path`, or the journal beside it if `path` is a result file. Raises `ConfigError` if that is missing."""
     from karenina_engine.journal.view import find_journal as journal_of
     from karenina_engine.results.result_file import default_journal
 
@@ -73,7 +73,7 @@ def find_journal(screen: Screen, path: Path) -> Path:
     journal = journal_of(path)
     if journal is None:
         usual = default_journal(path)
-        why = f"{usual} is of another run" if usual.is_file() else f"{usual} does not exist"
+        why = f"{usual} belongs to another run" if usual.is_file() else f"{usual} does not exist"
         raise ConfigError(
             [f"{path} is a result file, and the journal of its run is not beside it ({why}): name the journal"]
         )
@@ -82,7 +82,7 @@ def find_journal(screen: Screen, path: Path) -> Path:
 
 
 def is_results_file(path: Path) -> bool:
-    """Return whether `path` is a file of JSON lines, as runs write their results, and not a journal."""
+    """Return whether `path` looks like a result file (JSON Lines) and not like a journal."""
     if path.suffix.lower() not in _LINES:
         return False
     try:

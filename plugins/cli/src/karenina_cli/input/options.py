@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karenina_terminal import completion
 
 
 def _check_limits(read: Callable[[str], Any]) -> Callable[[list[str] | None], list[str] | None]:
-    """Return a callback that checks limits of all models, or of one (`MODEL=LIMIT`)."""
+    """Return an option callback that checks `LIMIT` and `MODEL=LIMIT` with `read`, and returns the texts unchanged."""
 
     def check(texts: list[str] | None) -> list[str] | None:
         Limits.parse(texts, read)
@@ -26,9 +26,9 @@ def _check_limits(read: Callable[[str], Any]) -> Callable[[list[str] | None], li
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file of `--config`: the file of that name, else the preset, with a note that says which.
+    """Return the file for `--config`: the file with this name, else the preset, with a note on which is used.
 
-    Raises `typer.BadParameter` for a word that is neither, and for a preset that another user could have written.
+    Raises `typer.BadParameter` if there is neither, and for a preset that another user could have written.
     """
     if value is None or ctx.resilient_parsing or value.name != str(value) or value.suffix:
         return value
@@ -41,7 +41,7 @@ def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
     name = str(value)
     if os.path.lexists(value):
         if name in presets:
-            get_screen(ctx).note(f"The configuration is the file {name} of this folder, not the preset of that name.")
+            get_screen(ctx).note(f"The configuration is the file {name} in this folder, not the preset of that name.")
         return value
     if name not in presets:
         near = did_you_mean(name, presets) or "; `karenina config save NAME` saves one"
@@ -99,7 +99,7 @@ TrustAll = Annotated[
     bool,
     typer.Option(
         "--trust-all",
-        help="Run the benchmark's code and use its restricted values in this run: only for your own files.",
+        help="Run the benchmark's code and use its restricted values in this run. Use this only for your own files.",
     ),
 ]
 JournalFile = Annotated[

@@ -1,1 +1,1 @@
-"""Results, their summary, costs and lists of fields, as commands print them."""
+"""Printing of results, summaries, costs and field lists."""

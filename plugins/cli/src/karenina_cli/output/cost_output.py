@@ -1,4 +1,4 @@
-"""Costs as text and JSON: what a run has spent, by model, stage and judge, and what `--dry-run` expects."""
+"""Costs as text and JSON: the spending of a run by model, stage and judge, and the estimate of `--dry-run`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cost_json(session: RunSession) -> dict[str, Any]:
 
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
-    """Print what this run spent by model, stage and judge, the sum, and the sources of the prices."""
+    """Print the spending of this run by model, stage and judge, the total, and the sources of the prices."""
     spent, kept, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
     if not spent.calls and not kept.calls:
         return
@@ -52,7 +52,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
 
 
 def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:
-    """Return a table with a row for each line of a ledger, and their sum."""
+    """Return a table with a header, a row for each line of a ledger, and the total."""
     return [
         ("Model", "Stage", "Judge", "Calls", "Tokens in", "From cache", "Tokens out", "Cost"),
         *((line.model, line.stage, line.judge or "all", *_cells(line.spent)) for line in lines),
@@ -70,9 +70,9 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`, from the journals beside them; None if one is missing.
+    """Return the spending of the runs that wrote `files`, from their journals; None if one is missing or unreadable.
 
-    A run whose models are free needs none.
+    A run whose models are all free needs no journal.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal
@@ -114,7 +114,7 @@ def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
 
 
 def budget_hint(session: RunSession) -> str:
-    """Return how to continue a run whose budget is spent."""
+    """Return how to continue a run that has spent its budget."""
     assert session.budget is not None
     least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
     if session.journal is None:
@@ -147,7 +147,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     plugins = plugins_of(config)
     questions = select_questions(request.benchmark, config, request.question_ids)
     models = config.core.answering_models
-    # Recordings are read and not called: what would stop the run stops its estimate.
+    # Recordings are read, so an error in them stops the estimate as it would stop the run.
     check_models(
         plugins, [("answering model", one) for one in models if find_adapter(plugins, one.interface).spec.recorded]
     )

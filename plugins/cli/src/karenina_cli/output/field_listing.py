@@ -1,4 +1,4 @@
-"""The fields of pydantic models as a user writes them in files: name, type in words, default and meaning."""
+"""The fields of pydantic models as users write them in files: name, type in words, default and meaning."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def list_fields(model: type[BaseModel], without: Collection[str] = ()) -> list[L
 
 
 def print_fields(console: Console, fields: Iterable[ListedField], indent: str = "    ") -> None:
-    """Print one field after another: name, default and type in one line, and the meaning below."""
+    """Print the fields: name, default and type on one line, and the meaning below."""
     for field in fields:
         default = "  (required)" if field.default is None else f" = {field.default}"
         line = Text(f"{indent}{field.name}", "bold") + Text(clean(f"{default}  [{field.type}]"), "not bold")
@@ -85,7 +85,7 @@ def print_fields(console: Console, fields: Iterable[ListedField], indent: str = 
 
 
 def plain_type(annotation: Any) -> str:
-    """Return a type in the words of a file's author: `list of text`, `one of days, hours`, `number or null`."""
+    """Return a type in words for people who write files: `list of text`, `one of days, hours`, `number or null`."""
     if annotation in _WORDS:
         return _WORDS[annotation]
     origin, parts = get_origin(annotation), get_args(annotation)
@@ -102,14 +102,14 @@ def plain_type(annotation: Any) -> str:
 
 
 def nested_model(annotation: Any) -> type[BaseModel] | None:
-    """Return the first pydantic model in a type, such as that of the items of a list; None if it has none."""
+    """Return the first pydantic model in a type, such as the item type of a list; None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := nested_model(part)) is not None), None)
 
 
 def type_of(info: FieldInfo) -> str:
-    """Return the type of a field in words, with its bounds; without `or null` if null is its default."""
+    """Return the type of a field in words, with its bounds; `or null` is left out if null is the default."""
     words = plain_type(info.annotation)
     if default_of(info) == "null":
         words = words.removesuffix(" or null")

@@ -1,4 +1,4 @@
-"""Results as text: one in full, or many as a table."""
+"""Results as text: a single result, or several as a table."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ STYLES: Final[Mapping[OutcomeGroup, str]] = {
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
-"""The most characters of a text that are wrapped; more would take seconds."""
+"""The most characters of a text to wrap; wrapping more takes seconds."""
 MAX_ROWS: Final = 100
-"""The most results that a table shows; the file has all."""
+"""The most results in a table; the result file has all."""
 WIDE: Final = 100
-"""The least width of a terminal on which results are a table."""
+"""The least width of a terminal in which results are printed as a table."""
 _LEAST_WAIT: Final = 0.05
-"""The least seconds of waiting that are shown."""
+"""The shortest waiting time, in seconds, that is shown."""
 
 
 def verdict(outcome: Outcome, console: Console) -> Text:
@@ -75,10 +75,10 @@ def print_result(
 ) -> None:
     """Print one result: question, answer, extracted values next to the truth, verdict and reason.
 
-    `position` ("3/12") is printed first. The answer is cut after `most_answer` characters, with a note on what is
-    missing. `detailed` prints more of the answer (`full`: all of it, below), and vetoes, revisions, trait scores,
-    reasons, excerpts, tokens and the stages. Other texts are cut like a detailed answer. `rules` are the comparisons of
-    the template's fields, if they are known, and `files` the folders with the files of the item.
+    `position` ("3/12") is printed first. The answer is truncated to `most_answer` characters, with a note on how many
+    are missing. `detailed` prints more of the answer, and vetoes, revisions, reasons, excerpts, tokens and stages;
+    `full` prints the whole answer below. Other texts are truncated like a detailed answer. `rules` has the comparison
+    of each template field in words, if known, and `files` the folders with the files of the item.
     """
     meta = result.metadata
     head = _head(console, result, position)
@@ -107,7 +107,7 @@ def print_result(
 
 @dataclass(frozen=True, slots=True)
 class _UnwrappedText:
-    """A text that is printed without wrapping, which would take minutes for megabytes."""
+    """A text that is printed without wrapping, which would take minutes for several megabytes."""
 
     text: str
 
@@ -128,10 +128,10 @@ def _print_block(console: Console, head: Text, grid: Table) -> None:
 
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table. Of more than `MAX_ROWS` results, those that are not correct are shown.
+    """Print results as a table; if there are more than `MAX_ROWS`, only the first of those that are not correct.
 
-    Of items that failed for one reason only the first is a row; the others are counted below. `path` is the result
-    file.
+    Of items that failed for the same reason, only the first has a row; the others are listed below. `path` is the
+    result file.
     """
     several = len({result.item[1:] for result in results}) > 1
     failures = Failures(console, len(results))
@@ -159,12 +159,12 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason of the outcome; that of an item without a verdict, which says what to do, is whole."""
+    """Return the reason for the outcome, truncated unless the item was not judged: then it says what to do."""
     return Text(shorten(result.why(), 200)) if result.outcome.judged else _cut(result.why())
 
 
 def print_results(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table on a wide terminal, and one after the other elsewhere. `path` is the result file."""
+    """Print results as a table in a wide terminal, and one by one elsewhere. `path` is the result file."""
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
         return
@@ -195,7 +195,7 @@ def _print_selection(console: Console, count: int, most: int | None) -> None:
 
 
 class Failures:
-    """The failures of the items printed so far: of those with one reason, only the first is printed in full."""
+    """The failures of the items printed so far. Of items that failed for the same reason, only the first is printed."""
 
     def __init__(self, console: Console, count: int) -> None:
         self._console = console
@@ -205,7 +205,7 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason. In a file or a pipe, print a line for the item."""
+        """Return whether an earlier item failed for the same reason; unless on a terminal, print a line if so."""
         if result.outcome.judged:
             return False
         from karenina_engine.results.aggregate import failure_kind
@@ -223,7 +223,7 @@ class Failures:
         return True
 
     def print(self, path: Path | None) -> None:
-        """Print which items failed for the same reason as one that was printed. `path` is the result file."""
+        """Print which items failed for the same reason as a printed one. `path` is the result file."""
         for first, numbers in self._others.items():
             several = len(numbers) > 1
             verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"
@@ -236,7 +236,7 @@ class Failures:
 
 
 def format_ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as text: `2-5, 7`."""
+    """Return ascending numbers as ranges: `2-5, 7`."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][-1] + 1:
@@ -261,7 +261,7 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
 
 
 def _cut(text: str, most: int = MAX_DETAILED, way_on: str = "") -> Text:
-    """Return the beginning of a text, with the number of missing characters."""
+    """Return a text truncated to `most` characters, with the number of missing ones and `way_on`."""
     beginning, note = clip(text, most, way_on)
     return Text(beginning) + Text(note, style="dim")
 

@@ -1,4 +1,4 @@
-"""The summary of a run, on the screen and as `--json` prints it."""
+"""The summary of a run, as text and as JSON values."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def print_summary(
 
 
 def result_json(result: VerificationResult) -> dict[str, Any]:
-    """Return a result as `--json` prints it: in full, with `question_id` at the top level."""
+    """Return a result as JSON values for `--json`: in full, with `question_id` at the top level."""
     return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return `summary` as `--json` prints it, with the usage and failures."""
+    """Return `summary` as JSON values for `--json`, with usage and failures."""
     usage = results.usage()
     return {
         "summary": {

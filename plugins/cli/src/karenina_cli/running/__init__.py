@@ -1,1 +1,1 @@
-"""The run of a command: its progress, its end on a signal, and conditions and reports for CI."""
+"""Runs of commands: progress, interruption by signals, and conditions and reports for CI."""

@@ -29,7 +29,10 @@ _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karen
 
 @dataclass(frozen=True, slots=True)
 class Limits(Generic[Number]):
-    """The limits of an option: one for every group, and those of single models or groups by name."""
+    """The limits of an option: one for all groups, and others by the name of a model or group.
+
+    A group has the results of one answering model and judge.
+    """
 
     of_all: Number | None = None
     by_name: Mapping[str, Number] = field(default_factory=dict)
@@ -38,7 +41,7 @@ class Limits(Generic[Number]):
     def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
         """Return the limits in `LIMIT` and `NAME=LIMIT`.
 
-        Raises `typer.BadParameter` for two limits of the same groups, and `read` does for what is no limit.
+        `read` converts a limit. Raises `typer.BadParameter` for two limits with the same name, and for invalid limits.
         """
         found: dict[str, Number] = {}
         for text in texts or ():
@@ -51,7 +54,7 @@ class Limits(Generic[Number]):
         return cls(found.pop("", None), found)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the limit of a group: its own, or that of its answering model, or that of all."""
+        """Return the limit of a group: its own, else that of its answering model, else the one for all."""
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]
@@ -59,7 +62,7 @@ class Limits(Generic[Number]):
 
 
 def group_name(answering: str, judge: str) -> str:
-    """Return the name of a group among several with its answering model."""
+    """Return the name of the group with this answering model and judge."""
     return f"{answering} judged by {judge}"
 
 
@@ -86,9 +89,9 @@ def read_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions of the command line that every group of a run must meet.
+    """Conditions that every group of a run must meet.
 
-    They are a least pass rate, and the most items not judged.
+    They are a minimum pass rate, and a maximum number of items that were not judged.
     """
 
     fail_under: Limits[float]
@@ -171,9 +174,9 @@ class CIReports:
             )
 
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
-        """Write the reports; the summary has the reasons for which the run fails.
+        """Write the reports; the summary includes `failures`, the reasons why the run fails.
 
-        An earlier JUnit file of Karenina is replaced. Raises `ConfigError`.
+        An existing JUnit file is replaced if Karenina wrote it. Raises `ConfigError`.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
@@ -190,12 +193,12 @@ class CIReports:
 
 
 def _format_rate_below(rate: float, limit: float) -> str:
-    """Return a rate below the limit with as many digits as tell the two apart."""
+    """Return a rate below the limit with enough digits to tell the two apart."""
     return next((text for digits in range(2, 17) if float(text := f"{rate:.{digits}g}") < limit), repr(rate))
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` for a file that is not JUnit XML of Karenina, which is never replaced."""
+    """Raise `ConfigError` if the file exists and was not written by Karenina, or cannot be read."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_OURS))

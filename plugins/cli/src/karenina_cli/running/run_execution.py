@@ -1,4 +1,4 @@
-"""Execute a run with progress, print its results, and exit with its code."""
+"""Execution of runs with progress, printed results, and exit codes."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def execute_run(
     conditions: Conditions | None = None,
     reports: CIReports | None = None,
 ) -> None:
-    """Execute a run with progress, print its results, write reports, and exit with an `ExitCode`.
+    """Execute a run with progress, print its results, write reports, and exit with an `ExitCode` unless it succeeds.
 
-    The results so far of a run that was stopped are printed too; after Ctrl-C, single results are printed as JSON only.
+    If the run is stopped, its results so far are printed; after Ctrl-C, only the summary, except with `as_json`.
     """
     from karenina_cli.output.cost_output import cost_json, print_ledger
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
@@ -64,7 +64,7 @@ def execute_run(
         _print(screen, results, totals, output, quiet=quiet or interrupted)
         print_ledger(screen.out, session.ledger)
         if missing and totals.usage().calls != session.tally.made + session.tally.cached:
-            screen.note("Tokens are those of items with a result; the cost is also that of the others' calls.")
+            screen.note("Token counts cover only items with a result; the cost includes the calls of other items.")
     unmet = list(conditions.unmet(summary, missing)) if conditions is not None else []
     unjudged = f"No item was judged: {_all(summary.items, 'item')} ended in an error"
     unjudged += f"{' or could not be decided' if summary.undecided else ''}."
@@ -91,7 +91,7 @@ def execute_run(
 
 
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
-    """Execute the run of another command with progress, and yield its results. Exits if the run was stopped early."""
+    """Execute a run with progress, and return its results, for other commands. Exits if the run is stopped early."""
     from karenina_engine.results.result_set import read_results
     from karenina_engine.run.prepare import open_run
 
@@ -120,7 +120,7 @@ def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: 
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Hold `opened`, a run and its journal; exit if the journal cannot be written, also at the end."""
+    """Enter `opened`, a run with its journal; exit if the journal cannot be written, also on closing."""
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
     results = ""
@@ -137,7 +137,7 @@ def exit_without_journal(
 
 
 def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
-    """Execute the run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
+    """Execute a run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
     from karenina_cli.output.cost_output import spent_text
     from karenina_cli.running.signal_handlers import INTERRUPTED as BY_THE_USER
     from karenina_cli.running.signal_handlers import stop_on_signals
@@ -196,10 +196,10 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
     if kept.kept == len(session):
         screen.note(
             f"No new call was made: {_all(kept.kept, 'result')} came from the journal {journal}; "
-            f"{'--fresh' if session.resumable else 'another --journal'} starts anew."
+            f"{'--fresh' if session.resumable else 'another --journal'} starts from scratch."
         )
         return
-    if not session.journal.had_replies:  # all of them are of this run
+    if not session.journal.had_replies:  # all replies are from this run
         took = "took its reply" if tally.cached == 1 else "took their replies"
         screen.note(
             f"New: {quantity(tally.made, 'call')}; {quantity(tally.cached, 'identical call')} {took} from these."
@@ -231,7 +231,7 @@ def _all(count: int, noun: str) -> str:
 
 
 def _recovery_hint(session: RunSession, request: RunRequest) -> str:
-    """Return what to do about a run without a judged item."""
+    """Return what to do if no item of a run was judged."""
     again = "run it again"
     if session.journal is not None and session.resumable and not request.replay:
         again += f", or `karenina resume {quote(str(session.journal.path))}`"
@@ -239,12 +239,12 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Return how to trust the code of this file, which the reasons of the items call FILE."""
+    """Return how to trust the code in this file, with its path in place of `FILE` in the items' reasons."""
     return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
-    """Return what a run that was stopped has kept, and how to continue it."""
+    """Return what a stopped run has finished, and how to continue it."""
     where = f", in {path}; `karenina show {quote(str(path))}` prints them" if done else ""
     kept = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
@@ -264,7 +264,7 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool)
 
 
 class ProgressOutput:
-    """The display of a run's progress inside the `with` block. `quiet` only counts."""
+    """A context manager that shows a run's progress; with `quiet`, it only counts."""
 
     def __init__(self, console: Console, progress: RunProgress, *, quiet: bool = False) -> None:
         self.progress = progress
@@ -284,7 +284,7 @@ class ProgressOutput:
             self._bar.stop()
 
     def finished(self, result: VerificationResult) -> None:
-        """Count one result."""
+        """Count a result, and update the display."""
         self.progress.add(result.outcome, result.metadata.timestamp)
         if self._bar is not None:
             self._bar.advance_to(self.progress.done)

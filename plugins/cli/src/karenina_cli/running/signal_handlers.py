@@ -1,4 +1,4 @@
-"""Handlers of Ctrl-C during a run: the first stops it cleanly, the second at once."""
+"""Signal handlers for runs: the first Ctrl-C stops the run cleanly, the second at once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ INTERRUPTED: Final = "it was interrupted"
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Let Ctrl-C (and SIGTERM) stop `run` inside the block; `note` prints what happens.
+    """Let Ctrl-C (and SIGTERM) stop the run inside the block; `note` prints what happens.
 
-    The first signal starts no new item and lets calls in flight finish for a moment; the second raises
+    After the first signal, no new item is started and calls in flight have `GRACE` seconds to finish; the second raises
     `KeyboardInterrupt`. Only the main thread receives signals: in another thread this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():

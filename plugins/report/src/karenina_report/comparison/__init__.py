@@ -1,1 +1,1 @@
-"""Comparisons of two runs: pairing, paired values, what changed, and the text."""
+"""Comparisons of runs: pairing, paired values, changes, and the printed text."""

@@ -1,4 +1,4 @@
-"""Differences of a question between two runs: its verdict, and the answer, extraction or truth behind it."""
+"""Differences between two runs in a question's verdict, and in the answer, extraction or truth behind it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
     """Return the questions whose verdicts, partial credit or traits differ, flips first, largest change first.
 
-    Those that are undecided in one run only follow the flips.
+    Questions that are undecided more often in one run follow the flips.
 
-    `paired` are the questions of each metric, by its name, including those that only one run has judged, and `rules`
-    those of the templates.
+    `paired` has the questions of each metric by name, including those that only one run has judged; `rules` has the
+    field rules of each template.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, questions in paired.items():
@@ -84,7 +84,7 @@ def _text(value: object) -> str:
 
 
 def _counted(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
-    """Return the share of results with each value, because runs may have different numbers of replicates."""
+    """Return the share of results with each value; counts would depend on the number of replicates."""
     counts = Counter(fact(one) for one in results)
     return {value: count / len(results) for value, count in counts.items()}
 
@@ -108,7 +108,7 @@ def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
 
 
 def _values(ours: Results, theirs: Results, differing: Container[str], rules: Rules) -> Iterator[FieldValues]:
-    """Yield the fields of which other values were extracted, and those that are `differing` for another reason."""
+    """Yield the fields whose extracted values differ between the runs, and those named in `differing`."""
     sides = [_extracted(ours), _extracted(theirs)]
     truths: dict[str, dict[str, None]] = {}
     texts: dict[str, str] = {}
@@ -124,7 +124,7 @@ def _values(ours: Results, theirs: Results, differing: Container[str], rules: Ru
 
 
 def _extracted(results: Results) -> dict[str, Counter[str]]:
-    """Return the texts of each field's extracted values; those of results without an extraction are left out."""
+    """Count the extracted values of each field, as text; results without an extraction are left out."""
     found: dict[str, Counter[str]] = {}
     for result in results:
         for name, text, _, _ in field_rows(result):

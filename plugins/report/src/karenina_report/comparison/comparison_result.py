@@ -16,11 +16,11 @@ from karenina_report.statistics.statistics_result import ReportModel
 from karenina_terminal.notebook_html import SectionsView
 
 Direction = Literal["better", "worse"]
-"""The direction of a flip: how the second run of a pair is compared with the first."""
+"""The direction of a flip: whether the second run of a pair is better or worse than the first."""
 
 
 class ComparedRun(ReportModel):
-    """One run of a comparison. `label` is its letter in it: A, B, ...; `model` is the id of its answering model."""
+    """One run of a comparison. `label` is its letter: A, B, ...; `model` is the id of its answering model."""
 
     label: str
     name: str
@@ -32,17 +32,15 @@ class ComparedRun(ReportModel):
     calls: int
     input_tokens: int
     output_tokens: int
-    seconds: float = Field(description="The total time of its items in seconds.")
-    cost_usd: float | None = Field(
-        description="The cost of all runs of its journal; a lower bound if some is not known."
-    )
+    seconds: float = Field(description="The total time of the run's items in seconds.")
+    cost_usd: float | None = Field(description="The cost of all runs in the journal; a lower bound if some is unknown.")
     cost_is_whole: bool = Field(description="Whether the cost of every call is known.")
-    missing_cost: str | None = Field(description="Why the cost is not known, or not whole, and what to do.")
+    missing_cost: str | None = Field(description="Why the cost is unknown or incomplete, and how to fix it.")
     cost_is_shared: bool = Field(description="Whether the journal also contains calls of other answering models.")
 
 
 class PlainInterval(ReportModel):
-    """The interval and p value of the t test without pseudo-questions, as other programs compute them."""
+    """The interval and p value of the t test without pseudo-units, as other programs compute them."""
 
     low: float
     high: float
@@ -50,7 +48,7 @@ class PlainInterval(ReportModel):
 
 
 class Flipped(ReportModel):
-    """The number of questions whose value differs between the runs, and the run with the higher value."""
+    """The number of questions whose value differs between the runs: all, and by the run with the higher value."""
 
     questions: int
     higher_in_a: int
@@ -58,7 +56,10 @@ class Flipped(ReportModel):
 
 
 class Bounds(ReportModel):
-    """The bounds of the difference: all unjudged results of one run wrong and of the other right, and the reverse."""
+    """The bounds of the difference if unjudged results count as wrong in one run and as right in the other.
+
+    `sign_holds` is True if the difference has the same sign at both bounds.
+    """
 
     unjudged_a: int
     unjudged_b: int
@@ -71,9 +72,9 @@ class Power(ReportModel):
     """The power of a comparison.
 
     `detectable` is the difference that is found with 80% power. If it exceeds the share of questions that flip,
-    `six_flips` is True: at least six flips in one direction are needed. `questions` are the numbers of questions needed
-    for differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would reduce, and
-    `at_best` the detectable difference with any number of them; both are None with one replicate.
+    `six_flips` is True: at least six flips in one direction are needed. `questions` has the number of questions needed
+    to find differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would reduce,
+    and `at_best` the smallest difference that any number of replicates can detect; both are None with one replicate.
     """
 
     detectable: float
@@ -84,11 +85,12 @@ class Power(ReportModel):
 
 
 class Difference(ReportModel):
-    """The difference A minus B of one metric, over the questions that have it in both runs.
+    """The difference A minus B in one metric, over the questions with a value in both runs.
 
-    `units` is the number of clusters, by default questions with different texts. `p` is the p value of the sign-flip
-    test, `p_exact` whether every pattern of signs was counted, and `p_adjusted` the p value adjusted for all pairs of
-    runs (Holm). The metric is between 0 and 1, so the bounds of its difference are cut at -1 and 1.
+    `units` is the number of statistical units: clusters of correlated questions, by default those with the same text.
+    `p` is the p value of the sign-flip test, `p_exact` is True if all sign patterns were counted, and `p_adjusted` is
+    the p value adjusted for all pairs of runs (Holm). Metrics are between 0 and 1, so the interval is clipped to [-1,
+    1].
     """
 
     metric: str
@@ -118,7 +120,7 @@ class Difference(ReportModel):
 
 
 class Group(ReportModel):
-    """The pass rates of the questions with one value of a column, without correction for the number of groups."""
+    """The pass rates of the questions with one value in a column, not corrected for the number of groups."""
 
     value: str
     questions: int
@@ -130,7 +132,7 @@ class Group(ReportModel):
 
 
 class Side(ReportModel):
-    """A question in one run: its mean verdict, its outcomes, and the first of its answers with the reason."""
+    """A question in one run: its mean verdict, the count of each outcome, and its first answer with the reason."""
 
     correct: float | None
     outcomes: Mapping[str, int]
@@ -139,9 +141,10 @@ class Side(ReportModel):
 
 
 class FieldValues(ReportModel):
-    """What was extracted for a field in A and B, as text with the number of results, and what it is compared with.
+    """The values extracted for a field in A and B, and the truth and rule that they are compared with.
 
-    `truths` are several if the truth changed. `rule` is the comparison in words, None if the benchmark is not known.
+    `a` and `b` map each value, as text, to the number of results with it. `truths` has several values if the truth
+    changed. `rule` is the comparison in words; None if the benchmark is not known.
     """
 
     name: str
@@ -155,8 +158,7 @@ class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
     `changed` names what differs: answer, extraction, truth, verdict. `metrics` and `fields` have the means in A and B
-    of those that differ (None: not judged), and `values` the fields that differ or of which other values were
-    extracted.
+    where these differ (None: not judged). `values` has the fields whose results or extracted values differ.
     """
 
     question_id: str
@@ -189,14 +191,14 @@ class Change(ReportModel):
 
 
 class Pair(ReportModel):
-    """A comparison of two runs. The first of `differences` is that of the pass rate, if there are verdicts.
+    """A comparison of two runs. The first of `differences` is the pass rate, if there are verdicts.
 
-    `lowest` is this difference with undecided results of A as wrong and of B as right, `highest` the reverse; results
-    of both with the same values count the same. Both are None if no result is undecided.
-    `changed` are questions that were left out because their template, truth or text changed, with the changed parts.
-    `unpaired` have a verdict in at most one of the runs. `unit` is the kind of cluster. `more_undecided` are the
-    numbers of questions that are undecided more often in A and in B. `rescored` are the labels of runs that
-    `karenina rescore` has written.
+    `lowest` is the pass rate difference with undecided results counted as wrong in A and right in B, `highest` the
+    reverse; results with the same values count alike in both runs. Both are None if no result is undecided. `changed`
+    maps questions whose template, truth or text changed to the changed parts; they are compared only with
+    `any_template`. `unpaired` questions have a verdict in at most one of the runs. `unit` is the kind of statistical
+    unit. `more_undecided` counts the questions that are undecided more often in A, and in B. `rescored` has the labels
+    of runs written by `karenina rescore`.
     """
 
     a: str
@@ -229,7 +231,7 @@ class Pair(ReportModel):
 
 
 class Comparison(SectionsView, ReportModel):
-    """Several runs and their comparisons in pairs. `baseline` is the label of the run to compare others with."""
+    """Several runs and their pairwise comparisons. `baseline` is the label of the run that others are compared with."""
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]
@@ -240,8 +242,8 @@ class Comparison(SectionsView, ReportModel):
     def bases(self) -> dict[str, str | None]:
         """Return the label of the run that each other run must not be worse than: the baseline, or the first run.
 
-        If the first file and another one have an answering model in common, and either has several, the runs of the
-        other file are held against the run of the same model; None if there is none.
+        If the first file and another one have an answering model in common, and either has several, each run of the
+        other file is compared with the run of the same model; None if there is none.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]
@@ -257,7 +259,7 @@ class Comparison(SectionsView, ReportModel):
         """Return the comparison with only some of its `changes`.
 
         `direction` keeps the flips that are `worse`, or `better`, in the second run of a pair than in the first, and
-        `keywords` the questions with one of these. Raises `ConfigError` if no changed question has a keyword.
+        `keywords` the questions with any of them. Raises `ConfigError` if no changed question has a keyword.
         """
         wanted = set(map(compose, keywords))
         known = dict.fromkeys(word for pair in self.pairs for one in pair.changes for word in one.keywords)
@@ -280,10 +282,10 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the intervals of the pass rate of the run `other` minus that of the run `label`.
+        """Return the intervals of the pass rate difference, `other` minus `label`, each after its condition as text.
 
-        Each is with a condition of it as text: none, the judge if there are several, or that undecided results of the
-        other run are wrong and of this one right.
+        The condition is empty for all results; others are a single judge (if there are several), and undecided results
+        counted as wrong in `other` and right in `label`.
         """
         found: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

@@ -1,4 +1,4 @@
-"""A comparison as text."""
+"""The printed text of a comparison."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FEW: Final = 20
 """The number of units below which an interval is called rough."""
 _MOST_NAMES: Final = 5
 _MOST_SHOWN: Final = 5
-"""The changes of each kind that Python shows of a comparison."""
+"""The number of changes of each kind in the notebook and terminal display of a `Comparison`."""
 _MOST_OF_A_QUESTION: Final = 300
 _MOST_OF_A_VALUE: Final = 120
 
@@ -59,7 +59,7 @@ def _run_name(run: ComparedRun) -> str:
 
 
 def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
-    """Return the rows of the table of all runs."""
+    """Return the rows of the run table."""
     undecided = any(run.summary.undecided for run in runs)
     return [
         ["", *(run.label for run in runs)],
@@ -142,7 +142,7 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
 
 
 def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield what is not compared, and other notes: they come first, because rates cannot be read without them."""
+    """Yield what is left out, and other notes. They come first, because the rates cannot be understood without them."""
     for what, ids in (
         (f"Only in {pair.a}", pair.only_a),
         (f"Only in {pair.b}", pair.only_b),
@@ -164,7 +164,7 @@ def _difference_text(one: Difference) -> str:
 
 
 def p_text(one: Difference) -> str:
-    """Return the p value as text, with the one adjusted for several pairs."""
+    """Return the p value as text, with the adjusted p value if there are several pairs."""
     how = "sign flip" if one.p_exact else "sign flip, 100,000 draws"
     adjusted = f"; {_p_equals(one.p_adjusted)} for all pairs (Holm)" if one.p_adjusted is not None else ""
     return f"{_p_equals(one.p)} ({how}; mid-{_p_equals(one.mid_p)}){adjusted}"
@@ -299,7 +299,7 @@ def _values_text(one: FieldValues) -> str:
 
 
 def _extracted_text(counts: Mapping[str, int]) -> str:
-    """Return extracted values, each with its number of results if there are several values."""
+    """Return the first extracted values as text, each with its number of results if there are several values."""
     several = len(counts) > 1
     shown = [
         shorten(text, _MOST_OF_A_VALUE) + (f" ({count} of {sum(counts.values())})" if several else "")
@@ -330,12 +330,12 @@ def _several_pairs_text(comparison: Comparison) -> str:
 
 
 def points(share: float) -> str:
-    """Return a difference of shares in points."""
+    """Return a difference of shares as text, in percentage points with a sign."""
     return f"{100 * share:+.2f}"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval in points."""
+    """Return an interval of shares as text, in percentage points; `-` if there is none."""
     return "-" if low is None or high is None else f"[{points(low)}, {points(high)}]"
 
 

@@ -30,9 +30,9 @@ Place = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class MetricValues:
-    """The values of a metric for one question in one run, by replicate and judge, and the number of missing ones.
+    """A metric's values for one question in one run, by replicate and judge, and the number of missing values.
 
-    `unpaired` are the values of replicates that the other run, with the same stored answers, does not have.
+    If both runs have the same stored answers, `unpaired` has the values of replicates that only this run has judged.
     """
 
     values: dict[Place, list[Fraction]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class MetricValues:
         return self._sum / self.count if self.count else None
 
     def mean_if(self, missing: int) -> Fraction:
-        """Return the mean if each missing value were 0 or 1."""
+        """Return the mean of all values, paired or not, with `missing` (0 or 1) in place of each missing value."""
         total = self._sum + sum(self.unpaired, Fraction(self.missing * missing))
         return total / self.total_count
 
@@ -84,7 +84,7 @@ class PairedQuestion:
 
     @property
     def difference(self) -> Fraction:
-        """The mean of A minus that of B."""
+        """The mean of A minus the mean of B."""
         a, b = self.a.mean, self.b.mean
         assert a is not None
         assert b is not None
@@ -94,10 +94,10 @@ class PairedQuestion:
 def pair_values(
     metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
 ) -> list[PairedQuestion]:
-    """Return the questions with a value, or a missing value, of the metric.
+    """Return the questions that have a value of the metric, or should have one.
 
-    Only results of `judges` are used, by default those of the pairing, and only the questions `ids`, by default all. If
-    both runs have the same stored answers, replicates that only one run has judged are left out.
+    Only results of `judges` (default: those of the pairing) and questions in `ids` (default: all) are used. If both
+    runs have the same stored answers, replicates that only one run has judged are set apart as `unpaired`.
     """
     wanted = set(pairing.judges if judges is None else judges)
     found = []
@@ -143,7 +143,10 @@ def estimate_difference(
     *,
     same_answers: bool = False,
 ) -> Difference | None:
-    """Return the difference of a metric; None if no question has it in both runs."""
+    """Estimate the difference in a metric; None if no question has a value in both runs.
+
+    `unit_of` returns the statistical unit of a question id.
+    """
     both = [one for one in questions if one.is_complete]
     if not both:
         return None
@@ -223,7 +226,7 @@ def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | No
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance of a question's difference over its replicates; None with one replicate."""
+    """Return the variance that replicates add to a question's mean difference; None with one replicate."""
     sides = [_by_replicate(question.a), _by_replicate(question.b)]
     if same_answers:
         both = [sides[0][place] - sides[1][place] for place in sides[0].keys() & sides[1].keys()]
@@ -234,7 +237,7 @@ def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
 
 
 def _by_replicate(side: MetricValues) -> Mapping[Hashable, float]:
-    """Return the mean of each replicate over its judges."""
+    """Return the mean over judges for each replicate."""
     values: dict[Hashable, list[float]] = {}
     for place, some in side.values.items():
         values.setdefault(place[0], []).extend(map(float, some))

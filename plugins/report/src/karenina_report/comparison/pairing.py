@@ -1,4 +1,4 @@
-"""The pairing of questions, judges and answers of two runs, and the check whether they can be compared."""
+"""Pairing of the questions, judges and answers of two runs, and the check that they can be compared."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ RESCORE: Final = (
 class Pairing:
     """The questions of both runs with their results.
 
-    `changed` are questions in both runs whose template, truth or text differs, with the changed parts; they are not
-    among `questions`. `judges` are those whose results are compared, and `judge_name` returns the judge of a result.
-    `same_answers` is True if both runs have the same stored answers, so that replicates are paired, and `same_judges`
-    if both have the same judges.
+    `changed` are questions in both runs whose template, truth or text differs, with the changed parts; they are among
+    `questions` only with `any_template`. `judges` are those whose results are compared, and `judge_name` returns the
+    judge of a result. `same_answers` is True if both runs have the same stored answers, so that replicates are paired,
+    and `same_judges` if both have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -49,7 +49,8 @@ class Pairing:
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
     """Return the questions, judges and answers that can be compared.
 
-    Raises `ConfigError` if no question or no judge is in both runs, or if all templates or judge prompts differ.
+    `any_judge` also compares runs with different judges or judge prompts, `any_template` also questions whose template,
+    truth or text changed. Raises `ConfigError` if nothing can be compared.
     """
     found = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     found.notes += _other_settings(a, b)
@@ -74,10 +75,10 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 
 
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
-    """Return the pairing with undecided results as right for the run `in_favor_of` (0 or 1) and wrong for the other.
+    """Return the pairing with undecided results as right in the run `in_favor_of` (0 or 1) and wrong in the other.
 
-    Results of both runs with the same values are right or wrong together, as is better for the run. None if no result
-    is undecided.
+    Undecided results with the same values count alike in both runs: as right if the favored run has a larger share of
+    them, else as wrong. Returns None if no result is undecided.
     """
     if not any(map(_is_undecided, (one for pair in pairing.questions.values() for side in pair for one in side))):
         return None
@@ -90,7 +91,7 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
 
 
 def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
-    """Return the share of the results that are judged or undecided, for each set of values that is undecided."""
+    """Return, for each set of undecided values, its share of the results with a verdict or undecided."""
     total = sum(one.outcome.has_verdict or _is_undecided(one) for one in results)
     counts = Counter(_values(one) for one in results if _is_undecided(one))
     return {values: Fraction(count, total) for values, count in counts.items()}
@@ -124,7 +125,7 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set `judges` to those of both runs. Raises `ConfigError` if there is none."""
+    """Set `judges` to those that both runs share (with `any_judge`, to all). Raises `ConfigError` if there are none."""
     ours, theirs = (_prompts(run.results, found.judge_name) for run in (a, b))
     if any_judge:
         found.judges = [*dict.fromkeys([*ours, *theirs])]
@@ -138,7 +139,7 @@ def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
             [
                 f"{a.name} was judged by {', '.join(ours)} and {b.name} by {', '.join(theirs)}, so a difference "
                 "may come "
-                "from the judges: use the same judge for both, or compare them nevertheless with --any-judge"
+                "from the judges: use the same judge for both, or compare them anyway with --any-judge"
             ]
         )
     added = _added_prompts(a, b)
@@ -151,7 +152,7 @@ def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
                 f"{what} of the judge changed between {a.name} and {b.name}, so their verdicts are not comparable: "
                 f"{RESCORE} if its journal has replies to the same prompts; otherwise run `karenina run` again "
                 "with the "
-                "journal, which calls only the judge; --any-judge compares them nevertheless"
+                "journal, which calls only the judge; --any-judge compares them anyway"
             ]
         )
     found.notes += [f"the system prompt of the judge {name} changed: this judge is left out" for name in changed]
@@ -170,7 +171,7 @@ def _prompts(
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
-    """Return the judges' tasks whose added instructions differ, as far as the journals show."""
+    """Return the judge tasks whose added instructions differ; empty if a journal does not show them."""
     ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []
@@ -246,6 +247,6 @@ def _nothing_in_common(a: Run, b: Run, found: Pairing) -> str:
         what = " and ".join(dict.fromkeys(f"the {name}" for names in found.changed.values() for name in names))
         return (
             f"{what} changed between {a.name} and {b.name} for each question in both, so they are not comparable: "
-            f"{RESCORE}; --any-template compares them nevertheless"
+            f"{RESCORE}; --any-template compares them anyway"
         )
     return f"{a.name} and {b.name} have no question in common: questions are paired by their ids"

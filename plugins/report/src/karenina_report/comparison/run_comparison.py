@@ -52,12 +52,12 @@ def compare(
 
     A run is the results of one answering model: a source with several is split, and `model` selects one by its id. All
     pairs are compared, or each run with the `baseline` (its index from 0, its label, or its name). `by` is a column to
-    group questions by, and `cluster` one whose equal values make questions one unit, by default the question's text.
-    For each trait in `cuts` the shares at or above its score are compared too; `scales` has the lowest and highest
-    score of a trait. `benchmark`, or its file, adds columns (its questions' metadata), the scales of its traits, and
-    the rules of fields, which are otherwise those of the benchmark that the user ran. Raises `ResultFileError`,
-    `JournalError`, and `ConfigError` for runs that cannot be compared, such as those without a common judge (unless
-    `any_judge`) or without a common template (unless `any_template`).
+    group questions by. Questions with the same value in the column `cluster` (default: the question text) count as one
+    statistical unit. `cuts` maps traits to scores: the shares of results at or above them are compared too. `scales`
+    maps traits to their lowest and highest score. `benchmark` (or its path) adds question metadata as columns, trait
+    scales, and field rules; by default, the rules are those of the benchmark that the user ran. Raises
+    `ResultFileError`, `JournalError`, and `ConfigError` for runs that cannot be compared, such as those without a
+    common judge (unless `any_judge`) or without a common template (unless `any_template`).
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -93,7 +93,7 @@ def compare_runs(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs that were read, as `compare` does."""
+    """Compare runs that are already read, as `compare` does."""
     if len(runs) < 2:
         raise ConfigError(
             [f"{runs[0].source or 'the result set'} contains only one answering model: name a second run to compare"]
@@ -119,7 +119,7 @@ def compare_runs(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """The options of a comparison. `named` are the traits in cuts and scales of the user."""
+    """The options of a comparison. `named` are the traits that the user named in cuts and scales."""
 
     by: str | None
     cluster: str | None
@@ -154,7 +154,7 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
 
 
 def run_facts(run: Run, label: str) -> ComparedRun:
-    """Return the counts, tokens, time and cost of a run."""
+    """Return the models, counts, tokens, time and cost of a run."""
     usage, cost = run.usage, run.journal_info.cost
     known = cost is not None and (cost.known or cost.cost > 0)
     return ComparedRun(
@@ -231,9 +231,7 @@ def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
         f"{count:,} of {len(side):,} results of {label} ({share:.1%})"
         for count, side, label, share in zip(counts, sides, labels, shares, strict=True)
     )
-    return [
-        f"warning: {shown} are undecided, and in no pass rate: the run with more of them looks better than it may be"
-    ]
+    return [f"warning: {shown} are undecided and in no pass rate: the run with more of them may look better than it is"]
 
 
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:
@@ -280,7 +278,7 @@ def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units:
 
 
 def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs with p values adjusted for all of them, separately for each metric."""
+    """Return the pairs with p values adjusted for the number of pairs, separately for each metric."""
     p_values: dict[str, dict[int, float]] = defaultdict(dict)
     for at, one in enumerate(pairs):
         for difference in one.differences:

@@ -1,4 +1,4 @@
-"""Agreement of judges: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
+"""Judge agreement: raw agreement, Cohen's kappa, Fleiss' kappa and Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Kappa:
 
 
 def raw_agreement(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Rate:
-    """Return the share of items on which two raters agree, each item given with the unit it belongs to."""
+    """Return the share of items on which two raters agree. `units` has the statistical unit of each item."""
     return _agreed(units, pairs).rate()
 
 
@@ -47,7 +47,7 @@ def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]
 
 
 def weight_effect(weights: Sequence[float]) -> float:
-    """Return the share of the sample size that unequal weights leave (L. Kish, Survey Sampling, 1965)."""
+    """Return the effective share of the sample size under unequal weights (L. Kish, Survey Sampling, 1965)."""
     return sum(weights) ** 2 / (len(weights) * sum(one * one for one in weights))
 
 
@@ -56,9 +56,10 @@ def cohen_kappa(
 ) -> Kappa | None:
     """Return Cohen's kappa of two raters; None if a rater is constant, for which it is undefined.
 
-    The interval is that of the table at its effective size with 1/2 added to each cell, by the large-sample variance
+    The interval uses the large-sample variance of the table, scaled to its effective size, with 1/2 added to each cell
     (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw
-    agreement, because items of one unit are correlated. `weights` are those of items that were sampled unequally.
+    agreement, because items of one unit are correlated. `weights` are the sampling weights of items that were drawn
+    with unequal probabilities.
     """
     if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
@@ -76,7 +77,7 @@ def cohen_kappa(
 
 
 def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hashable]) -> tuple[float, float]:
-    """Return kappa of a table and its variance."""
+    """Return the kappa of a table, and its variance."""
     size = sum(table.values())
     rows = {a: sum(table.get((a, b), 0.0) for b in classes) / size for a in classes}
     columns = {b: sum(table.get((a, b), 0.0) for a in classes) / size for b in classes}
@@ -94,7 +95,7 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
 def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Fleiss' kappa over the items that all raters rated; None if it is undefined.
 
-    The interval is that of a bootstrap of whole units. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
+    The interval is from a bootstrap over units. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
     """
     whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
     raters = len(whole[0][1]) if whole else 0
@@ -114,10 +115,10 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return Krippendorff's alpha of classes, over the items that two raters or more rated; None if it is undefined.
+    """Return nominal Krippendorff's alpha over the items with two or more ratings; None if it is undefined.
 
-    The interval is that of a bootstrap of whole units. Source: K. Krippendorff, Computing Krippendorff's
-    Alpha-Reliability, 2011.
+    The interval is from a bootstrap over units. Source: K. Krippendorff, Computing Krippendorff's Alpha-Reliability,
+    2011.
     """
     rated = [(unit, [one for one in ratings if one is not None]) for unit, ratings in zip(units, items, strict=True)]
     several = [(unit, ratings) for unit, ratings in rated if len(ratings) > 1]
@@ -153,9 +154,10 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with the percentiles of a bootstrap of whole units; None if there is one class only.
+    """Return a coefficient with a percentile interval from a bootstrap over units; None with a single class.
 
-    It has no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or there are fewer than two units.
+    There is no interval if the rarer class has fewer than `LEAST_OF_A_CLASS` ratings, or there are fewer than two
+    units.
     """
     import numpy as np
 

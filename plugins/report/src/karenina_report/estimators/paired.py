@@ -16,9 +16,9 @@ from typing import Final
 from karenina_report.estimators.t_distribution import t_quantile, t_two_sided
 
 POWER_FACTOR: Final = 2.80
-"""Standard errors of a difference that is found in 80% of runs, at a two-sided level of 5%."""
+"""The size, in standard errors, of a difference that is found with 80% power at a two-sided level of 5%."""
 LEAST_FLIPS: Final = 6
-"""Flips, all in one direction, that a sign-flip test at 5% needs."""
+"""The fewest flips, all in one direction, that are significant at 5% in a sign-flip test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class MeanDifference:
 def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
-    """Return the mean of the questions' differences, each given with its unit, and its interval.
+    """Return the mean of the questions' differences and its interval. `units` has the unit of each difference.
 
     The variance is the cluster-robust one of a mean (G / (G - 1) times the sum of squared sums of residuals), with t at
     G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
     -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). They do not move
-    the mean, keep the width above 0, and hold the coverage if nearly all questions agree. Raises `ValueError` without a
-    difference.
+    the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises `ValueError` if
+    there are no differences.
     """
     if not differences:
         raise ValueError("the mean needs at least one difference")
@@ -85,9 +85,9 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the variance of the differences that comes from replicates, which more of them reduce.
+    """Return the share of the variance of the differences that comes from replicates; more replicates reduce it.
 
-    `within` are the variances of each question's difference over its replicates. None if nothing varies.
+    `within` has the variance that replicates add to each question's difference. None if nothing varies.
     """
     count = len(differences)
     if not within or count < 2:
@@ -141,7 +141,7 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Count all patterns of signs: the distribution of the sum, one unit after another."""
+    """Count all sign patterns, by adding the units to the distribution of the sum one at a time."""
     import numpy as np
 
     most = sum(map(abs, scores))

@@ -14,7 +14,7 @@ _TINY: Final = 1e-300
 
 @lru_cache(maxsize=1024)
 def t_quantile(degrees: float, level: float = 0.95) -> float:
-    """Return the t for which the middle of the distribution holds `level`. Raises `ValueError` for bad arguments."""
+    """Return the t for which the range from -t to t has probability `level`. Raises `ValueError` for bad arguments."""
     if degrees <= 0 or not 0 < level < 1:
         raise ValueError(f"there is no quantile at level {level} with {degrees} degrees of freedom")
     low, high = 0.0, NormalDist().inv_cdf(0.5 + level / 2)

@@ -1,7 +1,7 @@
-"""Means over questions, and the components of their variance.
+"""Means over questions, pass@k and pass^k, and the components of variance.
 
-Means are of values between 0 and 1 with an interval, pass@k and pass^k; the variance of verdicts is that between
-questions, between judges, and between replicates.
+Means are of values between 0 and 1. The variance of verdicts is split into parts between questions, between judges, and
+between replicates.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, f
 
 
 def pass_at_k(right: int, judged: int, k: int) -> float:
-    """Return the probability that at least one of `k` replicates is right, drawn from those that were judged.
+    """Return pass@k: the probability that at least one of `k` replicates, drawn from the judged ones, is right.
 
     Source: M. Chen et al., Evaluating Large Language Models Trained on Code, 2021. Raises `ValueError` if fewer than k
     were judged.
@@ -54,7 +54,7 @@ def pass_at_k(right: int, judged: int, k: int) -> float:
 
 
 def pass_hat_k(right: int, judged: int, k: int) -> float:
-    """Return the probability that each of `k` replicates is right, drawn from those that were judged.
+    """Return pass^k: the probability that all of `k` replicates, drawn from the judged ones, are right.
 
     Source: S. Yao et al., tau-bench, 2024. Raises `ValueError` if fewer than k were judged.
     """
@@ -76,10 +76,10 @@ BOTH_AND_REST: Final = "question x judge, and rest"
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """The components of variance, each at least 0, and those that these data cannot separate.
+    """The components of variance, each at least 0, and the names of those that the data cannot separate.
 
-    With one judge no component of judges is known. With one replicate the interaction of question and judge cannot be
-    separated from the rest: both are one component.
+    With one judge, the components of judges are unknown. With one replicate the interaction of question and judge
+    cannot be separated from the rest: both are one component.
     """
 
     components: dict[str, float]
@@ -93,11 +93,12 @@ class VarianceComponents:
 
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
-    """Return the components of variance of values by question, judge and replicate, by mean squares.
+    """Estimate the components of variance of values by question, judge and replicate, from mean squares.
 
-    Every question needs all cells. All judges judge the same answers, so replicates are crossed with judges within
-    each question: differences between answers to one question belong to the rest, not to the interaction. Returns
-    None for fewer than two questions, and for one judge with one replicate.
+    `cells` must be complete: every question has a value for each judge and replicate. All judges judge the same
+    answers, so replicates are crossed with judges within each question: differences between answers to one question
+    belong to the rest, not to the interaction. Returns None for fewer than two questions, and for one judge with one
+    replicate.
     """
     questions, judges, replicates = len(cells), len(cells[0]) if cells else 0, len(cells[0][0]) if cells else 0
     if questions < 2 or judges * replicates < 2:

@@ -1,1 +1,1 @@
-"""Exports: the formats in which results leave Karenina, and the way back."""
+"""Export formats, and reading exported results back."""

@@ -24,10 +24,10 @@ class ExportRequest:
 
     `results` can be read more than once. `table` is the name of the table that the user chose, and `tables` returns a
     table by its name, or raises `ConfigError`. `journal` is the journal of the run, if there is one, and `model` the
-    answering model that the results were limited to. `distributions` are those that the run was made with, each with
-    its version; `run` is the run's id, if it is known, and `rescored` whether these are not the results that its
-    journal holds. `with_results` is whether a format of tables also stores whole results for `read_export`. `warn`
-    reports what the file cannot hold.
+    answering model that the results were limited to. `distributions` maps the installed distributions of the run to
+    their versions; `run` is the run's id, if it is known. `rescored` is True if these results are not the ones in its
+    journal. With `with_results`, table formats also store whole results for `read_export`. `warn` is called with a text
+    about what the file cannot hold.
     """
 
     source: Path
@@ -47,11 +47,11 @@ class ExportRequest:
 class Exporter:
     """A format of exported results.
 
-    `name` is what `--format` takes, `suffixes` (with the dot, in lower case) choose the format by the name of the
-    output, and `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. `is_binary` is
-    whether a terminal cannot show it, `takes_table` whether it can write a table that the user chooses. An existing
-    file is renamed only if it begins with one of `first_bytes`, and otherwise left as it is. `read` reads results back
-    from a file that `write` wrote with `with_results`.
+    `name` is the value for `--format`, `suffixes` (with the dot, in lower case) select the format by the name of the
+    output, and `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. `is_binary` is True
+    if a terminal cannot show the data, `takes_table` if the format can write a table that the user chooses. An existing
+    file is renamed if it starts with one of `first_bytes`; a file of another kind is not replaced. `read` reads results
+    back from a file that `write` wrote with `with_results`.
     """
 
     name: str

@@ -89,7 +89,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def make_schema() -> dict[str, Any]:
-    """Return the schema of the installed version."""
+    """Return the JSON Schema of a result, made from the installed version."""
     return {"$schema": DIALECT, **VerificationResult.model_json_schema(mode="serialization")}
 
 

@@ -1,6 +1,6 @@
-"""Export to JUnit XML, as CI servers read it: one test case for each item.
+"""Export to JUnit XML for CI servers, with one test case for each item.
 
-An item that was not judged, or is undecided, is an error, one that was judged and is not correct is a failure. Items
+An item that was not judged, or is undecided, is an error; one that was judged and is not correct is a failure. Items
 with trait scores alone have no verdict and pass.
 """
 
@@ -76,7 +76,7 @@ def _set_counts(element: Element, tests: float, failures: float, errors: float, 
 
 
 def describe_item(result: VerificationResult) -> str:
-    """Return the question, the answer, and the fields that are not right, on lines of their own."""
+    """Return the question, the answer, and the fields that did not pass, each on its own line."""
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}

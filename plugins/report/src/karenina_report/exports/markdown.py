@@ -26,7 +26,7 @@ _LONGEST: Final = 200
 def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of the summary: rates by models, outcomes, and the items that are not correct.
 
-    `failures` are reasons for which the run fails.
+    `failures` are the reasons why the run fails.
     """
     found = VerificationResultSet(results)
     yield "## Karenina"
@@ -70,7 +70,7 @@ def _outcomes(summary: Summary) -> Iterator[str]:
 def _failed_items(
     failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
 ) -> Iterator[str]:
-    """Yield a table of items, with columns for what there are `several` of."""
+    """Yield a table of failed items. `several` are the models to show, each with the function that returns its name."""
     if not failed:
         return
     yield ""
@@ -86,7 +86,7 @@ def _failed_items(
 
 
 def _text(text: str) -> str:
-    """Return a text for a table's cell: on one line, short, and with no Markdown or HTML in it."""
+    """Return a text for a table cell: on one line, truncated, and with Markdown and HTML escaped."""
     line = " ".join(text.split())
     short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
     return _SPECIAL.sub(_ESCAPED, short)

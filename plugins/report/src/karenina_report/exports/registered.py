@@ -1,4 +1,4 @@
-"""The exporters that are installed, and the choice of one."""
+"""The installed exporters, and the choice of one by name or suffix."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ def built_in() -> Sequence[Exporter]:
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     """Return the exporter called `name`, or else the one with the suffix of `output`.
 
-    Without a suffix, it is that of JSON lines. Raises `ConfigError` if there is none, or if two distributions offer
-    one.
+    Without a name and a suffix, it is JSON lines. Raises `ConfigError` if no exporter fits, or several do.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
@@ -61,13 +60,13 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
 
 
 def can_read(plugins: Plugins, path: Path) -> bool:
-    """Return whether a format that can be read has the suffix of this path."""
+    """Return whether the path has the suffix of a format that can be read back."""
     offered = plugins.offers(karenina_exporters)
     return bool(_with_suffix_of(path, [one for one in offered if one.value.read is not None]))
 
 
 def _with_suffix_of(path: Path, offered: Sequence[Offer[Exporter]]) -> list[Offer[Exporter]]:
-    """Return the formats with the longest suffix that the name ends with, such as `.csv.gz`."""
+    """Return the formats for the longest suffix of the name: `.csv.gz` before `.gz`."""
     name = path.name.lower()
     found = [(len(suffix), one) for one in offered for suffix in one.value.suffixes if name.endswith(suffix)]
     return [one for length, one in found if length == max(length for length, _ in found)]

@@ -1,4 +1,4 @@
-"""The results that a command exports or reports on: of a result file, a journal, or an earlier export."""
+"""The results that a command exports or reports on, from a result file, a journal, or an earlier export."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _LONGEST_LINE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ResultSource:
-    """Results in a file, read anew each time.
+    """The results in a file, which is read again for each iteration.
 
-    `journal` is the journal of their run, if there is one; `model` limits the results to one answering model, and
-    `distributions` are those that the run was made with, each with its version; `run` is the run's id, and `rescored`
-    whether these are not the results that its journal holds.
+    `journal` is the journal of their run, if there is one, and `model` limits the results to one answering model.
+    `distributions` maps the installed distributions of the run to their versions; `run` is the run's id. `rescored` is
+    True if these results are not the ones in its journal.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class ResultSource:
         return (one for one in self.open() if self.model in (None, one.metadata.answering_id))
 
     def table(self, name: str) -> Table:
-        """Return a table of the results, or of the calls in the journal. Raises `ConfigError` for another name."""
+        """Return a table of the results, or `calls` from the journal. Raises `ConfigError` for an unknown name."""
         if name == "calls" and self.journal is not None:
             return Table(name, CALLS, self._calls)
         if name not in RESULT_TABLES:
@@ -59,9 +59,10 @@ class ResultSource:
 
 
 def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
-    """Return the results in a file: a journal, the results of a run, or an export from which they can be read.
+    """Return the results in a file: a journal, the results of a run, or an export that can be read back.
 
-    For the results of a run whose journal is beside them, the journal is used, with a note. Raises `ConfigError`.
+    If the journal of a run is beside its results, the journal is used, with a note, unless the results are rescored.
+    Raises `ConfigError`.
     """
     if is_journal(path):
         return _of_journal(path, path, model)
@@ -87,7 +88,7 @@ def _has_result_lines(path: Path) -> bool:
 
 
 def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the distributions that the header of a result file names."""
+    """Return the distributions in the header of a result file, with their versions."""
     found = header.get("distributions")
     return {str(name): str(version) for name, version in found.items()} if isinstance(found, dict) else {}
 

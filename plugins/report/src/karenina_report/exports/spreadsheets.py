@@ -1,8 +1,8 @@
-"""Exports to CSV, Excel and Parquet, and their re-import.
+"""Exports to CSV, Excel and Parquet, and reading them back.
 
-Text cells that begin with `=`, `+`, `-` or `@`, also full-width or after blanks and invisible characters, or with a
-tab or a line break, could be formulas in a spreadsheet. CSV has them with an apostrophe before, Excel as cells of type
-text.
+A spreadsheet could take text cells for formulas if they start with a tab, a line break, or (also full-width, or after
+blanks and invisible characters) with `=`, `+`, `-` or `@`. In CSV these cells have a leading apostrophe, in Excel the
+type text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import ExportRequest
 
 RESULT_COLUMN: Final = "result"
-"""The last column of the table of results: the whole result as JSON, from which it is read back."""
+"""The last column of the result table: the whole result as JSON, which is read back."""
 
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "\N{MINUS SIGN}", "@")
@@ -45,7 +45,7 @@ _SHEET_OF_RESULTS: Final = "data"
 
 
 _LONGEST_CELL: Final = 32_000
-"""Characters of a cell; Excel itself allows 32,767."""
+"""The most characters in a cell; Excel itself allows 32,767."""
 
 
 _MOST_ROWS: Final = 1_048_575
@@ -59,7 +59,7 @@ def _cell(value: Cell) -> str | int | float | bool | None:
 
 
 def could_be_formula(text: str) -> bool:
-    """Return whether a spreadsheet could take a text for a formula, now or after it has trimmed the text."""
+    """Return whether a spreadsheet could take a text for a formula, as it is or trimmed."""
     if text.startswith(_CONTROLS):
         return True
     first = next((ch for ch in text if not ch.isspace() and category(ch) not in ("Cc", "Cf", "Zs")), "")
@@ -67,7 +67,7 @@ def could_be_formula(text: str) -> bool:
 
 
 def protect(text: str) -> str:
-    """Return a text for a cell of CSV that no spreadsheet takes for a formula: with an apostrophe before."""
+    """Return a text for a CSV cell, with a leading apostrophe if a spreadsheet could take it for a formula."""
     return f"'{text}" if could_be_formula(text) else text
 
 
@@ -95,7 +95,7 @@ def _read_csv(path: Path) -> Iterator[VerificationResult]:
 
 
 def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
-    """Yield the whole results in the last column of a table that an export wrote. Raises `ConfigError`."""
+    """Yield the whole results in the last column of an exported table. Raises `ConfigError`."""
     try:
         with read_records(path, only=[RESULT_COLUMN], any_size=True, package="karenina-report") as records:
             if RESULT_COLUMN not in records.columns:
@@ -107,7 +107,7 @@ def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
 
 
 def no_results(path: Path) -> str:
-    """Return the error of a file that holds a table and no whole results."""
+    """Return the error message for a file that holds a table and no whole results."""
     return (
         f"{path} holds a table and no whole results: `karenina export` writes both without --no-whole and with the "
         "table of results"
@@ -153,7 +153,7 @@ class _Sheets:
                 sheet.append([self._text(sheet, value) for value in row.values()])
 
     def add_results(self) -> None:
-        """Add the sheet from which results are read back: their JSON in pieces, each with its result's number."""
+        """Add the sheet that results are read back from: their JSON in pieces, each with the number of its result."""
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
         for number, result in enumerate(self._request.results, 1):
@@ -162,7 +162,7 @@ class _Sheets:
                 sheet.append([number, self._text(sheet, text[start : start + _LONGEST_CELL])])
 
     def report(self) -> None:
-        """Warn of what the workbook does not hold."""
+        """Warn about what did not fit in the workbook."""
         if self._cut:
             self._request.warn(
                 f"{self._cut} cells have more than {_LONGEST_CELL:,} characters and are cut: other formats have all"

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 from pydantic_core import to_jsonable_python
 
 FIRST_BYTES: Final = b"<!doctype html><!-- karenina report"
-"""The beginning of every page, by which an earlier one is recognized before it is replaced."""
+"""The first bytes of every page, by which an earlier page is recognized before it is replaced."""
 
 
 def read_asset(name: str) -> str:
@@ -23,7 +23,7 @@ def read_asset(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """The script and the style of a page, its title, and the bytes that it begins with.
+    """The script and style of a page, its title, and its first bytes.
 
     `noun` is the word for the page in a sentence: report.
     """
@@ -36,7 +36,7 @@ class PageSource:
 
 
 class PageDocument:
-    """A document that is written in parts: the beginning, any number of data blocks, and the end."""
+    """An HTML document that is written in parts: the start, any number of data blocks, and the end."""
 
     def __init__(self, file: BinaryIO, source: PageSource | None = None) -> None:
         self._file = file
@@ -73,7 +73,7 @@ class PageDocument:
         self._write("</script>\n")
 
     def end(self) -> None:
-        """Write the script, which starts when all data is there."""
+        """Write the script, which must come after the data blocks that it reads."""
         self._write(f"<script>{self._source.script}</script>\n</body>\n</html>\n")
 
     def _write(self, text: str) -> None:
@@ -81,7 +81,7 @@ class PageDocument:
 
 
 def plain_json(value: Any) -> Any:
-    """Return a value in the types of JSON, with None for numbers that are not finite, which browsers cannot read.
+    """Return a value as JSON types, with None for numbers that are not finite, which browsers cannot read.
 
     Raises `ValueError` for a value of another type.
     """
@@ -93,5 +93,5 @@ def _dump(value: Any) -> str:
 
 
 def source_digest(text: str) -> str:
-    """Return the digest of an inline script or style, as a content security policy names it."""
+    """Return the digest of an inline script or style, in the form used in a Content Security Policy."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}"

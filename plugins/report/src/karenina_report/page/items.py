@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 
 Prompts = Mapping[str, "SentPrompt"]
-"""The prompts of calls by the key of the call."""
+"""Prompts by the key of their call."""
 
 
 def make_item(
     result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return a result as the page holds it.
+    """Return a result as JSON values for the page.
 
-    `rules` are those of its template, `calls` rows of the table of calls, and `files` as `PageFiles` describes them.
+    `rules` are those of its template, `calls` its rows in the table of calls, and `files` as `PageFiles` describes
+    them.
     """
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
@@ -84,7 +85,7 @@ def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
 
 
 def _make_message(message: Message) -> dict[str, str]:
-    """Return a message as its role and its text; calls of tools and their results are JSON text."""
+    """Return the role and text of a message; tool calls and tool results are JSON text."""
     values = message.to_dict()
     content = values.pop("content", "")
     role = str(values.pop("role"))
@@ -112,10 +113,10 @@ _MOST_OF_A_VALUE: Final = 80
 
 
 class ItemIndex:
-    """The properties of the items that were added. Texts that repeat are stored once, and by their position."""
+    """The properties of the added items. Repeated texts are stored once and referred to by their position."""
 
     def __init__(self, flipped: Set[str]) -> None:
-        """Begin an index; `flipped` are the ids of questions whose verdict differs between runs."""
+        """Start an index; `flipped` are the ids of questions whose verdict differs between runs."""
         self._flipped = flipped
         self._columns: dict[str, list[Any]] = {
             name: []
@@ -135,7 +136,7 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add an item of the run with this number. `cost` is that of its calls in US dollars, None if not known."""
+        """Add an item of the run with this number. `cost` is the cost of its calls in US dollars; None if unknown."""
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
         granular = template.verify_granular_result

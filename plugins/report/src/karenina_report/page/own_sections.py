@@ -21,7 +21,7 @@ _NOTE: Final = "Low and High are the bounds of 95% intervals, without correction
 
 
 def run_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the tables of a page's runs."""
+    """Return the sections for the runs of a page; none if they have no results."""
     if not any(run.results for run in page.runs):
         return ()
     groups = [

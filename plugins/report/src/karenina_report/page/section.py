@@ -29,7 +29,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class IntervalPlot:
-    """A plot of one row a line: a point at `value`, and its interval from `low` to `high`. All are column names.
+    """A plot with one line per row: a point at `value`, and its interval from `low` to `high`. All are column names.
 
     Rows with the same label share a line if `series` names the column that tells them apart, such as the run.
     """
@@ -43,7 +43,7 @@ class IntervalPlot:
 
 @dataclass(frozen=True, slots=True)
 class BarPlot:
-    """A plot of one bar a row, stacked from the `counts`. All are column names; those of outcomes have their colors."""
+    """A plot with one bar per row, stacked from the `counts`. All are column names; outcomes have fixed colors."""
 
     label: str
     counts: tuple[str, ...]
@@ -64,8 +64,8 @@ class TextBlock:
 class TableBlock:
     """A table, with a plot of it if `plot` is given.
 
-    Rows have one cell for each column; None is shown as empty. Raises `ValueError` for a row of another length, and for
-    a plot of columns that do not exist.
+    Rows have one cell for each column; None is shown as empty. Raises `ValueError` if a row has another length, or the
+    plot names columns that do not exist.
     """
 
     columns: Sequence[Column]
@@ -114,7 +114,7 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class PageRuns:
-    """The runs of a page: each the results of one answering model, without their stages.
+    """The runs of a page, each with the results of one answering model; the results have no `stages`.
 
     `labels` are their letters (A, B, ...), and `comparison` compares them, if there are several that can be compared.
     """
@@ -133,7 +133,7 @@ def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-    """Offer functions that return sections of the page of `karenina report`, from the runs on it.
+    """Offer functions that return sections of the `karenina report` page for its runs.
 
     The tables of models, judges and keywords are offered in the same way. A function that fails is left out, with a
     warning.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from karenina_report.runs import Run, Source
 
 FORMAT: Final = 1
-"""The format of the page's data. The script of one version reads its own format only."""
+"""The version of the page's data format. A script reads only its own version."""
 
 
 CHUNK: Final = 200
@@ -48,7 +48,7 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """The options of a page, which are those of `compare`."""
+    """The options of a page, with the same meaning as in `compare`."""
 
     by: str | None = None
     cluster: str | None = None
@@ -119,7 +119,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
 
 
 def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -> set[str]:
-    """Return the questions with compared fields whose template is not that of the benchmark."""
+    """Return the questions with compared fields whose template differs from the benchmark's."""
     return {
         compose(one.metadata.question_id)
         for run in runs
@@ -129,7 +129,7 @@ def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
-    """Return the prompts of the calls in the sources' journals, as far as the benchmark still leads to them."""
+    """Return the prompts of the calls in the sources' journals, as far as the benchmark still produces them."""
     from karenina_engine.offline.replay import find_prompts
 
     found: dict[str, SentPrompt] = {}
@@ -144,7 +144,7 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
 
 
 def _unused_journal(source: Source) -> Path | None:
-    """Return the file with the name of a result file's journal, if it is not the journal of these results."""
+    """Return the file where the journal of a result file would be, if it is not the journal of these results."""
     if not isinstance(source, str | Path) or find_journal(source) is not None:
         return None
     journal = default_journal(Path(source))
@@ -260,7 +260,7 @@ def _items(
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
-    """Return the cost of calls in US dollars without discounts for caches; None if there are none or one is unknown."""
+    """Return the cost of calls in US dollars without cache discounts; None without calls, or if a price is unknown."""
     total = 0.0
     for row in calls:
         rates = prices.get(f"{row['model']} ({row['interface']}:{row['model_name']})")
@@ -288,9 +288,9 @@ def write_report(
 ) -> Path | None:
     """Write runs as one HTML file that opens from disk, as `karenina report` does.
 
-    `sources` and the other arguments are those of `compare`; a single run is not compared. `benchmark` also adds the
-    comparisons of its fields. An existing report is renamed, and its new path returned. What cannot be shown is logged
-    as a warning. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    `sources` and the other arguments are those of `compare`; a single run is not compared. `benchmark` also adds
+    prompts. An existing report is renamed, and its new path returned. What cannot be shown is logged as a warning.
+    Raises `ConfigError`, `ResultFileError` and `JournalError`.
     """
     options = ReportOptions(
         by=by,

@@ -1,1 +1,1 @@
-"""Statistics of runs: rates, metrics of traits, and the units that they count."""
+"""Statistics of runs: rates, trait metrics, and the statistical units that they count."""

@@ -1,4 +1,4 @@
-"""The units of statistics: questions, or clusters of correlated questions."""
+"""Statistical units: questions, or clusters of correlated questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUESTION_TEXT: Final = "question_text"
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The unit of each question, the kind of unit (`name`), and notes for the reader."""
+    """The statistical unit of each question, the kind of unit (`name`), and notes for the reader."""
 
     name: str
     by_question: Mapping[str, Hashable]
@@ -33,10 +33,10 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Return the unit of each question: questions with the same value in the column `cluster` are one unit.
+    """Return the statistical unit of each question; questions with the same value in `cluster` are one unit.
 
-    `questions` are those of the benchmark, with their columns. By default questions with the same text are one unit,
-    with a note. A question without a value is a separate unit. Raises `ConfigError` for an unknown column.
+    `cluster` is a column, also of the benchmark's `questions`. By default, questions with the same text are one unit,
+    with a note. A question without a value is a unit by itself. Raises `ConfigError` for an unknown column.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

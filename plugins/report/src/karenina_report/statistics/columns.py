@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     JudgeNamer = Callable[[VerificationResult], str]
 
 NO_JUDGE: Final = "no judge"
-"""The name of the judge of results without one."""
+"""The judge name for results without a judge."""
 _ANSWER_USAGE: Final = ("answer_generation", "total")
 """The entries of a result's usage that are not about a judge."""
 
@@ -44,7 +44,7 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column with this name: of all results, of the benchmark's `questions`, or reported by a stage.
+    """Return the column with this name: built in, of the benchmark's `questions`, or reported by a stage.
 
     Raises `ConfigError` for a name that is none of these.
     """
@@ -62,7 +62,7 @@ def find_column(
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return a function that names the judge of a result by its model, and its id if a run has two with one model.
+    """Return a function that names the judge of a result by its model, or by id and model if judges share a model.
 
     Results without a judge, which are stored as judged by their answering model, have the judge `NO_JUDGE`.
     """

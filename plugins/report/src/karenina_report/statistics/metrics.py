@@ -1,4 +1,4 @@
-"""The metrics of verdicts: pass rate, partial credit and errors, each a number in [0, 1] or missing."""
+"""Verdict metrics: pass rate, share not judged, and partial credit, each a number in [0, 1] or missing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the metrics of verdicts: the pass rate, the share of errors, and partial credit if there is any."""
+    """Yield the verdict metrics: the pass rate, the share not judged, and partial credit if there is any."""
     yield Metric(RATE, verdict, unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
     judged = [(one.question_id, partial_credit(one)) for one in results if verdict(one) is not None]
@@ -60,7 +60,7 @@ def unjudged(result: VerificationResult) -> bool:
 
 
 def partial_credit(result: VerificationResult) -> float | None:
-    """Return the granular result of a result with a verdict, if it is a number."""
+    """Return the granular result; None without a verdict, or if it is not a finite number."""
     found = result.template.verify_granular_result
     if not result.outcome.has_verdict or not isinstance(found, int | float) or not isfinite(found):
         return None

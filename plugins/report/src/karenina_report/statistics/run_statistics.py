@@ -54,8 +54,8 @@ def describe(
 ) -> list[RunStatistics]:
     """Return statistics of each run in result files, journals, or results in memory.
 
-    A run is the results of one answering model; `model` selects one by its id. `by` is a column whose values have
-    separate pass rates, and `cluster` one whose equal values make questions one unit, by default the question's text.
+    A run is the results of one answering model; `model` selects one by its id. `by` is a column to group pass rates by.
+    Questions with the same value in the column `cluster` (default: the question text) count as one statistical unit.
     `cuts`, `scales` and `benchmark` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and
     `JournalError`.
     """
@@ -74,7 +74,7 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics of each run that was read, as `describe` does."""
+    """Return statistics of runs that are already read, as `describe` does."""
     check_trait_names([one for run in runs for one in run.results], [*(cuts or {}), *(scales or {})])
     known = {**(questions.scales if questions is not None else {}), **(scales or {})}
     return [_description(run, by, cluster, cuts or {}, known, questions) for run in runs]

@@ -12,7 +12,7 @@ from karenina_terminal.notebook_html import SectionsView
 
 
 class ReportModel(BaseModel):
-    """The base class of the models of reports."""
+    """Base class of the report models."""
 
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
@@ -31,7 +31,7 @@ class Mean(ReportModel):
 
 
 class GroupRate(ReportModel):
-    """The pass rate of the results with one value of a column, without correction for the number of groups."""
+    """The pass rate of the results with one value in a column, not corrected for the number of groups."""
 
     value: str
     rate: Rate
@@ -52,7 +52,7 @@ class PassAtK(ReportModel):
 
 
 class Variance(ReportModel):
-    """The shares of the variance of verdicts, over the `questions` with a verdict in every cell.
+    """The components of variance as shares, over the `questions` judged in every replicate by every judge.
 
     `unknown` are components that cannot be separated with these judges and replicates.
     """
@@ -86,9 +86,9 @@ class Agreement(ReportModel):
 class RunStatistics(SectionsView, ReportModel):
     """The statistics of one answering model's results.
 
-    `unit` is the kind of cluster, by default questions with different texts. `fleiss` and `krippendorff` are None with
-    one judge, or if all verdicts are the same. `pass_rate` is None with several judges, which are never pooled in it:
-    `by_judge` has the rate of each.
+    `unit` is the kind of statistical unit: a question, or a cluster such as questions with the same text. `fleiss` and
+    `krippendorff` are None with one judge, or if all verdicts are the same. `pass_rate` is None with several judges,
+    which are never pooled in it: `by_judge` has the rate of each.
     """
 
     name: str

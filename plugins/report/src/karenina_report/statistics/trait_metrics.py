@@ -1,4 +1,4 @@
-"""The scores of rubric traits as numbers between 0 and 1."""
+"""Rubric trait scores as numbers between 0 and 1."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number, True and False included."""
+    """Return whether a value is a finite number, True and False included."""
     return isinstance(value, int | float) and isfinite(value)
 
 
@@ -63,7 +63,10 @@ class _Seen:
 def trait_metrics(
     results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
 ) -> Iterator[Metric]:
-    """Yield the metrics of the first `MOST_TRAITS` traits: a mean, shares above cuts, or shares of labels."""
+    """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
+
+    A trait with more than 20 labels has no label shares.
+    """
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
     for result in results:
