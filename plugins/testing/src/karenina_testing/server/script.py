@@ -217,7 +217,7 @@ class Script:
         return _spoiled(made, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the KEY of the last mark `[item KEY]`, else the longest script key in the text, else the user message."""
+        """Return the KEY of the last mark `[item KEY]`, else the longest script key, else the last user message."""
         text = "\n".join(text for _, text in request.texts)
         if marks := _MARK.findall(text):
             return str(marks[-1])
