@@ -104,9 +104,7 @@ def unavailable() -> str | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for what would fail every item: an invalid URL or temperature, unknown settings, or a
-    missing key.
-    """
+    """Raise `AdapterConfigError` for what would fail every item: an invalid URL, temperature or setting, no key."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if model.temperature is not None and model.temperature > 1:

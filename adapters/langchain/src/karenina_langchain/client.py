@@ -65,8 +65,9 @@ _CURES: Final = {
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for `error`. Its category follows from the HTTP status, else from an error in the reply or
-    from the exception's class, never from the message.
+    """Return the `PortError` for `error`.
+
+    Its category follows from the HTTP status, else from an error in the reply or from the exception's class.
     """
     status, headers, body = _response(error)
     if status is not None and status >= 300:

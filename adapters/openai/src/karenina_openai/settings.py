@@ -102,9 +102,7 @@ def concurrency(model: ModelConfig) -> int | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for what would fail every item: an invalid URL, unknown settings, or OpenAI without a
-    key.
-    """
+    """Raise `AdapterConfigError` for what would fail every item: an invalid URL or setting, or OpenAI without a key."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), query="put the parameters into extra.query")
     needed = is_official(url) and not extra.has_header("authorization", "api-key")

@@ -61,8 +61,9 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Restart the timer after a piece, once the answer has started: pieces without content do not extend the first
-        limit.
+        """Restart the timer after a piece, but only once the answer has started.
+
+        Earlier pieces, without content, do not extend the first limit.
         """
         self._began = self._began or is_answer
         if self._began:

@@ -54,9 +54,7 @@ USUAL_VARIABLES: Final = (
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
 )
-"""Environment variables that a server process gets in addition to those that the MCP library passes on (PATH, HOME,
-USER, SHELL, TERM, ...).
-"""
+"""Environment variables for server processes, besides those that the MCP library passes on (PATH, HOME, TERM, ...)."""
 
 
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
@@ -124,8 +122,9 @@ async def answer_elicitation(
     context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
     params: ElicitRequestParams,
 ) -> ElicitResult:
-    """Return the form filled with its defaults. Decline if a required field has no default, or if the server asks for a
-    web page to be opened.
+    """Return the form filled with its defaults.
+
+    Decline if a required field has no default, or if the server asks for a web page to be opened.
     """
     if not isinstance(params, ElicitRequestFormParams):
         return ElicitResult(action="decline")

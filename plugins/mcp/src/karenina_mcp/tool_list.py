@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 MOST_OF_TOOLS: Final = 1_000_000
-"""Maximum total size (characters and values) of the names, descriptions and schemas of one server's tools, which are
-part of every request.
-"""
+"""Maximum size of one server's tool list, in characters and values: every request contains the list."""
 LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -136,9 +134,7 @@ class MCPSource:
         return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` for what would fail every item: missing programs, invalid URLs or settings, or
-        empty names.
-        """
+        """Raise `AdapterConfigError` for what would fail every item, such as a missing program or an invalid URL."""
         read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:

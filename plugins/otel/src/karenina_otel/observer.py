@@ -1,6 +1,4 @@
-"""The observer of a run, which makes spans for the run and its answers, items, stages and calls, and an event for each
-evaluation.
-"""
+"""The observer of a run: a span for the run and for each answer, item, stage and call; an event for each evaluation."""
 
 from __future__ import annotations
 

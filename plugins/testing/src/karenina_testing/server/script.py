@@ -19,14 +19,17 @@ from karenina_testing.server.formats import spoken
 from karenina_toolkit.http.urls import MASK
 
 One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
-"""The reply to one request: what the model says, a literal reply, a JSON object (the body of a literal reply), or a
-fault. None stands for the side's default.
+"""The reply to one request: what the model says, a literal reply, a JSON object (a literal reply's body), or a fault.
+
+None stands for the side's default.
+
 
 A function takes the request and returns one of these, or an awaitable of one; it runs in the server's event loop.
 """
 Sent: TypeAlias = "One | Sequence[One]"
-"""A sequence has the replies to an item's calls, in order; its last element is repeated. A fault is applied to the
-next reply in the sequence, or to the default if none follows.
+"""One reply for all calls of an item, or a sequence with a reply for each call, whose last element is repeated.
+
+In a sequence, a fault is applied to the next reply, or to the default if none follows.
 """
 
 _MARK: Final = re.compile(r"\[item ([^\]\n]{1,200})\]")
