@@ -32,8 +32,8 @@ class ScriptedServer:
     - `answers`: the script of the answering model: a `Side`, its `items` (a mapping), or its `reply`.
     - `judge`: the same for the judge, whose calls use the script in `answers` by default.
     - `item_of`: a function that returns the key of a request's item. By default, this is the KEY of the last mark
-        `[item KEY]` in the messages; without a mark, the longest of the script's keys that they contain; without such a
-        key, the last user message. A judge's messages contain the question, so its calls get the item of the answer.
+      `[item KEY]` in the messages; without a mark, the longest of the script's keys that they contain; without such a
+      key, the last user message. A judge's messages contain the question, so its calls get the item of the answer.
     - `is_judge`: a function that returns whether a request is for the judge. By default, it is if its path starts with
       `/judge/` (`f"{server.url}/judge/v1"` is a base URL), or if it asks for JSON (a response format or a forced tool).
     - `is_call`: a function that returns whether a request is a model call; by default, POST requests are. Other
