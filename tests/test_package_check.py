@@ -150,6 +150,12 @@ FLAWS: dict[str, tuple[str, str, str, str]] = {
     ),
     "says-nothing": (ADAPTERS, ADAPTER.replace("DECLARED", "llm=Port"), CORE, "whether a benchmark may choose it"),
     "undeclared-import": (STAGES, "import yaml\n" + STAGE, CORE, 'add "pyyaml" to dependencies in pyproject.toml'),
+    "import-for-tests": (
+        STAGES,
+        "import yaml\n" + STAGE,
+        CORE + '\n[project.optional-dependencies]\ntests = ["pyyaml"]',
+        'add "pyyaml" to dependencies in pyproject.toml',
+    ),
     "absent-import": (
         STAGES,
         STAGE + "\ndef load():\n    import a_library_that_nobody_has\n",

@@ -33,6 +33,7 @@ class WireFormat:
     - `usage`: the usage that the scripted server reports for each call; set counts that the format lacks to 0.
     - `finish_reasons`: the finish reasons that the format can express, besides `tool_calls`.
     - `sends_key`: whether `endpoint_api_key` is sent at all.
+    - `sends_model_name`: whether a request names its model; False for a server that has only one.
     - `agent_seconds`: the time limit of an agent whose server hangs; raised if the agent's first turn takes longer.
     - `parameters`: sampling parameters that must reach the server.
     - `odd_replies`, `odd_forms`: unusual replies to the LLM port and the parser port, each with its expected outcome.
@@ -45,6 +46,7 @@ class WireFormat:
     usage: ClassVar[Usage] = Usage(input_tokens=11, output_tokens=7, cached_tokens=3, reasoning_tokens=2, calls=1)
     finish_reasons: ClassVar[Sequence[FinishReason]] = ("stop", "length", "content_filter")
     sends_key: ClassVar[bool] = True
+    sends_model_name: ClassVar[bool] = True
     agent_seconds: ClassVar[float] = 0.5
     parameters: ClassVar[Mapping[str, float]] = {"temperature": 0.125, "max_tokens": 777}
 

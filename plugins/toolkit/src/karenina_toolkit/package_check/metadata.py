@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import platform
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from karenina_core.text import did_you_mean
 from karenina_toolkit.package_check.finding import Finding
 
 KNOWN_GROUPS = (*GROUPS, SPECIFICATIONS)
+_FOR_TESTS = re.compile(r"""\bextra\s*==\s*["'](?:tests?|testing|dev|docs?|lint)["']""")
+"""Markers of requirements that users of a package do not install."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,8 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
-    declared = {canonical(one.name) for one in requirements(package.distribution)} | {package.name}
+    needed = [one for one in requirements(package.distribution) if not _FOR_TESTS.search(str(one.marker))]
+    declared = {canonical(one.name) for one in needed} | {package.name}
     with_ours = declared | {
         canonical(need.name) for name in declared if name.startswith("karenina") for need in _needs_of(name)
     }
