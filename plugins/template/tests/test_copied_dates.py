@@ -152,6 +152,9 @@ def test_whole_dates_are_found_in_a_text(text: str, dates: list[str]) -> None:
         "No lo sé.",
         "我不知道。",
         "わかりません。",
+        "\u041d\u0435 \u0437\u043d\u0430\u044e.",
+        "لا أعرف",
+        "Det vet jag inte.",
     ],
 )
 @pytest.mark.parametrize("looks_again", [True, False])
@@ -187,6 +190,11 @@ def test_a_judge_that_corrects_an_invented_date_is_believed() -> None:
         "I. V. MM",
         "\u0412 \u043c\u0430\u0435",
         "مايو",
+        "третьего мая две тысячи двадцатого",
+        "першого травня",
+        "الثالث من مايو",
+        "den tredje maj tjugohundratjugo",
+        "στις τρεις Μαΐου",
     ],
 )
 def test_dates_in_words_are_dates_of_the_response(response: str) -> None:

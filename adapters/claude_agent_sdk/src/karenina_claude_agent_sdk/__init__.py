@@ -1,4 +1,4 @@
-"""Karenina adapter for the agent of the Claude CLI, which has its own tools, through the Claude Agent SDK."""
+"""Karenina adapter for the Claude CLI's agent, which has its own tools, through the Claude Agent SDK."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Offer the interface `claude_agent_sdk`."""
+        """Return the interface `claude_agent_sdk`."""
         return [SPEC]

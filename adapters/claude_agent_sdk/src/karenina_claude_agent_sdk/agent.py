@@ -1,4 +1,4 @@
-"""The agent port: the agent of the Claude CLI in a workspace."""
+"""The agent port: the Claude CLI's agent in a workspace."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """Return an MCP server that offers `tools`, or None without tools. `lost` is called if a tool is gone.
+    """Return an MCP server that offers `tools`, or None without tools.
 
-    Tools are called like those of all other adapters, so that the same call fails with the same message.
+    `lost` is called with the error when a tool's server is gone. Tools are called as by all other adapters, so that the
+    same call fails with the same message.
     """
     if not tools:
         return None
@@ -74,10 +75,11 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
 
 
 class ClaudeAgent:
-    """The agent port. The CLI uses its own tools in the workspace, and the tools of the run.
+    """The agent port. The CLI uses its own tools in the workspace, and the run's tools.
 
-    Its requests pass through this process, so a turn is one reply of the model, a failed request is repeated alone, and
-    tool calls of the last turn are not executed. Without a workspace, it has only the tools of the run.
+    The CLI's requests pass through this process, so that a turn is one reply from the model, a failed request is
+    retried alone, and the tool calls in the last turn are not executed. Without a workspace, the CLI has only the run's
+    tools.
     """
 
     guards_calls: ClassVar[bool] = True
@@ -122,7 +124,7 @@ class ClaudeAgent:
 
 
 class _AgentTask:
-    """The work of the agent so far: the model's turns, and the results of the CLI's tools."""
+    """The agent's work so far: the model's turns and the tool results."""
 
     def __init__(
         self, runner: CLIRunner, prompt: Sequence[Message], options: AgentOptions, brought: Sequence[str]
@@ -134,14 +136,17 @@ class _AgentTask:
         self._options = options
         self._run_tools = brought
         self._said: list[Message] = []
-        self._results: list[dict[str, tuple[str, bool]]] = []  # of each turn: servers may use an id again
+        self._results: list[dict[str, tuple[str, bool]]] = []  # per turn, because servers may reuse an id
         self._finish_reason: FinishReason = "other"
         self._server_reason: str | None = None
         self._model: str | None = None
         self._asking = asyncio.Lock()
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Return the model's next turn if it calls tools and turns are left, else None."""
+        """Request the model's next turn. If it calls tools and turns are left, return it; else end the run.
+
+        Returns None if the run is over.
+        """
         async with self._asking:
             if self.end.done():
                 return None
@@ -160,7 +165,7 @@ class _AgentTask:
             return None
 
     def fail(self, error: PortError) -> None:
-        """End the run with an error."""
+        """End the run with `error`, unless it has already ended."""
         if not self.end.done():
             self.end.set_exception(error)
 
@@ -174,7 +179,7 @@ class _AgentTask:
                 self._record_results(results_of([{**told, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the whole trace, with each result after the turn of its call."""
+        """Return the trace so far, with each tool result after the turn that called the tool."""
         trace: list[Message] = []
         for said, results in zip(self._said, self._results, strict=True):
             trace.append(said)

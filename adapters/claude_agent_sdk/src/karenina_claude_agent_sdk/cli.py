@@ -1,4 +1,4 @@
-"""Runs of the CLI, isolated from the user's configuration and from this process's environment."""
+"""CLI runs, isolated from the user's configuration and from this process's environment."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SHELL: Final = "Bash"
 
 
 class CLIError(Exception):
-    """The CLI could not be started, or ended too early. The message contains the reason, if it is known.
+    """Raised when the CLI cannot be started, or ends too early. The message contains the reason, if it is known.
 
     `lasting` means that a retry would not help.
     """
@@ -55,10 +55,11 @@ class CLIError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CLISettings:
-    """Settings of a run of the CLI.
+    """The settings of one CLI run.
 
-    `folder` is the working directory (None: an empty folder); `bare` leaves out the CLI's description of the
-    environment; `server` offers the tools of the run; `schema` is the JSON Schema of the answer.
+    `folder` is the working directory (None: an empty folder), `tools` are the CLI's own tools that are allowed, `bare`
+    leaves out the CLI's description of its environment, `server` offers the run's tools, and `schema` is the JSON
+    Schema of the answer.
     """
 
     model_name: str
@@ -80,9 +81,9 @@ class CLI:
     process: CLIProcess
 
     async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
-        """Send the conversation to the CLI, and yield its messages after the last one. Raises `CLIError`.
+        """Send the conversation to the CLI, and yield what the CLI sends after the last message. Raises `CLIError`.
 
-        The CLI reads one message at a time: earlier messages are sent as history, which it does not answer.
+        The CLI reads one message at a time. Earlier messages are sent as history, which it does not answer.
         """
         try:
             said = self.client.receive_messages()
@@ -110,7 +111,7 @@ class CLI:
 @asynccontextmanager
 async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
     """Start a CLI whose model is at `url`, in a temporary home directory. Raises `CLIError`."""
-    home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread, which would leave the folder if cancelled
+    home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: a cancellation would leave the folder behind
     try:
         folder = setting.folder if setting.folder is not None else home / "empty"
         for path in (home / "config", home / "empty", home / "tmp"):
@@ -169,7 +170,7 @@ def _command(setting: CLISettings, home: Path) -> list[str]:
 
 
 def _rule(tool: str) -> str | None:
-    """Return the permission rule of a tool, because the CLI cannot ask a user. Reading its folder needs no rule."""
+    """Return a tool's permission rule, because there is no user to ask; None for tools that only read the folder."""
     if tool in _EDITORS:
         return "Edit(./**)"
     return tool if tool == _SHELL else None

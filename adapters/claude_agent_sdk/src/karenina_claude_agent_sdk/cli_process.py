@@ -1,4 +1,4 @@
-"""The process of the CLI: it has only the environment that it is given, and ends with all its descendants."""
+"""The CLI's process, which gets only the given environment and is ended together with all its descendants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from claude_agent_sdk import CLIConnectionError, Transport
 
 _CHUNK: Final = 2**16
 _LONGEST_LINE: Final = 256 * 2**20
-"""Maximum bytes of one message of the CLI; the largest contains a reply of the model, which has its own bound."""
+"""Maximum bytes of one message from the CLI; the largest contain a model's reply, which has its own limit."""
 _KEPT_OF_STDERR: Final = 2000
 _MOMENT: Final = 0.5
 _LONGEST_END: Final = 5.0
@@ -26,9 +26,9 @@ _PROC = Path("/proc")
 class CLIProcess(Transport):
     """A transport over the CLI's standard input and output, with one JSON message per line.
 
-    The SDK's own transport passes on the whole environment of this process, and takes seconds to end the CLI. `env` is
-    the complete environment of the CLI; `mark` is a unique text in one of its values, by which the CLI's descendants
-    are found and ended (on Linux; elsewhere by the process group).
+    The SDK's own transport passes this process's whole environment on, and takes seconds to end the CLI. Here, `env` is
+    the CLI's complete environment. `mark` is a unique text in one of its values, by which the CLI's descendants are
+    found and killed (on Linux; elsewhere, only the process group is killed).
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path, mark: str) -> None:
@@ -54,7 +54,7 @@ class CLIProcess(Transport):
         self._watch = asyncio.create_task(self._read_stderr(self._process))
 
     async def write(self, data: str) -> None:
-        """Send a line. Raises `CLIConnectionError` if the CLI has ended."""
+        """Send `data` to the CLI. Raises `CLIConnectionError` if the CLI has ended."""
         if self._process is None or self._process.stdin is None:
             raise CLIConnectionError("it has ended")
         try:
@@ -64,7 +64,7 @@ class CLIProcess(Transport):
             raise CLIConnectionError("it has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the CLI's messages until it is closed. Raises `CLIConnectionError` if it ends by itself."""
+        """Yield the CLI's messages until `close` is called. Raises `CLIConnectionError` if the CLI ends by itself."""
         process = self._process
         if process is None or process.stdout is None:
             return
@@ -92,13 +92,13 @@ class CLIProcess(Transport):
         return self._process is not None and self._process.returncode is None
 
     async def read_error_output(self) -> str:
-        """Return the end of the CLI's error output on one line, after waiting for it briefly."""
+        """Return the end of the CLI's error output on one line, after a short wait for it."""
         if self._watch is not None:
             await asyncio.wait([self._watch], timeout=_MOMENT)
         return " ".join(self._stderr.split())
 
     async def close(self) -> None:
-        """End the CLI and its descendants."""
+        """Kill the CLI and its descendants."""
         process, self._process = self._process, None
         watch, self._watch = self._watch, None
         if process is None:
@@ -124,8 +124,8 @@ class CLIProcess(Transport):
 
 
 async def _wait_for_end(process: Process) -> None:
-    """Wait for a process that was killed. Reads what is left in its pipes: asyncio waits for their ends too."""
-    with suppress(TimeoutError):  # a process that has left the group, the descendants and its environment holds a pipe
+    """Wait for the end of a killed process. Drains its pipes, because asyncio waits for them to be closed."""
+    with suppress(TimeoutError):  # a process that none of the searches found still holds a pipe
         async with asyncio.timeout(_LONGEST_END):
             await asyncio.gather(*(_discard(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None))
             await process.wait()
@@ -171,7 +171,7 @@ def _find_descendants(pid: int) -> set[int]:
 
 
 def _find_marked(mark: bytes) -> set[int]:
-    """Return the processes with `mark` in their environment, also those without a parent."""
+    """Return the processes with `mark` in their environment, including orphans."""
     found = set()
     for environ in _PROC.glob("[0-9]*/environ"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Runs of the CLI for one model, which end as soon as the port has its result."""
+"""CLI runs for one model, which are ended as soon as the port has its result."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ T = TypeVar("T")
 
 
 class CLITask(Protocol[T]):
-    """The task of a run of the CLI."""
+    """What a port does with one CLI run."""
 
     @property
     def end(self) -> asyncio.Future[T]:
-        """Return a future for the end of the run, with its result or a `PortError`."""
+        """The future that is done when the run is over, with its result or a `PortError`."""
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Return the reply to a request of the CLI, or None if the run is over."""
+        """Return the reply to a request from the CLI, or None if the run is over."""
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Process a message of the CLI."""
+        """Process a message from the CLI."""
 
 
 class CLIRunner:
-    """A runner of the CLI for one model. Its creation makes no I/O."""
+    """A runner of the CLI for one model. Creating it does no I/O."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
@@ -49,7 +49,7 @@ class CLIRunner:
         self._model_proxy = ModelProxy()
 
     async def run(self, setting: CLISettings, wire: Sequence[WireMessage], work: CLITask[T]) -> T:
-        """Run the CLI on the conversation until `work.end`. Raises `PortError`."""
+        """Run the CLI on the conversation until `work.end` is done, and return its result. Raises `PortError`."""
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
                 f"{self.where}: the last message must be a user's, because the Claude CLI answers only those",
@@ -91,7 +91,7 @@ async def _run_until_done(said: AsyncGenerator[claude_agent_sdk.Message, None], 
 
 
 class SingleReply:
-    """The task of ports that need one reply of the model, which the CLI does not get."""
+    """The task of ports that need one reply from the model; the reply is not passed on to the CLI."""
 
     def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: WireMessage) -> None:
         self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
@@ -111,12 +111,12 @@ class SingleReply:
         return None
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Ignore the message, unless it is the end of the run."""
+        """Ignore the message, unless the CLI reports its end. Raises `CLIError` then."""
         refuse_end(message)
 
 
 def refuse_end(message: claude_agent_sdk.Message) -> None:
-    """Raise `CLIError` if the CLI reports its end, because a run always ends before the CLI does."""
+    """Raise `CLIError` if the CLI reports its end: normally, the port ends the run first."""
     from claude_agent_sdk import ResultMessage
 
     if isinstance(message, ResultMessage):

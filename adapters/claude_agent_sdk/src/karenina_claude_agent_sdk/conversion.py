@@ -14,7 +14,7 @@ from karenina_toolkit.traces.formats.anthropic import read, read_usage
 WireMessage = dict[str, Any]
 
 SERVER = "karenina"
-"""The name of the server of the run's tools in the CLI."""
+"""The name of the MCP server that offers the run's tools to the CLI."""
 
 _PREFIX = f"mcp__{SERVER}__"
 _STOPS: dict[FinishReason, str] = {
@@ -22,14 +22,14 @@ _STOPS: dict[FinishReason, str] = {
     "tool_calls": "tool_use",
     "content_filter": "refusal",
 }
-"""Reasons of the API for a turn without a reply of its own, from a journal."""
+"""The API's stop reasons, for turns from a journal, which have no original reply."""
 
 
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages of one side are merged. `brought` are the names of the run's tools, which have a prefix in the
-    CLI.
+    Consecutive messages from one side are merged. `brought` has the names of the run's tools, which get a prefix in the
+    CLI. Empty texts are left out.
     """
     system: list[str] = []
     wire: list[WireMessage] = []
@@ -47,7 +47,7 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def turn_of(reply: WireMessage) -> Turn:
-    """Return a reply as a turn; `wire` is the reply itself. Raises `ValueError` with the problem."""
+    """Return a reply as a turn, with the reply itself as `wire`. Raises `ValueError` with the problem."""
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise ValueError("its content is not a list of blocks")
@@ -72,7 +72,7 @@ def turn_of(reply: WireMessage) -> Turn:
 
 
 def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
-    """Return the tool results of the last turn: text and whether the tool failed, by call id."""
+    """Return the tool results after the last assistant message, by call id: the text, and whether the tool failed."""
     blocks: list[WireMessage] = []
     for entry in reversed(request.get("messages", [])):
         if entry["role"] == "assistant":
@@ -83,7 +83,7 @@ def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
 
 
 def results_of(blocks: Sequence[WireMessage]) -> dict[str, tuple[str, bool]]:
-    """Return the tool results in `blocks`: text and whether the tool failed, by call id."""
+    """Return the tool results in `blocks`, by call id: the text, and whether the tool failed."""
     found = [block for block in blocks if block.get("type") == "tool_result"]
     return {
         str(said.tool_call_id): (said.content, said.is_error)
@@ -93,7 +93,7 @@ def results_of(blocks: Sequence[WireMessage]) -> dict[str, tuple[str, bool]]:
 
 
 def plain_tool_name(name: str) -> str:
-    """Return the name of a tool without the prefix of the CLI."""
+    """Return a tool's name without the CLI's prefix."""
     return name.removeprefix(_PREFIX)
 
 
@@ -119,7 +119,7 @@ def _is_blank(block: WireMessage) -> bool:
 
 
 def reply_of(turn: Turn, brought: Sequence[str]) -> WireMessage:
-    """Return a turn as a reply of the Messages API: the original reply, or else one with the same content."""
+    """Return a turn as a Messages API reply: the original one, else one with the same content."""
     if isinstance(turn.wire, dict):
         return turn.wire
     reason = _STOPS.get(turn.finish_reason, "end_turn")

@@ -1,4 +1,4 @@
-"""Conversion between replies of the Messages API and streams of events."""
+"""Conversion between Messages API replies and event streams."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from karenina_toolkit.replies.reply_ends import more_serious
 from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-"""The kinds of deltas that extend a text of their block, and the name of that text."""
+"""The delta types that extend a text field of their block, each with the name of the field."""
 
 
 class ServerReportedError(Exception):
-    """An error that a server reports in a reply of status 200; `kind` is its name in the API."""
+    """Raised when a server reports an error in a reply with status 200; `kind` is the API's error type."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -24,21 +24,21 @@ class ServerReportedError(Exception):
 
 
 def read_reply(raw: bytes) -> WireMessage:
-    """Return the reply in a body, which is JSON or a stream of events.
+    """Return the reply in a body, which is JSON or an event stream.
 
-    Raises `ServerReportedError`, and `ValueError`, which says what is wrong.
+    Raises `ServerReportedError` for an error from the server, and `ValueError` with the problem for an invalid body.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
 
 
 def is_stream(raw: bytes) -> bool:
-    """Return whether a body is a stream of events, not JSON."""
+    """Return whether a body is an event stream: it is neither JSON nor empty."""
     return raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"[", b'"', b"")
 
 
 def events_of(reply: WireMessage) -> Iterator[bytes]:
-    """Yield the stream of events of `reply`."""
+    """Yield `reply` as an event stream."""
     usage = reply.get("usage") or {"input_tokens": 0, "output_tokens": 0}
     head = {"id": "msg", "type": "message", "role": "assistant", "model": "", **reply}
     yield _event("message_start", message={**head, "content": [], "stop_reason": None, "usage": usage})
@@ -109,7 +109,7 @@ def _assemble_reply(text: str) -> WireMessage:
 
 
 def _merge_usage(before: WireMessage, after: WireMessage) -> WireMessage:
-    """Return the counts of a later event over those of an earlier one; a count of 0 or null replaces none."""
+    """Return the usage from two events: later counts replace earlier ones, but 0 or null does not replace a count."""
     return {**before, **{name: count for name, count in after.items() if count or not before.get(name)}}
 
 
@@ -119,7 +119,7 @@ def _collect_delta(
     written: dict[int, list[str]],
     said: dict[tuple[int, str], list[str]],
 ) -> None:
-    """Collect the content of a delta; texts are joined at the end, because joining each would take quadratic time."""
+    """Collect a delta's content. The texts are joined at the end, because joining each one takes quadratic time."""
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):
         raise ValueError("an event of its stream belongs to no block")

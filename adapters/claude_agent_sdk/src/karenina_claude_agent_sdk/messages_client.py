@@ -1,4 +1,4 @@
-"""A client of the Messages API for one model."""
+"""A Messages API client for one model."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
 
-_MOST_PAUSES: Final = 4  # few, because a budget covers the requests of a reply together
+_MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one reply together
 _PAGE: Final = 5000
-"""Bytes that are checked for a web page."""
+"""How many bytes of a body are checked for being an HTML page."""
 _PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _CURES: Final = {
     **CURES,
@@ -50,7 +50,7 @@ _KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-
 
 
 class MessagesClient:
-    """A client that sends requests of the CLI. Connections are opened by the first request."""
+    """A client that forwards the CLI's requests. The first request opens connections."""
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
@@ -74,10 +74,10 @@ class MessagesClient:
         self._closed = False
 
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send a request of the CLI with the model's parameters, and return the reply. Raises `PortError`.
+        """Send a request from the CLI with the model's parameters, and return the reply. Raises `PortError`.
 
-        `prompt` is removed from messages of the server in errors. A reply that the server paused goes on with another
-        request, at most `_MOST_PAUSES` times; it is cut off then.
+        `prompt` is removed from the server's messages in errors. A reply that the server paused is continued with
+        another request, at most `_MOST_PAUSES` times; after that, the unfinished reply is returned.
         """
         turn = await self._post_once(request, headers, prompt)
         for _ in range(_MOST_PAUSES):
@@ -119,7 +119,7 @@ class MessagesClient:
         return turn
 
     async def aclose(self) -> None:
-        """Close the connections. A request after it raises `PortError`."""
+        """Close the connections. Later requests raise `PortError`."""
         self._closed = True
         session, self._session = self._session, None
         if session is not None:

@@ -1,8 +1,7 @@
 """A proxy on the loopback interface between the CLI and the model's server.
 
-The CLI sends its requests to this proxy, so that each request is counted, and its errors are classified by their status
-rather than by the CLI; so that there are no hidden retries; and so that the API key is not in a process whose commands
-could read it.
+The CLI sends its requests to this proxy, so that each request is counted, errors are classified by their status rather
+than by the CLI, there are no hidden retries, and the API key is not in a process whose commands could read it.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ _PING_SECONDS: Final = 10.0
 _LONGEST_REQUEST: Final = 256 * 2**20
 
 Answer = Callable[[WireMessage, Mapping[str, str]], Awaitable[WireMessage | None]]
-"""Returns the reply to a request of a CLI, or None if its run is over."""
+"""A function that returns the reply to a CLI's request, or None if the run is over."""
 
 
 class ModelProxy:
-    """A proxy for the requests of runs of the CLI, each with its own address. It is started by the first run."""
+    """A proxy for the requests of CLI runs, each of which has its own URL. The first run starts the proxy."""
 
     def __init__(self) -> None:
         self._runs: dict[str, Answer] = {}
@@ -45,7 +44,7 @@ class ModelProxy:
             try:
                 await runner.setup()
                 await web.TCPSite(runner, "127.0.0.1", 0).start()
-            except BaseException:  # after a cancellation, the next run starts it again
+            except BaseException:  # also if cancelled; the next run then starts it again
                 await asyncio.shield(runner.cleanup())
                 raise
             self._url = f"http://127.0.0.1:{runner.addresses[0][1]}"
@@ -53,7 +52,7 @@ class ModelProxy:
 
     @contextmanager
     def answering(self, answer: Answer) -> Iterator[str]:
-        """Register the requests of one run while the block lasts, and yield its base URL."""
+        """Have `answer` reply to the requests of one run while the block lasts, and yield the run's base URL."""
         name = secrets.token_urlsafe(24)
         self._runs[name] = answer
         try:
@@ -94,7 +93,7 @@ class ModelProxy:
 
     @staticmethod
     async def _wait_for_reply(asked: asyncio.Future[WireMessage | None]) -> WireMessage:
-        """Return the reply; if the CLI gets none, wait until it ends, which cancels this task."""
+        """Return the reply. If there is none, wait until the CLI is ended, which cancels this task."""
         reply = await asked
         if reply is None:
             await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""The ports for text and JSON: the Claude CLI without tools."""
+"""The LLM and parser ports: the Claude CLI without tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeAgentLLM:
-    """The LLM port. Each call is a run of the CLI without tools, which ends with the model's first reply."""
+    """The LLM port. Each call is a CLI run without tools, which ends with the model's first reply."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._runner = CLIRunner(model)
@@ -38,14 +38,14 @@ class ClaudeAgentLLM:
 
 _TOOL: Final = "StructuredOutput"
 _STAND_IN: Final = '{"type": "object"}'
-"""The schema for the CLI, which refuses long schemas and some that the API accepts."""
+"""A placeholder schema for the CLI, which refuses long schemas and some that the API accepts."""
 
 
 class ClaudeAgentParser:
-    """The parser port, with the CLI's structured output, which is a tool that the model must call.
+    """The parser port. It uses the CLI's structured output, which is a tool that the model must call.
 
-    The CLI does not get the reply, because it would retry by itself if the JSON does not fit; retries are the same for
-    all adapters. Thinking is disabled, because a model that thinks cannot be forced to call a tool.
+    The reply is not passed on to the CLI, which would retry by itself if the JSON does not fit; retries are the same
+    for all adapters. Thinking is disabled, because a model that thinks cannot be forced to call a tool.
     """
 
     def __init__(self, model: ModelConfig) -> None:
@@ -54,7 +54,7 @@ class ClaudeAgentParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Return the model's JSON for `messages`. Raises `PortError`."""
+        """Request a JSON object that fits `schema` and return the model's reply. Raises `PortError`."""
         runner = self._runner
         system, wire = to_wire(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, thinking="disabled", bare=True, schema=_STAND_IN)

@@ -1,4 +1,4 @@
-"""Settings of the `claude_agent_sdk` interface, and the sources of server and key."""
+"""Settings of the `claude_agent_sdk` interface, and the sources of its base URL and key."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def base_url_of(model: ModelConfig) -> str:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's, else `ANTHROPIC_API_KEY`, else None.
+    """Return the API key: the model's, else the one in `ANTHROPIC_API_KEY`, else None.
 
-    The key of the environment is sent only to the URL in the user's environment, to Anthropic's service and to this
-    machine: a configuration in somebody else's benchmark cannot send it elsewhere.
+    A key from the environment is sent only to Anthropic, to the server in `ANTHROPIC_BASE_URL`, and to localhost, so
+    that the configuration in somebody else's benchmark cannot send it elsewhere.
     """
     own = (OFFICIAL_BASE_URL, _environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
@@ -85,12 +85,12 @@ def cli_of(extra: ClaudeAgentExtra) -> Path | None:
 
 
 def concurrency(model: ModelConfig) -> int:
-    """Return the maximum number of concurrent runs of the CLI."""
+    """Return the maximum number of concurrent CLI runs."""
     return extra_of(model).max_concurrency
 
 
 def unavailable() -> str | None:
-    """Return why the adapter is not available, without importing the SDK, or None if it is installed."""
+    """Return a message if a package that the adapter needs is not installed, else None. Imports none of them."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
     return (
         f"{missing[0].replace('_', '-')} is not installed: {install_command('karenina-claude-agent-sdk')}"
@@ -100,7 +100,7 @@ def unavailable() -> str | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for an invalid URL or setting, a missing CLI, or a missing key of Anthropic's host."""
+    """Raise `AdapterConfigError` for an invalid URL or setting, a missing CLI, or a missing key for Anthropic."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if not model.model_name:

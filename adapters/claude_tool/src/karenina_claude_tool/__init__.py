@@ -1,4 +1,4 @@
-"""Karenina adapter for Claude, and other servers that speak Anthropic's Messages API, over the anthropic SDK."""
+"""Karenina adapter for Claude, and other servers with Anthropic's Messages API, over the anthropic SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent on a server of the Messages API; the tool loop runs in this process."""
+"""An agent on a Messages API server; the tool loop runs in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeAgent:
-    """The agent port. A turn is one reply of the model, from a request of its own that is retried alone."""
+    """The agent port. Each turn is a separate request, which is retried without repeating earlier turns."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -37,7 +37,7 @@ class ClaudeAgent:
 class _Conversation:
     """A conversation in the format of the Messages API.
 
-    Replies are sent back unchanged, because thoughts are only accepted with their signatures.
+    Replies are sent back unchanged, because the API accepts thinking blocks only with their signatures.
     """
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
@@ -48,11 +48,11 @@ class _Conversation:
 
     @property
     def where(self) -> str:
-        """The model and its server."""
+        """The model and its server, for error messages."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply of the model."""
+        """Request one reply from the model; `first` is whether it is the first turn."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
@@ -68,7 +68,7 @@ class _Conversation:
         )
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the blocks of the reply, or its message if there are none."""
+        """Add the reply's original blocks, or its message if there are none (a turn from a journal)."""
         self._messages.append(turn.message)
         if turn.wire is not None:
             add(self._wire, "assistant", turn.wire)

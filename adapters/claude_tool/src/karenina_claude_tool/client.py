@@ -1,4 +1,4 @@
-"""The SDK client for one model on one server, whose errors become `PortError`s without secrets and prompts."""
+"""The SDK client for one model on one server. Its errors become `PortError`s without secrets or prompts."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ _CATEGORY_OF_TYPE: Final = {
     "not_found_error": ErrorCategory.PERMANENT,
     "request_too_large": ErrorCategory.PERMANENT,
 }
-# An interrupted handshake may succeed on a retry; a wrong certificate stays wrong.
+# An interrupted handshake may succeed on a retry; an invalid certificate will not.
 _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for an error of the SDK, by its class and its HTTP status.
+    """Return the `PortError` for an SDK error, from its class and its HTTP status.
 
     Timeouts are not handled here, because the caller knows the time limit.
     """
@@ -77,7 +77,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def gateway_error(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the error for a reply of status 200 that contains one: gateways forward a provider's error in this way."""
+    """Return the error in a reply with status 200: some gateways forward a provider's error this way."""
     kind = str(error.get("type") or "")
     shown = redact_text(f"{kind}: {error.get('message') or 'no message'}", secrets, prompt)
     category = _CATEGORY_OF_TYPE.get(kind, ErrorCategory.SERVER)
@@ -100,11 +100,11 @@ def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> Port
     )
 
 
-_MOST_PAUSES: Final = 4  # few, because a budget covers the requests of a reply together
+_MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one reply together
 
 
 class Client:
-    """A client that posts requests. Creating it does no I/O; the first call opens connections inside its event loop."""
+    """A client that posts requests. Creating it does no I/O; the first call opens connections, in its event loop."""
 
     def __init__(self, model: ModelConfig) -> None:
         self.extra = extra_of(model)
@@ -124,7 +124,8 @@ class Client:
     async def ask(self, messages: Sequence[Message], **fields: Any) -> ClaudeReply:
         """Return the reply to `messages`; `fields` are added to the request. Raises `PortError`.
 
-        A reply that the server paused goes on with another request, at most `_MOST_PAUSES` times; it is cut off then.
+        A reply that the server paused is continued with another request, at most `_MOST_PAUSES` times; after that, the
+        unfinished reply is returned.
         """
         system, wire = to_wire(messages)
         reply = await self.post(messages, system, wire, **fields)
@@ -150,7 +151,8 @@ class Client:
     ) -> ClaudeReply:
         """Return the reply to `system` and `wire`, which are the encoded `messages`. Raises `PortError`.
 
-        `grows` says that the conversation will continue from here; `fields` are added to the request.
+        `grows` is whether the conversation will continue, so that its messages are worth caching; `fields` are added to
+        the request.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -188,7 +190,7 @@ class Client:
                 f"{self.where} did not answer within {self.timeout:g} s; raise request_timeout",
                 category=ErrorCategory.TIMEOUT,
             ) from None
-        # TypeError and ValueError: extra.body or the messages (a server's infinity) are not valid JSON.
+        # TypeError and ValueError: extra.body or the messages (a server's infinity) cannot be encoded as JSON.
         except (anthropic.AnthropicError, TypeError, ValueError) as error:
             raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
@@ -213,7 +215,7 @@ class Client:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
         if self._sdk is None:
             here = is_loopback(urlsplit(self._base_url).hostname or "")
-            # Redirects are not followed: they would send the key elsewhere. This machine needs no proxy.
+            # Redirects are not followed: they would send the key elsewhere. Localhost needs no proxy.
             try:
                 http = DefaultAsyncHttpxClient(
                     verify=_tls(),
@@ -222,7 +224,7 @@ class Client:
                     event_hooks={"response": [make_bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
                     mounts={"all://": None, "http://": None, "https://": None} if here else {},
                 )
-            except (ImportError, ValueError):  # the text of the error can have the address of the proxy
+            except (ImportError, ValueError):  # the error's text can contain the proxy URL
                 what = "the proxy in the environment has a scheme that is not supported, or is not a URL"
                 raise PortError(f"{self.where}: {what}", category=ErrorCategory.PERMANENT) from None
             # An explicit key, even an empty one, prevents the SDK from searching for credentials.
@@ -238,10 +240,10 @@ class Client:
         return self._sdk
 
     def _set_headers(self) -> None:
-        """Set which headers are sent, which of the SDK's own are omitted, and which values are secret.
+        """Decide which headers are sent, which of the SDK's headers are omitted, and which values are secret.
 
-        The SDK adds those of `ANTHROPIC_CUSTOM_HEADERS` to each request, to any server: they are omitted if the
-        environment's secrets may not be sent there.
+        The SDK adds the headers in `ANTHROPIC_CUSTOM_HEADERS` to every request, to any server. They are omitted if the
+        environment's secrets must not be sent to this one.
         """
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
@@ -260,14 +262,15 @@ class Client:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the trusted certificates, read once per process: it takes longer than the rest of a client."""
+    """Return the trusted certificates; cached, because loading them is the slowest part of creating a client."""
     return httpx2.create_ssl_context()
 
 
 def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
-    """Return the conversation with `mark` at the end of what stays the same between requests; `body` gets its own mark.
+    """Mark what the server shall cache: the system prompt, else the tools; with `grows`, also the conversation.
 
-    The server caches everything before a mark, and tools come before the system prompt.
+    `body` is changed in place, and the conversation is returned. The server caches everything up to a mark, and tools
+    precede the system prompt.
     """
     if "system" in body:
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]

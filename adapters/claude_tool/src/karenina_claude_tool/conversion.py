@@ -1,4 +1,4 @@
-"""Convert Karenina's messages to those of the Messages API, and replies back."""
+"""Conversion of Karenina's messages to those of the Messages API, and of replies back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Block = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ClaudeReply:
-    """A reply of the Messages API in Karenina's terms, and its `blocks`, which are sent back."""
+    """A Messages API reply in Karenina's types. `blocks` is its original content, which is sent back in later turns."""
 
     message: Message
     blocks: list[Block]
@@ -28,21 +28,21 @@ class ClaudeReply:
 
     @property
     def finish_reason(self) -> FinishReason:
-        """The finish reason in Karenina's terms."""
+        """The finish reason as one of Karenina's."""
         return read_end(self.stop_reason)[0]
 
     @property
     def server_reason(self) -> str | None:
-        """The server's own reason for the end, if it is not a normal one."""
+        """The server's own stop reason, if it is not a normal one."""
         return read_end(self.stop_reason)[1]
 
     @property
     def is_paused(self) -> bool:
-        """Whether the server expects its reply to be sent back, without anything new, before it continues."""
+        """Whether the server paused, and continues when its reply is sent back to it unchanged."""
         return self.stop_reason in PAUSED
 
     def continued(self, after: ClaudeReply) -> ClaudeReply:
-        """Return this paused reply with what followed."""
+        """Return this paused reply joined with `after`, its continuation."""
         before, more = self.message, after.message
         message = replace(
             more,
@@ -56,9 +56,9 @@ class ClaudeReply:
 def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages of one side are one message: results of tools, and the user's text after them. Reasoning is not
-    sent back: the API requires its signature, which our messages do not contain. Empty assistant messages, which the
-    API refuses, are left out.
+    Consecutive messages from one side are merged, such as tool results and the user text after them. Reasoning is left
+    out: the API requires its signature, which Karenina's messages do not contain. Empty assistant messages, which the
+    API refuses, are left out too.
     """
     system: list[str] = []
     wire: list[dict[str, Any]] = []
@@ -72,10 +72,10 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
-    """Append `blocks` to a conversation, without the empty texts that the API refuses.
+    """Append `blocks` to a conversation, without empty text blocks, which the API refuses.
 
-    A user message that is empty is kept: leaving it out would change the request. Halves of surrogate pairs, which
-    cannot be encoded, are replaced.
+    An empty user message is kept, because leaving it out would change the request. Lone surrogates, which cannot be
+    encoded, are replaced.
     """
     whole_blocks = replace_surrogates_in(list(blocks))
     sent = [block for block in whole_blocks if not _is_blank(block)]
@@ -86,10 +86,10 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
 
 
 def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
-    """Return a reply. Raises `ValueError`, which says what is missing.
+    """Convert a reply. Raises `ValueError` with the problem if it has no readable content.
 
-    A call with arguments that are not an object is sent back with the object that holds them as text. Calls of tools
-    that the server ran itself become thoughts: they are neither for us to carry out, nor the answer.
+    Arguments of a tool call that are not an object are replaced by an object with their text. Calls to tools that the
+    server ran itself become reasoning: they must not be run here, and they are not part of the answer.
     """
     content = data.get("content")
     if not isinstance(content, list) or not all(

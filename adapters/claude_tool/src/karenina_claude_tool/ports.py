@@ -1,4 +1,4 @@
-"""The ports for text and JSON: a server of the Messages API, JSON in the best mode that it supports."""
+"""The LLM and parser ports on a Messages API server; JSON is requested in the best mode that it supports."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _DESCRIBED_LIMITS: Final = (
 
 
 def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `schema` with the keywords that the API's grammar supports.
+    """Return `schema`, reduced to the keywords that the API's grammar supports.
 
-    Limits of lengths and numbers, which the API refuses, are written into the description; the core compares the reply
-    with the whole schema. Defaults are left out, objects allow no other keys, `oneOf` becomes `anyOf`, and keywords
-    beside a `$ref` are kept beside an `anyOf`.
+    Limits on lengths and numbers, which the API refuses, are moved to the description; the core validates the reply
+    against the original schema. Defaults are removed, objects allow no other keys, `oneOf` becomes `anyOf`, and a
+    `$ref` with other keywords beside it becomes an `anyOf` with one option.
     """
     kept = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
@@ -66,9 +66,9 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_be_native(schema: Any) -> bool:
-    """Return whether `native_schema` keeps the meaning.
+    """Return whether `native_schema` preserves the meaning of `schema`.
 
-    It cannot for objects with keys of any name, and for lists with a schema for each place.
+    It does not for objects with arbitrary keys, nor for arrays with a schema for each position (`prefixItems`).
     """
     if isinstance(schema, list):
         return all(map(can_be_native, schema))
@@ -84,12 +84,12 @@ def can_be_native(schema: Any) -> bool:
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a tool name that the API accepts, made of the schema's title."""
+    """Return a tool name that the API accepts, made from the schema's title; `answer` if nothing of it is left."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 
 class ClaudeLLM:
-    """The LLM port. Thinking, if the model's `extra.body` requests it, is `reasoning`."""
+    """The LLM port. If the model's `extra.body` requests thinking, it is returned as `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -105,8 +105,9 @@ class ClaudeLLM:
 
 
 class ClaudeParser:
-    """The parser port. It uses the first mode that the server supports: `output_config.format`, a tool, or the
-    prompt.
+    """The parser port. It uses the first mode that the server supports: `output_config.format`, tool call, or prompt.
+
+    `output_config.format` is skipped for schemas whose meaning it would change, unless `extra.structured` selects it.
     """
 
     def __init__(self, model: ModelConfig) -> None:
@@ -122,7 +123,7 @@ class ClaudeParser:
         *,
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
-        """Return the model's reply to a request for a JSON object that fits `schema`. Raises `PortError`."""
+        """Request a JSON object that fits `schema` and return the model's reply. Raises `PortError`."""
         modes = self._modes
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
@@ -152,7 +153,7 @@ class ClaudeParser:
 
 
 def _arguments(reply: ClaudeReply) -> str:
-    """Return the tool's input. Of several calls all are returned: the core rejects them."""
+    """Return the tool's input as JSON, or the text without a call; several calls are joined, which the core rejects."""
     written = [call.arguments for call in reply.message.tool_calls]
     return "\n".join(map(_as_text, written)) if written else reply.message.content
 

@@ -21,7 +21,7 @@ OFFICIAL_BASE_URL: Final = "https://api.anthropic.com"
 KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_MAX_TOKENS = 8192
-"""Token limit of one reply if the model sets none: the Messages API requires one in each request."""
+"""The token limit of a reply if the model sets none: the Messages API requires a limit in each request."""
 
 _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice")
 
@@ -58,53 +58,53 @@ def extra_of(model: ModelConfig) -> ClaudeExtra:
 
 
 def base_url_of(model: ModelConfig) -> str:
-    """Return the server's base URL: the model's, else `ANTHROPIC_BASE_URL`, else Anthropic's own.
+    """Return the server's base URL without `/v1`, which the SDK adds.
 
-    It is without the `/v1` that the SDK adds.
+    It is the model's, else the one in `ANTHROPIC_BASE_URL`, else Anthropic's own.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else environment_base_url()
 
 
 def environment_base_url() -> str:
-    """Return the base URL of the environment: `ANTHROPIC_BASE_URL`, else Anthropic's own service."""
+    """Return the base URL in `ANTHROPIC_BASE_URL`, else Anthropic's own."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
 def find_api_key(model: ModelConfig) -> str | None:
     """Return the API key: the model's, else `ANTHROPIC_API_KEY`, else `ANTHROPIC_AUTH_TOKEN`; None if there is none.
 
-    The keys of the environment are only sent if `may_receive_environment_secrets` allows it.
+    A key from the environment is used only if `may_receive_environment_secrets` allows it.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def may_receive_environment_secrets(base_url: str) -> bool:
-    """Return whether secrets of the environment may be sent to this server.
+    """Return whether secrets from the environment may be sent to this server.
 
-    They may be sent to the server that the environment names, to Anthropic's own service and to this machine: the
-    configuration of somebody else's benchmark cannot have them sent elsewhere.
+    They may be sent to the server in `ANTHROPIC_BASE_URL`, to Anthropic and to localhost, so that the configuration in
+    somebody else's benchmark cannot send them elsewhere.
     """
     return endpoints.may_receive_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
 
 
 def is_official(url: SplitResult) -> bool:
-    """Return whether this is Anthropic's own service, which requires a key."""
+    """Return whether `url` is Anthropic's own service, which requires a key."""
     return url.hostname == "api.anthropic.com"
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of requests at once, if set."""
+    """Return the maximum number of concurrent requests, or None if it is not set."""
     return extra_of(model).max_concurrency
 
 
 def unavailable() -> str | None:
-    """Return why the adapter cannot be used: the SDK is not installed. Imports nothing."""
+    """Return a message if the SDK is not installed, else None. The SDK is not imported."""
     return None if find_spec("anthropic") else "the anthropic SDK is not installed: pip install 'anthropic>=2.11,<3'"
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for what would fail every item: a bad URL, unknown settings, a missing key."""
+    """Raise `AdapterConfigError` for what would fail every item: an invalid URL, temperature or setting, no key."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if model.temperature is not None and model.temperature > 1:

@@ -1,4 +1,4 @@
-"""Karenina adapter for the chat models of LangChain: `langchain`, `openai_endpoint` and `openrouter`."""
+"""Karenina adapter for LangChain chat models: the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Offer the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
+        """Return the interfaces `langchain`, `openai_endpoint` and `openrouter`."""
         return list(SPECS)

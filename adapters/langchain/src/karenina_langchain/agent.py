@@ -1,4 +1,4 @@
-"""The agent port on a chat model of LangChain."""
+"""The agent port on a LangChain chat model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class LangchainAgent:
-    """The agent port. Each turn is a separate request, which is repeated alone if it fails."""
+    """The agent port. Each turn is a separate request, which is retried without repeating earlier turns."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -39,7 +39,7 @@ class LangchainAgent:
         self._first = {"tool_choice": "any"} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
         return await run_tool_loop(_Chat(self._client, messages, self._first), options)
 
     async def aclose(self) -> None:
@@ -48,7 +48,7 @@ class LangchainAgent:
 
 
 class _Chat:
-    """A conversation as Karenina's messages, and as LangChain's messages for the model."""
+    """A conversation, stored both as Karenina's messages and as LangChain's messages for the model."""
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
         self._client = client
@@ -59,11 +59,11 @@ class _Chat:
 
     @property
     def where(self) -> str:
-        """Return the model and its server, for errors."""
+        """The model and its server, for error messages."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Return one reply of the chat model."""
+        """Request one reply from the chat model; `first` is whether it is the first turn."""
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
             self._runnables[chosen] = self._bind_tools(tools, **(self._first if chosen else {}))
@@ -78,13 +78,13 @@ class _Chat:
         )
 
     def add_turn(self, turn: Turn) -> None:
-        """Add the original reply, because some providers require their own signed reasoning beside the calls."""
+        """Add the original reply, because some providers require their signed reasoning to be sent back unchanged."""
         self._messages.append(turn.message)
         said = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
         self._sent.append(said if isinstance(said, AIMessage) else to_langchain([turn.message])[0])
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Add the messages of the tools."""
+        """Add the tool messages."""
         self._messages += results
         self._sent += to_langchain(results)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 BODY: ContextVar[bytearray] = ContextVar("karenina_langchain_body")
-"""The body of the reply to the call of this context, for what LangChain and the SDKs drop or cannot read."""
+"""The reply body of the current context's call, for the parts that LangChain and the SDKs drop or cannot read."""
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 _NO_KEY = "none"
 _KEY_HEADERS = ("authorization", "x-api-key")
@@ -33,9 +33,10 @@ _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 
 
 def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model, without retries and cache, and a function that closes its connections.
+    """Return the chat model, without retries or a cache, and a function that closes its connections.
 
-    Nothing is sent to LangSmith unless the user's environment enables it. Raises `AdapterConfigError`.
+    Turns LangSmith tracing off (by setting `LANGSMITH_TRACING`) unless the environment sets a tracing variable. Raises
+    `AdapterConfigError`.
     """
     if not any(name in os.environ for name in _TRACING):
         os.environ["LANGSMITH_TRACING"] = "false"
@@ -84,7 +85,7 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
     }
     chat = ChatAnthropic(**arguments)
     http = anthropic.DefaultAsyncHttpxClient(**_http_settings(model))
-    # The default client is shared by all models of the process, so it cannot be closed for one of them.
+    # The default client is shared by all models in the process, so one model must not close it.
     chat.__dict__["_async_client"] = anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url_of(model),
@@ -97,7 +98,7 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 
 
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model of any other provider, with the arguments that all chat models of LangChain accept."""
+    """Return the chat model for any other provider, with the arguments that all LangChain chat models accept."""
     from langchain.chat_models import init_chat_model
 
     arguments = _common(model)
@@ -112,7 +113,7 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
     chat: BaseChatModel = init_chat_model(name, model_provider=provider_name(model), **arguments)
 
     async def nothing() -> None:
-        """Close nothing: LangChain owns the connections."""
+        """Do nothing: LangChain owns the connections."""
 
     return chat, nothing
 
@@ -135,16 +136,16 @@ def _common(model: ModelConfig) -> dict[str, Any]:
 
 
 def describe_server(model: ModelConfig) -> str:
-    """Return how errors name the model and its server."""
+    """Return the model and its server, for error messages."""
     base_url = base_url_of(model)
     return f"{model.display_string} at {redact_url(base_url)}" if base_url else model.display_string
 
 
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
-    """Return settings of the HTTP client.
+    """Return the settings of the HTTP client.
 
-    It follows no redirects, uses no proxy for this machine, removes headers that the server must not see, and limits
-    the size of replies.
+    The client follows no redirects, uses no proxy for localhost, removes headers that the server must not see, and
+    limits the size of replies.
     """
     import httpx2
 
@@ -170,14 +171,14 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Return the trusted certificates, cached because reading them takes longer than the rest of a client."""
+    """Return the trusted certificates; cached, because loading them is the slowest part of creating a client."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
-    """Return the headers of the SDKs' environment variables that must not be sent to another server."""
+    """Return the headers that SDKs take from environment variables but that this model's server must not receive."""
     own = {name.lower() for name in extra_of(model).headers}
     found = [] if key_of(model) is not None else [*_KEY_HEADERS]
     if not is_trusted(model):

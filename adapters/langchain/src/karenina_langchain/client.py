@@ -1,4 +1,4 @@
-"""One chat model of LangChain, and its calls, whose errors become `PortError`s without secrets and prompts."""
+"""Calls to one LangChain chat model. Their errors become `PortError`s without secrets or prompts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
     (TimeoutError, ErrorCategory.TIMEOUT),
     (OSError, ErrorCategory.CONNECTION),
 )
-# Classes of HTTP clients and SDKs by name, because several packages define them and none is required.
+# Error classes of HTTP clients and SDKs, by name: several packages define them, and none is required.
 _BY_NAME: Final = {
     "TimeoutException": ErrorCategory.TIMEOUT,
     "APITimeoutError": ErrorCategory.TIMEOUT,
@@ -65,7 +65,10 @@ _CURES: Final = {
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for `error`, from its class and its HTTP status, never from its text."""
+    """Return the `PortError` for `error`.
+
+    Its category follows from the HTTP status, else from an error in the reply or from the exception's class.
+    """
     status, headers, body = _response(error)
     if status is not None and status >= 300:
         return status_error(where, status, headers, body, secrets, prompt, _CURES)
@@ -91,7 +94,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
             category=category,
         )
     if category is None and isinstance(error, _UNREADABLE):
-        page = find_page_text(str(error))  # the SDK has the reply only in its message
+        page = find_page_text(str(error))  # the SDK's error has the reply only in its message
         if page is not None:
             return web_page_error(where, page, secrets, prompt, "check the base URL of the server, and its path")
         return PortError(f"{where} sent no usable reply ({reason})", category=ErrorCategory.SERVER)
@@ -99,7 +102,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def is_unreadable(error: Exception) -> bool:
-    """Return whether LangChain or an SDK failed on a reply of status 200, which may be readable without them."""
+    """Return whether LangChain or an SDK could not read a successful reply, which may be readable without them."""
     status, *_ = _response(error)
     named = ("LengthFinishReasonError", "ContentFilterFinishReasonError")
     return status in (None, 200) and (
@@ -108,7 +111,7 @@ def is_unreadable(error: Exception) -> bool:
 
 
 def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
-    """Return the chat completion in the body of a reply; None if it holds anything else."""
+    """Return the chat completion in a reply body; None if the body is anything else."""
     if b'"choices"' not in body:
         return None
     try:
@@ -129,7 +132,7 @@ def _category(error: Exception) -> ErrorCategory | None:
 
 
 def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
-    """Return the HTTP status, headers and body of an SDK's error, or (None, {}, "") if it has none."""
+    """Return the HTTP status, headers and body in an SDK's error, or (None, {}, "") if it has no status."""
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
     if not isinstance(status, int):
@@ -139,13 +142,13 @@ def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
         return (status, {}, str(error)) if status is not None and 300 <= status < 600 else (None, {}, "")
     try:
         body = str(response.text)
-    except Exception:  # a body that was not read must not raise another error
+    except Exception:  # an unread body must not raise another error
         body = str(error)
     return status, response.headers, body
 
 
 class Client:
-    """A client of the model. Connections are opened by the first call, in its event loop."""
+    """A client for one model. The first call opens connections, in its event loop."""
 
     def __init__(self, model: ModelConfig) -> None:
         base_url = base_url_of(model)
@@ -163,10 +166,10 @@ class Client:
     async def ask(
         self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]
     ) -> ChatReply:
-        """Return the reply of `runnable`, the chat model with bound arguments, to `sent`.
+        """Return the reply to `sent` from `runnable`, the chat model with bound arguments.
 
-        `sent` is `messages` in LangChain's format. For a structured runnable, the raw reply is returned. Raises
-        `PortError`.
+        `sent` is `messages` in LangChain's format. For a structured runnable, the raw reply is returned, not the parsed
+        one. Raises `PortError`.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
@@ -203,7 +206,7 @@ class Client:
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
     def _read(self, completion: Mapping[str, Any], said: AIMessage | None, messages: Sequence[Message]) -> ChatReply:
-        """Return a chat completion, which is read as it was sent: LangChain and the SDK drop parts of it."""
+        """Return the reply from the original chat completion, because LangChain and the SDK drop parts of it."""
         error = error_of_choice(completion)
         if error is not None:
             raise error_in_reply(self.where, error, usage_of(completion), self._secrets, messages)
@@ -215,7 +218,7 @@ class Client:
         return reply
 
     def explain_unsupported(self, way: str) -> str:
-        """Return the message for a chat model that does not support a mode of structured output."""
+        """Return the error message for a chat model that does not support `way`, a mode of structured output."""
         return f"{self.where}: LangChain's chat model does not support {way}: set extra.structured to auto or prompt"
 
     async def aclose(self) -> None:

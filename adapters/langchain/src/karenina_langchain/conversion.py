@@ -17,12 +17,12 @@ from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, fr
 from karenina_toolkit.traces.token_counts import read_usage
 
 _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
-"""LangChain's names for tokens written to a cache, in total or by lifetime."""
+"""LangChain's names for cache-write tokens, in total or by cache lifetime."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A reply of a chat model in Karenina's terms, and LangChain's message, which is sent back."""
+    """A chat model's reply in Karenina's types. `said` is LangChain's message, which is sent back in later turns."""
 
     message: Message
     usage: Usage
@@ -33,12 +33,12 @@ class ChatReply:
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
-    """Return `messages` as LangChain's messages, without reasoning."""
+    """Return `messages` as LangChain messages, without reasoning."""
     return [_to_langchain(message) for message in messages]
 
 
 def from_langchain(said: AIMessage) -> ChatReply:
-    """Return a reply of the model. A refusal counts as its text; calls with invalid arguments are kept."""
+    """Convert a LangChain message. A refusal is added to the text, and calls with invalid arguments are kept."""
     refusal = said.additional_kwargs.get("refusal")
     texts = (str(said.text), refusal if isinstance(refusal, str) else "")
     calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in said.tool_calls]
@@ -56,7 +56,10 @@ def from_langchain(said: AIMessage) -> ChatReply:
 
 
 def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> ChatReply:
-    """Return a chat completion of which LangChain made `said`, or failed to. Raises `ValueError` if it is none."""
+    """Return a reply from a chat completion. Raises `ValueError` if it cannot be read.
+
+    `said` is what LangChain made of the completion, or None if LangChain failed.
+    """
     reply = from_wire(completion)
     if said is None:
         made = to_langchain([reply.message])[0]
@@ -65,9 +68,9 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Ch
 
 
 def call_arguments(reply: ChatReply) -> str:
-    """Return the arguments of the model's tool call as JSON, or its text if it called no tool.
+    """Return the arguments of the model's tool call as JSON, or the text if there is no tool call.
 
-    The arguments of several calls are all returned, which is an error later.
+    The arguments of several calls are joined, which makes the result invalid JSON.
     """
     if not reply.message.tool_calls:
         return reply.message.content
@@ -114,7 +117,7 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _notes(said: AIMessage) -> tuple[str, ...]:
-    """Return notes on the blocks of unknown types."""
+    """Return notes on content blocks of unknown types."""
     if isinstance(said.content, str):
         return ()
     blocks = [block for block in said.content if not (isinstance(block, dict) and _is_of_a_tool(block))]

@@ -1,4 +1,4 @@
-"""The ports for text and JSON: a chat model of LangChain, JSON in the best mode that its server supports."""
+"""The LLM and parser ports on a LangChain chat model; JSON is requested in the best mode that its server supports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LangchainLLM:
-    """The LLM port. A refusal counts as the answer; reasoning that LangChain returns separately is `reasoning`."""
+    """The LLM port. A refusal counts as the answer; reasoning that LangChain returns separately goes to `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
@@ -44,7 +44,7 @@ _METHODS: dict[StructuredMode, Literal["json_schema", "function_calling"]] = {
 
 
 class LangchainParser:
-    """The parser port. It detects once which mode the server supports: native schema, tool call or prompt."""
+    """The parser port. It uses the first mode that the server supports: native schema, tool call, or prompt."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)

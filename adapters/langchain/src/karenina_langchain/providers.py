@@ -1,4 +1,4 @@
-"""Providers of models, and whether their packages are installed."""
+"""Model providers, and whether their packages are installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider whose chat model this adapter creates, and the variables of its server and key."""
+    """A provider whose chat model this adapter creates itself, with the environment variables of its URL and key."""
 
     name: str
     package: str
@@ -66,9 +66,9 @@ _PACKAGES: Final = {
 
 
 def provider_name(model: ModelConfig) -> str:
-    """Return the provider of `model`: the configured one, else the one that the model's name implies.
+    """Return the provider of `model`: the configured one, else the one implied by the model's name.
 
-    Raises `AdapterConfigError` if neither is known.
+    Raises `AdapterConfigError` if there is neither.
     """
     if model.interface != "langchain":
         return "openai"
@@ -84,12 +84,15 @@ def provider_name(model: ModelConfig) -> str:
 
 
 def provider_of(model: ModelConfig) -> Provider | None:
-    """Return the known provider, or None for one that LangChain's `init_chat_model` serves."""
+    """Return the known provider, or None for one that is left to LangChain's `init_chat_model`."""
     return OPENROUTER if model.interface == "openrouter" else _KNOWN.get(provider_name(model))
 
 
 def explain_missing_package(name: str) -> str | None:
-    """Return which package of the provider `name` is missing, with the command that installs it, or None."""
+    """Return a message about the missing package of the provider `name`, with its pip command, or None.
+
+    For an unknown provider, the message suggests a similar name instead.
+    """
     if name in _KNOWN:
         if find_spec(_KNOWN[name].package) is None:
             command = install_command(f"karenina-langchain[{name}]")
@@ -108,7 +111,7 @@ def explain_missing_package(name: str) -> str | None:
 
 
 def unavailable(interface: str) -> str | None:
-    """Return why no model of `interface` is available, with the command that installs it, or None."""
+    """Return why `interface` cannot be used, with the pip command that fixes it, or None."""
     if interface != "langchain":
         return explain_missing_package("openai")
     if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _KNOWN.values()):

@@ -1,4 +1,4 @@
-"""Settings of these interfaces, and the sources of server and key."""
+"""Settings of the three LangChain interfaces, and the sources of the base URL and the key."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def extra_of(model: ModelConfig) -> LangchainExtra:
 def base_url_of(model: ModelConfig) -> str | None:
     """Return the server's base URL without a trailing slash: the model's, else the environment's, else the provider's.
 
-    It is None if only LangChain knows it, and for an `openai_endpoint` without one.
+    Returns None if only LangChain knows the URL, and for an `openai_endpoint` model without one. For Anthropic, `/v1`
+    is removed.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -80,21 +81,21 @@ def base_url_of(model: ModelConfig) -> str | None:
     if found is None:
         return None
     found = found.rstrip("/")
-    # Anthropic's clients add the version.
+    # Anthropic's clients add the version themselves.
     return found.removesuffix("/v1") if provider is not None and provider.name == "anthropic" else found
 
 
 def served_by(model: ModelConfig) -> str | None:
-    """Return what serves the model: the base URL of the server, else the configured provider."""
+    """Return what serves the model: the server's base URL, else the configured provider."""
     return base_url_of(model) or model.model_provider
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the API key: the model's, else that of the provider's environment variable, else None.
+    """Return the API key: the model's, else the one in the provider's environment variable, else None.
 
-    The key of the environment is sent only to the provider's own host, to the URL in the user's environment
-    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) and to this machine: a configuration in somebody else's benchmark cannot
-    send it elsewhere. For other providers, None means that LangChain finds the key.
+    A key from the environment is sent only to the provider's own host, to the URL in the user's environment
+    (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`) and to localhost, so that the configuration in somebody else's benchmark
+    cannot send it elsewhere. For other providers, None leaves the key to LangChain.
     """
     return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), _key_variables(model))
 
@@ -105,12 +106,12 @@ def _key_variables(model: ModelConfig) -> list[str]:
 
 
 def is_trusted(model: ModelConfig) -> bool:
-    """Return whether secrets of the user's environment for this provider may be sent to the model's server."""
+    """Return whether secrets from the environment for this provider may be sent to the model's server."""
     return endpoints.may_receive_secrets(base_url_of(model), _own_base_urls(model))
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of concurrent requests."""
+    """Return the maximum number of concurrent requests, or None if it is not set."""
     return extra_of(model).max_concurrency
 
 
@@ -138,7 +139,7 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Return why an API key is needed, or None if it is not, or if LangChain finds one."""
+    """Return why an API key is needed; None if none is, or if LangChain looks for it."""
     provider, base_url = provider_of(model), base_url_of(model)
     host = urlsplit(base_url or "").hostname
     if provider is None:
@@ -154,13 +155,13 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
 
 
 def _own_base_urls(model: ModelConfig) -> list[str]:
-    """Return the provider's own URL, and the one in the user's environment."""
+    """Return the provider's own URL and the one in the environment; none for a provider that only LangChain knows."""
     provider, own = provider_of(model), _own_base_url(model)
     return [] if provider is None or own is None else [provider.base_url, own]
 
 
 def _own_base_url(model: ModelConfig) -> str | None:
-    """Return the provider's URL in the user's environment, else its own URL."""
+    """Return the provider's URL in the environment, else its own URL."""
     provider = provider_of(model)
     if provider is None:
         return None

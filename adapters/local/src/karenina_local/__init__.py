@@ -1,6 +1,6 @@
 """Karenina adapter for small models on this machine, through llama.cpp.
 
-The interface is `local`; a `model_name` is a name of the catalogue (`karenina model list`) or the path of any GGUF
+The interface is `local`; `model_name` is a name from the catalogue (`karenina model list`) or the path of any GGUF
 file. Importing this package loads neither llama.cpp nor an HTTP client.
 """
 
@@ -25,7 +25,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Offer the interface `local`."""
+        """Return the interface `local`."""
         from karenina_local.adapter import SPEC
 
         return [SPEC]

@@ -1,4 +1,4 @@
-"""The adapter `local`: its declaration, and its checks before a run."""
+"""The `local` adapter: its declaration, and its checks before a run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def check(model: ModelConfig) -> None:
     """Raise `AdapterConfigError` for anything that would fail every call.
 
-    The settings must be valid, the model's file must be on this machine (else the message contains the command that
-    downloads it), and no setting may be one that models on this machine do not have.
+    The settings must be valid and apply to local models, and the model's file must be on this machine; otherwise, the
+    message contains the command that downloads it.
     """
     settings_of(model)
     for name in ("endpoint_base_url", "endpoint_api_key"):
@@ -32,7 +32,7 @@ def check(model: ModelConfig) -> None:
 
 
 def unavailable() -> str | None:
-    """Return why models cannot run here if llama.cpp is not installed, else None."""
+    """Return a message if llama.cpp is not installed, else None."""
     if find_spec("xllamacpp") is None:
         return "llama.cpp is not installed: pip install xllamacpp"
     return None
@@ -49,7 +49,7 @@ _PORTS: Final = LazyPorts(_classes)
 
 
 def _restricts(model: ModelConfig) -> tuple[str, ...]:
-    """Return `model_name` for a file, because only models of the catalogue have a known content."""
+    """Return `model_name` if it is a file, because only the contents of catalogue models are known."""
     return () if is_catalogued(model.model_name) else ("model_name",)
 
 

@@ -1,4 +1,4 @@
-"""An agent with a local model: the toolkit's tool loop, with tool calls that the model writes as text."""
+"""An agent with a local model: the toolkit's tool loop, which also accepts tool calls written as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LocalAgent:
-    """The agent port. The agent's time limit does not include loading the model."""
+    """The agent port. Loading the model before the first turn does not count towards the agent's time limit."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -31,7 +31,7 @@ class LocalAgent:
         self._local: ServerClient[Client] = ServerClient(model, PlainTextClient)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """See `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
         chat = ChatConversation(await self._local.port(info), messages)
         try:
             return await run_tool_loop(TextCallConversation(chat, lambda: self._local.port(info)), options)
@@ -46,7 +46,7 @@ class LocalAgent:
 class TextCallConversation:
     """A conversation with a small model, in which tool calls written as text count as tool calls.
 
-    `client` returns the client of the current server, which may have been restarted between two turns.
+    `client` returns the current server's client; the server may have been restarted between two turns.
     """
 
     def __init__(self, chat: ChatConversation, client: Callable[[], Awaitable[Client]]) -> None:
@@ -57,11 +57,11 @@ class TextCallConversation:
 
     @property
     def where(self) -> str:
-        """Return the model and its server, for errors."""
+        """The model and its server, for error messages."""
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Return one chat completion."""
+        """Request one chat completion; `first` is whether it is the first turn."""
         self._chat.client = await self._client()
         turn = await self._chat.request_turn(tools, first=first)
         if turn.message.tool_calls:
@@ -84,7 +84,7 @@ class TextCallConversation:
         self._chat.add_turn(replace(turn, message=replace(turn.message, tool_calls=tuple(calls))))
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Add the results of the tools."""
+        """Add the tool results."""
         self._chat.add_results(results)
 
     def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:

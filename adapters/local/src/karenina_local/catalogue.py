@@ -1,7 +1,7 @@
-"""The models that Karenina knows by name: what each is, what it is good for, the sources of its file, and its errors.
+"""The models that Karenina knows by name: what each is good for, and where its file can be downloaded.
 
-A model is its file: the SHA-256 is that of the file as its authors published it. No source of the bytes (wheels of the
-package index, a model hub, a file of the user) is trusted.
+A model is identified by the SHA-256 of its file, as published by its authors. No source of the file (wheels on the
+package index, a model hub, the user's own file) is trusted.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from karenina_core.models.adapters import AdapterConfigError
 
 
 class UnknownModel(AdapterConfigError):
-    """A name that is neither in the catalogue nor a file."""
+    """Raised for a name that is neither in the catalogue nor a file."""
 
 
 class ModelMissing(AdapterConfigError):
-    """A model whose file is missing or incomplete; the message contains the command that downloads it."""
+    """Raised when a model's file is missing or unusable; the message has a catalogue model's download command."""
 
 
 class PullError(Exception):
-    """A model's file that could not be downloaded, or is not the official one. No file was saved."""
+    """Raised when a model's file cannot be downloaded, or is not the official one. No file was saved then."""
 
 
 class DigestMismatch(PullError):
-    """A file whose bytes differ from those of the official file."""
+    """Raised when a file is not the official one, by size or SHA-256."""
 
     def __init__(self, model: str, source: str, *, expected: str, got: str) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class DigestMismatch(PullError):
 
 @dataclass(frozen=True, slots=True)
 class WheelPart:
-    """One part of a model's file in a wheel: the pinned distribution, and the archive member."""
+    """One part of a model's file in a wheel: the pinned distribution, and the member of the archive."""
 
     distribution: str
     version: str
@@ -46,7 +46,7 @@ class WheelPart:
 
     @property
     def requirement(self) -> str:
-        """Return the requirement for pip."""
+        """The pip requirement."""
         return f"{self.distribution}=={self.version}"
 
 
@@ -61,10 +61,10 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueModel:
-    """One model. `size` is in bytes, `sha256` in lower-case hex; `wheels` are the parts in their order.
+    """One model. `size` is in bytes, `sha256` in lower-case hex; `wheels` are the parts of the file, in order.
 
-    `good_for` describes in a sentence what to expect, from measurements on an ordinary two-core machine; `agreement`
-    compares the verdicts of a judge with those of people.
+    `good_for` says what to expect, measured on an ordinary two-core machine. `agreement` compares the model's verdicts
+    as a judge with people's.
     """
 
     name: str
@@ -80,7 +80,7 @@ class CatalogueModel:
 
     @property
     def megabytes(self) -> int:
-        """Return the size in millions of bytes, rounded."""
+        """The size in megabytes (millions of bytes), rounded."""
         return round(self.size / 1e6)
 
 
@@ -149,7 +149,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
 
 
 def model_named(name: str) -> CatalogueModel:
-    """Return the model called `name`. Raises `UnknownModel` with the nearest name."""
+    """Return the model called `name`. Raises `UnknownModel`, which suggests a similar name if there is one."""
     for model in CATALOGUE:
         if model.name == name:
             return model

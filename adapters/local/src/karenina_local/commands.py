@@ -1,4 +1,4 @@
-"""The plugin with `karenina model` and the demo; it is loaded when the command line is built."""
+"""The plugin with `karenina model` and the demo, which is loaded when the command line is built."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """The subcommand `model` of `karenina`, and a demo."""
+    """The `karenina model` commands, and a demo."""
 
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the group of commands."""
+        """Add the command group."""
         from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(
@@ -33,7 +33,7 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_demos() -> Sequence[Demo]:
-        """Offer the demo of small models."""
+        """Return the demo of small models."""
         from karenina_local.demo import Demo
 
         return [Demo()]

@@ -1,4 +1,4 @@
-"""The content of `karenina demo`: fourteen questions, a model that answers them, and a judge, all local."""
+"""The content of `karenina demo`: fourteen questions, a local model that answers them, and a local judge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Demo:
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download the models that are not on this machine. Raises `RunError`."""
+        """Download those of the models that are not on this machine; `note` gets a line for each. Raises `RunError`."""
         try:
             for model in [model_named(name) for name in names]:
                 _pull_if_missing(model, note)
@@ -30,11 +30,11 @@ class Demo:
             raise RunError(str(error)) from error
 
     def questions(self) -> AbstractContextManager[Path]:
-        """Return the file of the benchmark, for as long as the context lasts."""
+        """Return a context manager that provides the path of the benchmark file."""
         return as_file(files("karenina_local").joinpath("demo.yaml"))
 
     def config(self, answering: str, judge: str) -> Mapping[str, Any]:
-        """Return the configuration for two models of the catalogue, or paths of GGUF files."""
+        """Return the configuration for two models, each given by a catalogue name or the path of a GGUF file."""
         return {
             "answering_models": [
                 {
@@ -51,7 +51,7 @@ class Demo:
         }
 
     def agreement(self, judge: str) -> str:
-        """Return how far the verdicts of this judge agreed with people; an empty text if it was not measured."""
+        """Return how well this judge's verdicts agreed with people's; an empty string if it was not measured."""
         return model_named(judge).agreement or ""
 
 

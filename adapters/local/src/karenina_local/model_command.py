@@ -1,6 +1,6 @@
-"""`karenina model`: download, list and remove the models of the catalogue, and measure the speed of any model.
+"""`karenina model`: download, list and remove catalogue models, and measure the speed of any model.
 
-Results go to the standard output, progress and errors to the error output; the exit code is 2 if a command fails.
+Results go to standard output, progress and errors to standard error; the exit code is 2 if a command fails.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PROMPT: Final = "Count the words of this list, and then write them down in the o
 
 
 async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dict[str, Any] | None = None) -> Speed:
-    """Return the speed of `calls` sequential replies of at most `tokens` tokens. Raises `PortError`.
+    """Return the speed over `calls` sequential replies of at most `tokens` tokens. Raises `PortError`.
 
-    A first reply warms up and does not count. Each call has a different prompt of some 80 tokens, so that it is not in
-    the cache of a slot.
+    A warm-up call before them is not counted. Each call has a different prompt of about 80 tokens, so that it is not in
+    a slot's cache.
     """
     from karenina_local.ports import LocalLLM
 
@@ -65,7 +65,7 @@ model_app = typer.Typer(help="Download, list, measure and remove models on this 
 
 
 def model_names(incomplete: str) -> list[str]:
-    """Return the names of models for completion in a shell."""
+    """Return model names, for shell completion."""
     from karenina_local.catalogue import CATALOGUE
 
     return matching((model.name for model in CATALOGUE), incomplete)
@@ -172,7 +172,7 @@ def bench_command(
 
 @contextmanager
 def progress_bar(model: CatalogueModel) -> Iterator[Report]:
-    """Show a progress bar on the error output, if it is a terminal."""
+    """Show a progress bar on standard error if it is a terminal, and yield the function that updates it."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -1,9 +1,9 @@
-"""A client of llama.cpp for which texts are only text: no special token in a message is read as one.
+"""A llama.cpp client that treats message text as plain text, even where it looks like a special token.
 
-llama.cpp reads a whole prompt with special tokens, those of the chat template and those in a message: an answer with
-`<|im_end|>` would end its turn. Messages without such texts, nearly all, are sent as chat requests. For others the chat
-template is applied to marks that stand for the messages, the two kinds of text are tokenized apart, and the prompt is
-sent as tokens.
+llama.cpp parses special tokens in the whole prompt, both in the chat template and in messages: an answer that contains
+`<|im_end|>` would end its turn. Messages without special tokens, nearly all, are sent as chat requests. For the others,
+the chat template is applied to placeholders for the messages, template and messages are tokenized separately, and the
+prompt is sent as tokens.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_KNOWN: Final = 20_000
 
 
 class PlainTextClient(Client):
-    """A client for the server of one local model."""
+    """A client for one local model's server."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None) -> None:
         super().__init__(model, watch=watch)
@@ -38,7 +38,7 @@ class PlainTextClient(Client):
         self._known: OrderedDict[str, None] = OrderedDict()
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the server's reply as `Client.post` does, with no special tokens in the messages' texts."""
+        """Return the server's reply as `Client.post` does, but treat special tokens in message text as plain text."""
         new = [text for text in dict.fromkeys(_texts(wire)) if text not in self._known]
         joined = "\n".join(new)
         if not new or await self._tokenize(messages, joined) == await self._tokenize(messages, joined, special=True):
@@ -56,7 +56,7 @@ class PlainTextClient(Client):
         await super().aclose()
 
     def _remember(self, text: str) -> None:
-        """Remember a text without special tokens: instructions and examples come with every request."""
+        """Remember a text without special tokens: instructions and examples are the same in every request."""
         if len(text) <= _LONGEST_KNOWN:
             self._known[text] = None
         while len(self._known) > _MOST_KNOWN:
@@ -70,7 +70,7 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Return the tokens of a chat, in which only the template's own special tokens are special."""
+        """Return a chat's tokens, in which only the template's own special tokens are special."""
         marks: dict[str, str] = {}
         marked = [_with_marks(message, marks) for message in wire]
         tools = {"tools": fields["tools"]} if "tools" in fields else {}
@@ -88,14 +88,14 @@ class PlainTextClient(Client):
         return tokens
 
     async def _tokenize_start(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens with which the tokenizer begins each prompt."""
+        """Return the tokens with which the tokenizer starts each prompt."""
         reply = await self._tokenizer.post(messages, [], content="", add_special=True)
         tokens: list[int] = reply["tokens"]
         return tokens
 
 
 def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the texts of chat messages that other people or models wrote."""
+    """Yield the texts in chat messages: contents, and the names and arguments of tool calls."""
     for message in wire:
         if isinstance(message.get("content"), str):
             yield message["content"]
@@ -104,7 +104,10 @@ def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, Any]:
-    """Return a message with marks for its texts, which are added to `marks`; white space around a text stays."""
+    """Return a message with its text replaced by placeholders, which are added to `marks` with the text.
+
+    White space around the text is kept. Tool calls become part of the text.
+    """
 
     def mark_of(text: str) -> str:
         core = text.strip()
@@ -123,7 +126,7 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a completion that mean the same as those of a chat request."""
+    """Return the completion fields that correspond to the fields of a chat request. Tools are left out."""
     found = {name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")}
     form = fields.get("response_format")
     if form is not None:

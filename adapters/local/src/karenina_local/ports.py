@@ -1,4 +1,4 @@
-"""Ports for text and JSON: they start llama.cpp, and call it like any OpenAI-compatible server."""
+"""The LLM and parser ports: they start llama.cpp, and call it like any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ _SETTLED: Final = ("const", "enum", "pattern", "format", "maxLength")
 
 
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
-    """Return a copy of the JSON Schema `schema` in which every list has `maxItems` and every text has `maxLength`.
+    """Return a copy of the JSON Schema `schema` in which every array has `maxItems` and every string has `maxLength`.
 
-    Bounds in the schema are kept, and so are texts with `enum`, `const`, `pattern` or `format`. The bound of a list is
-    at least its `minItems`, and that of a text at least its `minLength`. Descriptions, defaults and other values that
-    are not schemas are not changed.
+    Existing limits are kept, and strings with `enum`, `const`, `pattern` or `format` get none. A new limit is never
+    below `minItems` or `minLength`. Values that are not schemas, such as descriptions and defaults, are not changed.
     """
     limited = dict(schema)
     for key in _ONE:
@@ -67,7 +66,7 @@ def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 MAX_TOKENS: Final = 1024
-"""The default of `max_tokens`, because small models do not always end a reply."""
+"""The default for `max_tokens`, because small models do not always end a reply."""
 
 P = TypeVar("P", bound=Port)
 P_co = TypeVar("P_co", bound=Port, covariant=True)
@@ -75,18 +74,18 @@ logger = logging.getLogger("karenina")
 
 
 class ClientFactory(Protocol[P_co]):
-    """A function that makes the client port of a model; `watch` is called with each reply of the server."""
+    """A function that makes a model's client port; `watch` is called with each reply from the server."""
 
     def __call__(self, model: ModelConfig, *, watch: Callable[[Mapping[str, Any]], None]) -> P_co:
-        """Return the client."""
+        """Return a new client port."""
 
 
 class ServerClient(Generic[P]):
     """One model's server, shared with other ports, and the client ports that call it.
 
-    The server starts with the first call. If it dies, it is restarted at another address, with a new client. If replies
-    are sampled, each replicate has its own seed, and so its own client: the same seed would return the same answer.
-    `speed` covers all replies; it is logged at the end.
+    The server is started by the first call. If it dies, it is restarted at another URL, with a new client. If replies
+    are sampled, each replicate has its own seed, and therefore its own client: the same seed would return the same
+    answer. `speed` covers all replies; it is logged on close.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
@@ -107,7 +106,7 @@ class ServerClient(Generic[P]):
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
-        """Return the client of the running server. Raises `PortError` if it cannot be started."""
+        """Return the client for `info`, after starting the server if needed. Raises `PortError` if it cannot start."""
         address = self._server.address_if_running()
         if address is None:
             address = await asyncio.to_thread(self._server.address)
@@ -117,7 +116,7 @@ class ServerClient(Generic[P]):
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
-        """Close the clients and release the server, which ends with its last user."""
+        """Close the clients and release the server, which is stopped when its last user releases it."""
         if self._closed:
             return
         self._closed = True
@@ -130,7 +129,7 @@ class ServerClient(Generic[P]):
             await asyncio.to_thread(POOL.release, self._server)
 
     def with_hint(self, error: PortError) -> PortError:
-        """Return `error` with the cure if the server refused the request, usually because it is too long."""
+        """Return `error`; if the server refused the request, usually for its length, with a hint how to fix it."""
         if error.status != 400:
             return error
         return PortError(
@@ -177,7 +176,7 @@ class LocalLLM:
 
     @property
     def speed(self) -> Speed:
-        """Return the speed of the replies so far."""
+        """The speed of the replies so far."""
         return self._local.speed
 
     async def aclose(self) -> None:
@@ -186,15 +185,15 @@ class LocalLLM:
 
 
 class LocalParser:
-    """The parser port of a local model. Decoding is constrained to the schema, so every reply fits it.
+    """The parser port of a local model. Decoding is constrained to the schema, so every complete reply fits it.
 
-    Only a truncated reply (`finish_reason` "length") may be incomplete. Lists and texts without a bound get one
-    (`LocalSettings`), and the default temperature is 0.
+    A truncated reply (`finish_reason` "length") does not. Lists and strings without a limit get one (see
+    `LocalSettings`), and the default temperature is 0.
     """
 
     def __init__(self, model: ModelConfig) -> None:
-        # A run sets 0 for the judges of every adapter. This is for a port that is used without a run: llama.cpp would
-        # sample at a temperature of its own.
+        # A run sets 0 for the judges of every adapter. This is for a port that is used outside a run: llama.cpp would
+        # sample with its own default temperature.
         cold = model if model.temperature is not None else model.model_copy(update={"temperature": 0.0})
         self._local: ServerClient[OpenAIParser] = ServerClient(cold, partial(OpenAIParser, client=PlainTextClient))
 

@@ -1,4 +1,4 @@
-"""llama.cpp as a child process, which is started on first use, shared, and always ended."""
+"""llama.cpp as a child process, which is started on first use, shared, and always stopped."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOST_STARTS: Final = 4
 class ServerSettings:
     """The settings that identify a server: the model's file, and how it is served.
 
-    `context` is the number of tokens of each slot; with `threads` None, llama.cpp decides; `start_timeout` is the time
-    limit for loading in seconds.
+    `context` is the number of tokens per slot; llama.cpp decides if `threads` is None; `start_timeout` is the time
+    limit for loading, in seconds.
     """
 
     model: Path
@@ -39,7 +39,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a server on the loopback interface, and the key that it requires."""
+    """The URL of a server on the loopback interface, and the key that it requires."""
 
     url: str
     key: str
@@ -48,8 +48,8 @@ class Address:
 class LlamaServer:
     """One llama.cpp server in a child process.
 
-    Methods are thread-safe; `address` blocks while the model loads. A server that died is restarted on its next use, a
-    few times; one that cannot start is not started again.
+    Methods are thread-safe; `address` blocks while the model loads. A server that dies is restarted on its next use, up
+    to `MOST_STARTS` starts in total; one that fails to start is not tried again.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
@@ -65,16 +65,16 @@ class LlamaServer:
 
     @property
     def pid(self) -> int | None:
-        """Return the process id of the child while it is running."""
+        """The child's process id, or None if it is not running."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     def address_if_running(self) -> Address | None:
-        """Return the address without waiting, or None if the server is not running."""
+        """Return the address, or None if the server is not running. Does not block."""
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the address, after starting the server if needed. Raises a permanent `PortError` if it fails."""
+        """Return the address, after starting the server if needed. Raises a permanent `PortError` if that fails."""
         with self._starting:
             running = self.address_if_running()
             if running is not None:
@@ -86,7 +86,7 @@ class LlamaServer:
             return self._address
 
     def close(self) -> None:
-        """End the child and wait for its end, also while it is loading."""
+        """Stop the child, even while it is loading, and wait until it has ended."""
         with self._state:
             self._closed = True
             process = self._process
@@ -140,7 +140,7 @@ class LlamaServer:
         if self._log is not None:
             self._log.close()
         self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child
-        # with the default policy, threads spin, and any other busy process makes generation ten times slower
+        # with the default policy, threads busy-wait, and any other busy process makes generation ten times slower
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive", "PYTHONUTF8": "1"}
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "karenina_local.server_main"],
@@ -150,13 +150,13 @@ class LlamaServer:
             env=environment,
             text=True,
             encoding="utf-8",
-            start_new_session=True,  # Ctrl-C is for us; the child ends when its input does
+            start_new_session=True,  # Ctrl-C goes to this process only; the child ends when its input does
         )
 
     def _log_tail(self) -> str:
         if self._log is None:
             return "(nothing)"
-        size = self._log.seek(0, os.SEEK_END)  # the child, which shares this position, has ended
+        size = self._log.seek(0, os.SEEK_END)  # the child, which shares this file position, has ended
         self._log.seek(max(0, size - SHOWN_LOG_BYTES))
         return self._log.read().decode("utf-8", "replace").strip() or "(nothing)"
 
@@ -177,7 +177,7 @@ class LlamaServer:
 
 
 def _send_settings(process: subprocess.Popen[str], wanted: dict[str, object]) -> None:
-    """Send the child its settings; if it has ended already, waiting for its reply will fail."""
+    """Send the child its settings. If it has already ended, nothing is raised: reading its reply will fail."""
     if process.stdin is not None:
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(wanted) + "\n")
@@ -185,7 +185,7 @@ def _send_settings(process: subprocess.Popen[str], wanted: dict[str, object]) ->
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Close the child's input, which ends it; if not, kill it. Wait for its end."""
+    """Close the child's input, which ends it, and wait; kill it if it is still running after 3 seconds."""
     if process.stdin is not None:
         with suppress(OSError, ValueError):
             process.stdin.close()
@@ -203,7 +203,7 @@ def _close_output(process: subprocess.Popen[str]) -> None:
 
 
 class ServerPool:
-    """The servers of this process, one for each `ServerSettings`, each kept as long as it is in use."""
+    """The servers started by this process, one for each `ServerSettings`; each is kept as long as it is in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -222,7 +222,7 @@ class ServerPool:
             return list(self._held.values())
 
     def release(self, server: LlamaServer) -> None:
-        """Release a server; with its last user it is closed, which waits for the end of its process."""
+        """Release a server. The last release closes it and waits until its process has ended."""
         with self._lock:
             held, holders = self._held.get(server.settings, (server, 0))
             if held is server and holders > 1:

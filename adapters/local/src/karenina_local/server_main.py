@@ -1,8 +1,8 @@
-"""The child process that runs llama.cpp: it reads its settings from its input, serves, and ends with its parent.
+"""The child process that runs llama.cpp: it reads its settings from standard input, serves, and ends with its parent.
 
-Run as `python -m karenina_local.server_main`. The first line of its input is a JSON object with the settings; it writes
-one line to its output, with the address of the server. After that it waits for the end of its input, which comes when
-the parent closes it or dies, for whatever reason. Messages of llama.cpp go to its error output.
+Run it as `python -m karenina_local.server_main`. The first input line is a JSON object with the settings. Once the
+model is loaded, the process writes one line with the server's URL to standard output. Then it waits for the end of its
+input, which the parent causes by closing it or by dying. Messages from llama.cpp go to standard error.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 WARNINGS = 2  # a verbosity level of llama.cpp
 PROMPT_CACHE_MIB = 256  # its own default grows to 8 GB over a long run
-PROMPTS = 3  # a judge that alternates between prompts keeps the beginning of each in slots of its own
+PROMPTS = 3  # a judge that alternates between prompts keeps the start of each in a slot of its own
 
 
 def main() -> None:
     """Serve until the parent ends."""
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever prints to the output must not look like the report
+    os.dup2(2, 1)  # anything else that prints to standard output must not look like the report
     settings: dict[str, Any] = json.loads(sys.stdin.readline())
     watcher = threading.Thread(target=_end_with_parent, daemon=True)
     watcher.start()
@@ -53,7 +53,7 @@ def _start_server(settings: dict[str, Any]) -> Any:
     params.n_ctx = settings["context"] * params.n_parallel
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.kv_unified = False  # each slot keeps its own share, independently of the others
-    params.fit_params = False  # never another context than the configured one
+    params.fit_params = False  # never a context other than the configured one
     if settings["threads"]:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
     params.hostnames = ["127.0.0.1"]

@@ -1,4 +1,4 @@
-"""Speed of a local model, as measured by llama.cpp."""
+"""The speed of a local model, as measured by llama.cpp."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Tokens and their time in milliseconds, summed over `calls`.
+    """Tokens and milliseconds, summed over `calls`.
 
-    Cached tokens of a prompt are not counted. Each call is timed alone, so concurrent calls appear slower than they are
-    together.
+    Cached prompt tokens are not counted. Each call is timed separately, so concurrent calls appear slower than their
+    total throughput.
     """
 
     calls: int = 0
@@ -23,12 +23,12 @@ class Speed:
 
     @property
     def read_per_second(self) -> float | None:
-        """Return prompt tokens per second, or None if none was read."""
+        """Prompt tokens per second, or None if none were read."""
         return 1000 * self.read_tokens / self.read_ms if self.read_ms > 0 else None
 
     @property
     def written_per_second(self) -> float | None:
-        """Return reply tokens per second, or None if none was written."""
+        """Reply tokens per second, or None if none were written."""
         return 1000 * self.written_tokens / self.written_ms if self.written_ms > 0 else None
 
     def __add__(self, other: Speed) -> Speed:
@@ -41,7 +41,7 @@ class Speed:
         )
 
     def __sub__(self, other: Speed) -> Speed:
-        """Return the speed since `other`, which is part of this one."""
+        """Return the speed over the calls since `other`, an earlier state of the same sum."""
         return Speed(
             self.calls - other.calls,
             self.read_tokens - other.read_tokens,
@@ -59,7 +59,7 @@ class Speed:
 
 
 def speed_of(reply: Mapping[str, Any]) -> Speed:
-    """Return the speed of one call from `timings` in llama.cpp's reply; without them, zero tokens."""
+    """Return the speed of one call from `timings` in llama.cpp's reply; without `timings`, one call with no tokens."""
     timings = reply.get("timings")
     if not isinstance(timings, Mapping):
         return Speed(calls=1)

@@ -1,4 +1,4 @@
-"""The models on this machine: their folder, and functions that find, list and remove them."""
+"""The models on this machine: their folder, and functions to find, list and remove them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ GGUF_MAGIC: Final = b"GGUF"
 
 
 def models_folder() -> Path:
-    """Return the folder of the models: `KARENINA_MODELS`, or by default a folder in the user's cache.
-
-    It may not exist yet.
-    """
+    """Return the models folder: the one in `KARENINA_MODELS`, else one in the user's cache. It may not exist yet."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
         return Path(named).expanduser().absolute()
@@ -27,7 +24,7 @@ def models_folder() -> Path:
 
 
 def path_of(model: CatalogueModel) -> Path:
-    """Return the path of the model's file, which may not exist."""
+    """Return the path of the model's file, which need not exist."""
     return models_folder() / model.file
 
 
@@ -35,8 +32,8 @@ def path_of(model: CatalogueModel) -> Path:
 class ModelState:
     """The state of a catalogue model on this machine.
 
-    `size_here` is the size of its file in bytes, None without a file; a file whose size differs from the catalogue's is
-    not installed.
+    `size_here` is the size of its file in bytes, or None without a file. A file whose size differs from the catalogue's
+    does not count as installed.
     """
 
     model: CatalogueModel
@@ -45,7 +42,7 @@ class ModelState:
 
     @property
     def installed(self) -> bool:
-        """Return whether the whole file is there. The digest was checked when it was downloaded."""
+        """Whether the file has the right size. Its digest was checked when it was downloaded."""
         return self.size_here == self.model.size
 
 
@@ -60,14 +57,14 @@ def state_of(model: CatalogueModel) -> ModelState:
 
 
 def list_models() -> list[ModelState]:
-    """Return the states of all models of the catalogue, in order."""
+    """Return the state of every catalogue model, in order."""
     return [state_of(model) for model in CATALOGUE]
 
 
 def remove(name: str) -> bool:
-    """Delete the file of a catalogue model, and return whether it existed. Raises `UnknownModel`.
+    """Delete a catalogue model's file, and return whether it existed. Raises `UnknownModel`.
 
-    A file that the user gave by its path is never deleted.
+    Models that the user gives by path are never deleted.
     """
     path = path_of(model_named(name))
     existed = path.exists()
@@ -76,16 +73,16 @@ def remove(name: str) -> bool:
 
 
 def is_catalogued(name: str) -> bool:
-    """Return whether `name` is a model of the catalogue; anything else is the path of a file."""
+    """Return whether `name` is in the catalogue; anything else is the path of a file."""
     return any(model.name == name for model in CATALOGUE)
 
 
 def find_model(name_or_path: str) -> Path:
-    """Return the file of a model, given by its catalogue name or by the path of a GGUF file.
+    """Return a model's file, given by its catalogue name or by the path of a GGUF file.
 
-    A catalogue name takes precedence over a file with that name; write `./name` for the file. Of a catalogue file only
-    the size is checked (the digest was checked when it was downloaded), of others the first four bytes. Raises
-    `ModelMissing` with the command that downloads it, or `UnknownModel`.
+    A catalogue name takes precedence over a file with that name; write `./name` for the file. For catalogue models,
+    only the file size is checked (the digest was checked when it was downloaded); for others, the first four bytes.
+    Raises `ModelMissing`, for a catalogue model with the command that downloads it, or `UnknownModel`.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))

@@ -47,7 +47,7 @@ def _needs_agent(model: ModelConfig, info: CallInfo) -> bool:
     return is_conversation(model, info)
 
 
-def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - without calls there is no limit
+def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need no calls, so there is no limit
     return 1000
 
 
@@ -73,5 +73,5 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_adapters() -> list[AdapterSpec]:
-        """Offer the interface `manual`."""
+        """Return the interface `manual`."""
         return [SPEC]

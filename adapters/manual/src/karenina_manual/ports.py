@@ -30,14 +30,14 @@ _NO_CALLS = Usage()
 
 
 class RecordedLLM:
-    """The LLM port: recorded text, or the final answer of a recorded conversation. Calls are not counted."""
+    """The LLM port: recorded text, or the final answer in a recorded conversation. No calls or tokens are counted."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model
         self._recordings = recordings_of(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the recording for the question of `info`; `messages` are ignored. Raises `PortError`."""
+        """Return the recorded answer to the question in `info`; `messages` are ignored. Raises `PortError`."""
         answer = _find_answer(self._model, self._recordings, info)
         found, end = answer.said, (answer.finish_reason, answer.server_reason)
         if isinstance(found, str):
@@ -53,16 +53,16 @@ class RecordedLLM:
 
 
 class RecordedAgent:
-    """The agent port: a recorded conversation, or recorded text as a conversation of one message."""
+    """The agent port: a recorded conversation, or recorded text as a conversation with one message."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model
         self._recordings = recordings_of(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Return the recording for the question of `info` from the assistant's first message. Raises `PortError`.
+        """Return the recording for the question in `info`, without its leading system and user messages.
 
-        `messages` and the limits of `options` are ignored: the whole recording is returned.
+        `messages` and the limits in `options` are ignored. Raises `PortError`.
         """
         answer = _find_answer(self._model, self._recordings, info)
         found, end, why = answer.said, answer.finish_reason, answer.server_reason
@@ -78,7 +78,7 @@ class RecordedAgent:
 
 
 def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> Answer:
-    """Return the recording for the question of `info`. Raises `PortError`, also for a reply that broke off."""
+    """Return the recording for the question in `info`. Raises `PortError`, also for a reply that broke off."""
     answer = recordings.find(info)
     if answer.finish_reason == "failed":
         raise _no_answer_error(model, info, f"the reply broke off (finish reason {answer.server_reason or 'error'!r})")

@@ -1,4 +1,4 @@
-"""Files of recordings, read with errors that name file and line."""
+"""Reader for recording files, whose errors name the file and line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
-    """Return the recordings of `path`, cached until the file changes. Raises `AdapterConfigError`.
+    """Return the recordings in the file `path`, cached until the file changes. Raises `AdapterConfigError`.
 
-    With a `folder`, a link out of it is not followed.
+    With a `folder`, links that lead out of it are not followed.
     """
     try:
         about = path.stat()

@@ -1,4 +1,4 @@
-"""Lookup of recordings by question id, or else by the question's text."""
+"""Lookup of recordings by question id, else by the question's text."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _CONVERSATIONS: Final = ("messages", "trace", "trace_messages")
 _BESIDE_MESSAGES: Final = ("system", "attachments")
 _NAMED: Final = 3
 STOPPED: Final = ("length", "content_filter", "failed")
-"""Reasons for which a recorded reply may have no content."""
+"""The finish reasons with which a recorded reply may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A recorded answer: what was said, and how the reply ended."""
+    """A recorded answer: its text or messages, and how the reply ended."""
 
     said: str | tuple[Message, ...]
     finish_reason: FinishReason = "stop"
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording, its place in the file, its replicate (None: all replicates) and its model."""
+    """A recording, with its place in the file, its replicate (None: all replicates) and its model."""
 
     value: Any
     place: str
@@ -60,11 +60,11 @@ class Recording:
 
 
 class RecordingMissing(LookupError):
-    """A question without a recording; the message says what was searched and what is available."""
+    """Raised when a question has no recording; the message says what was searched for and what is available."""
 
 
 class EmptyRecording(RecordingMissing):
-    """A question whose recording has no text and no tool call, at `place`."""
+    """Raised when a question's recording, at `place`, has neither text nor a tool call."""
 
     def __init__(self, sought: str, place: str) -> None:
         super().__init__(f"the recorded answer for {sought} is empty ({place})")
@@ -83,17 +83,17 @@ class RecordingIndex:
         self._has_digests = False
 
     def add(self, question_id: str | None, text: str | None, recorded: Recording) -> None:
-        """Add one recording under its id, its question's text, or both.
+        """Add one recording under its question id, its question's text, or both.
 
-        Raises `AdapterConfigError` for a recording in an unknown format, and for a different recording of the same id
-        and replicate. Texts may be repeated: files contain answers of several systems to one question.
+        Raises `AdapterConfigError` for an unknown format, and if the same id and replicate already have a different
+        recording. Question texts may be repeated, because files may contain several systems' answers to one question.
         """
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
             if name is not None and has_lone_surrogate(name):
                 what = f"the id or question {name[:60]!r} contains half of a character"
                 raise AdapterConfigError(f"recordings {recorded.place}: {what}; correct it")
-        # Programs that cut texts by UTF-16 units leave half a character, which is replaced in an answer.
+        # Programs that cut text by UTF-16 code units leave lone surrogates, which are replaced in an answer.
         recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
         _check_shape(recorded)
         if question_id is not None:
@@ -116,12 +116,12 @@ class RecordingIndex:
         self.count += 1
 
     def _select(self, model: str) -> str:
-        """Return the option of a run with the answers of one model in this file."""
+        """Return the command option that selects one model's answers in this file."""
         named = {"interface": "manual", "id": model, "model_name": model, "manual_traces": self.name}
         return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
     def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
-        """Add a row of a table, unless it belongs to another model. Raises `AdapterConfigError` if it is invalid."""
+        """Add a row, unless it is of another model than `extra.model`. Raises `AdapterConfigError` if it is invalid."""
         if not isinstance(row, Mapping):
             raise AdapterConfigError(
                 f"recordings {place}: the row is {type(row).__name__}, not an object with named columns"
@@ -160,13 +160,14 @@ class RecordingIndex:
             value = {"replicates": row["replicates"]}
         delimited = extra.delimited
         if delimited is None and column in _CONVERSATIONS and extra.response_field is None:
-            delimited = True  # the name of the column says so
+            delimited = True  # the column's name implies a conversation
         value = parse_text(value, delimited, place)
         value = value if value is row else add_end(value, row)
         self.add(question_id, text, Recording(value, place, replicate, model))
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Iterator[str]:
-        """Yield messages about questions of `asked` without a recording, and recordings without a question.
+        """Yield messages about questions in `asked` with no or empty recordings, and recordings without a question.
+
 
         `others` are questions that are not in this run; their recordings are not reported.
         """
@@ -215,7 +216,7 @@ class RecordingIndex:
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Return the recording for a question. Raises `RecordingMissing`."""
+        """Return the recording for a question: by id, else by text, else by digest. Raises `RecordingMissing`."""
         return _to_answer(self._find_value(question_id, text, replicate))
 
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
@@ -294,9 +295,10 @@ def _to_answer(value: Any) -> Answer:
 
 
 def _is_empty(value: Any) -> bool:
-    """Return whether a recording is a text without content, or a conversation in which the assistant says nothing.
+    """Return whether a recording is blank text, or a conversation without text or tool calls from the assistant.
 
-    A reply that was stopped before it had content is none: it ends as that of a live model.
+
+    A reply that was stopped early does not count as empty: it is treated like that of a live model.
     """
     if isinstance(value, str):
         return not has_content(value)
@@ -308,20 +310,20 @@ def _is_empty(value: Any) -> bool:
 
 
 def digest_of(text: str) -> str:
-    """Return the MD5 of a question's text, which is the key of recordings in the reference project."""
+    """Return the MD5 hex digest of a question's text, which the reference project uses as the key of recordings."""
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
 def is_digest(key: str) -> bool:
-    """Return whether `key` can be the MD5 of a question."""
+    """Return whether `key` looks like an MD5 hex digest."""
     return len(key) == 32 and not set(key) - set("0123456789abcdef")
 
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
-    """Return the conversation that a text is, as JSON values or messages; else `value`.
+    """Return text that is a conversation as JSON values or messages; return anything else unchanged.
 
-    `replicates` are parsed one by one. Raises `AdapterConfigError` for a text that could be a conversation or an answer
-    if `delimited` does not say which.
+    Each of `replicates` is parsed separately. If `delimited` is None, raises `AdapterConfigError` for text that could
+    be either a conversation or an answer.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(one, delimited, place) for one in value["replicates"]]}
@@ -345,7 +347,7 @@ def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
 
 
 def parse_headings(value: Any) -> Any:
-    """Return the messages of a conversation with headings, as the reference project saves it; else `value`."""
+    """Return the messages of a conversation with headings (the reference project's format); else `value` unchanged."""
     return read_delimited(replace_surrogates(value)) if isinstance(value, str) and is_delimited(value) else value
 
 

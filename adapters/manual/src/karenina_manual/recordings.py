@@ -1,4 +1,4 @@
-"""The recordings of a model, from a file or a mapping."""
+"""A model's recordings, from a file or a mapping."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Recordings:
     model: ModelConfig
 
     def check(self) -> None:
-        """Read all recordings. Raises `AdapterConfigError` with file and line for invalid ones."""
+        """Read all recordings. Raises `AdapterConfigError` if one is invalid (with its place), or if there is none."""
         index = self._index()
         if index.count == 0:
             wanted, there = extra_of(self.model).model, ", ".join(sorted(index.models))
@@ -41,12 +41,12 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recording{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages of `RecordingIndex.mismatches`, each with the name of the source."""
+        """Return the messages from `RecordingIndex.mismatches`, each prefixed with the source's name."""
         index = self._index()
         return [f"{index.name}: {problem}" for problem in index.mismatches(asked, others)]
 
     def find(self, info: CallInfo) -> Answer:
-        """Return the recorded text or conversation for the question of `info`. Raises `PortError`."""
+        """Return the recorded text or conversation for the question in `info`. Raises `PortError`."""
         traces = self.model.manual_traces
         if isinstance(traces, dict):
             return self._find_in_mapping(traces, info)
@@ -70,14 +70,14 @@ class Recordings:
         return index
 
     def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
-        # Only one entry is indexed for each call; a mapping is not cached because its owner may change it.
+        # Each call indexes only one entry: the index is not cached, because the mapping's owner may change it.
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
         digest = digest_of(info.question)
         key = next((key for key in (info.question_id, info.question, digest) if key and key in traces), None)
         try:
             if key is not None:
                 place, value = f"manual_traces[{key!r}]", traces[key]
-                # A program that gives a text means a text.
+                # In a mapping given by a program, text is an answer by default, so it is never ambiguous.
                 delimited = bool(extra_of(self.model).delimited)
                 value = parse_headings(value) if key == digest else parse_text(value, delimited, place)
                 index.add(info.question_id, info.question, Recording(value, place))
@@ -97,9 +97,9 @@ def recordings_of(model: ModelConfig) -> Recordings:
 
 
 def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
-    """Return whether the recording for `info` is a conversation; one message, such as a completion, is an answer.
+    """Return whether the recording for `info` is a conversation; a single message without tool calls is an answer.
 
-    A missing recording is an error of the call.
+    Returns False for a missing or invalid recording, for which the call raises the error.
     """
     try:
         found = Recordings(model).find(info).said

@@ -39,17 +39,17 @@ class ManualExtra(StrictSettings):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Return the possible columns of the id, in order of precedence."""
+        """The possible columns of the question id, in order of precedence."""
         return (self.id_field,) if self.id_field else ("question_id", "id")
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """Return the possible columns of the question's text."""
+        """The possible columns of the question's text."""
         return (self.question_field,) if self.question_field else ("question",)
 
     @property
     def responses(self) -> tuple[str, ...]:
-        """Return the possible columns of the recording."""
+        """The possible columns of the recording, in order of precedence."""
         if self.response_field:
             return (self.response_field,)
         return ("response", "answer", "trace", "messages", "trace_messages", "exchanges", "text")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OpenAIAgent:
-    """The agent port. A turn is one reply of the model, from a request of its own that is retried alone."""
+    """The agent port. Each turn is a separate request, which is retried without repeating earlier turns."""
 
     guards_calls: ClassVar[bool] = True
 
@@ -36,9 +36,9 @@ class OpenAIAgent:
 
 
 class ChatConversation:
-    """A conversation as chat messages. `first` are additional fields of the first request.
+    """A conversation as chat messages. `first` has additional fields for the first request.
 
-    `client` makes the requests; it may be replaced between two of them.
+    `client` makes the requests; it may be replaced between requests.
     """
 
     def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any] | None = None) -> None:
@@ -49,11 +49,11 @@ class ChatConversation:
 
     @property
     def where(self) -> str:
-        """The model and its server."""
+        """The model and its server, for error messages."""
         return self.client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one chat completion."""
+        """Request one chat completion; `first` is whether it is the first turn."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
@@ -69,7 +69,7 @@ class ChatConversation:
         self.add_results([turn.message])
 
     def add_results(self, results: Sequence[Message]) -> None:
-        """Add the tools' messages."""
+        """Add the tool messages."""
         self._messages += results
         self._wire += to_wire(results)
 

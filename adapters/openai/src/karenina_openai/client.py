@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return `messages` as chat messages. Reasoning is not sent back, and the failure of a tool is only in its
-    content.
-    """
+    """Return `messages` as chat messages. Reasoning is left out, and a tool failure is visible only in the content."""
     return [_to_wire(message) for message in messages]
 
 
@@ -85,8 +83,8 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
     "max_completion_tokens": "max_tokens",
 }
 _BEYOND_64_BITS = re.compile(rb"\d{19}")
-"""Arguments may come as an object, and orjson reads such an integer as a float."""
-_GRACE = 1.0  # seconds after which the library ends a streamed request that was cancelled here
+"""Integers of 19 or more digits. Tool arguments may be sent as an object, and orjson reads such integers as floats."""
+_GRACE = 1.0  # seconds added to the library's limits for streams, so that the limits enforced here apply first
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _FAILURES = (StreamStalled, TimeoutError, ConnectionFailed, ConnectionBroken, IncompleteStream)
 _NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to this machine, and to OpenAI or OPENAI_BASE_URL)"
@@ -94,17 +92,17 @@ _NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to this machine, a
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
-    """The differences between servers that are found out from their errors."""
+    """The differences between servers that are detected from their errors."""
 
     tokens_field: TokensField
     counts_streams: bool = True
 
 
 class Client:
-    """A client that posts chat requests. Creating it does no I/O; calls open connections inside their event loop.
+    """A client that posts chat requests. Creating it does no I/O; calls open connections in their own event loop.
 
-    `watch` is called with each successful reply: some servers return more than a port does. `path` is that of the
-    requests below the base URL.
+    `watch` is called with the JSON of each successful reply, because some servers return more than a port does. `path`
+    is appended to the base URL.
     """
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions") -> None:
@@ -134,7 +132,7 @@ class Client:
         self._cures = {**CURES, 401: key_cure, 404: f"check model_name; or {self._path_cure}"}
         self._bounds = ReplyBounds.of(model)
         longest, silence = self.timeout, self.timeout
-        if extra.stream:  # its limits are enforced here, with an error for each
+        if extra.stream:  # the limits of a stream are enforced here, each with its own error
             longest, silence = self._bounds.stream_seconds + _GRACE, max(self._first, self.timeout) + _GRACE
         limits = Limits(self.where, longest, silence, self._bounds)
         self._server = Server(f"{base_url}{path}", {**headers, **own}, query, proxy, limits)
@@ -147,10 +145,11 @@ class Client:
         self._max_tokens = model.max_tokens
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the server's reply to `wire`, which is the encoded `messages`, and `fields`. Raises `PortError`.
+        """Post `wire`, the encoded `messages`, with additional `fields`, and return the reply. Raises `PortError`.
 
-        If a server's error says that it requires the other name of the token limit, or cannot count the tokens of a
-        stream, the request is repeated accordingly, and what worked is remembered.
+
+        If the server's error says that it requires the other name for the token limit, or that it does not accept
+        `stream_options`, the request is repeated accordingly, and what worked is remembered.
         """
         dialect = self._dialect
         tried = {dialect}
@@ -183,11 +182,11 @@ class Client:
         await self._server.aclose()
 
     def unusable_reply(self, why: str) -> PortError:
-        """Return the error for a reply with status 200 that cannot be used."""
+        """Return the error for an unusable reply with a success status."""
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _adapt_dialect(self, dialect: _Dialect, error: HTTPStatusError) -> _Dialect:
-        """Return the dialect that the server's error requires; the same one if the error is about something else."""
+        """Return the dialect that the server's error asks for; `dialect` if the error is about something else."""
         if error.status not in (400, 422):
             return dialect
         if self.extra.stream and "stream_options" in error.server_text:
@@ -207,7 +206,7 @@ class Client:
         return _dumps(body)
 
     def _port_error(self, error: Exception) -> PortError:
-        """Return the error of a request that brought no complete reply: one of `_FAILURES`."""
+        """Return the `PortError` for a request without a complete reply; `error` is one of `_FAILURES`."""
         if isinstance(error, StreamStalled):
             what = "sent no data for" if error.began else "did not start its reply within"
             setting = "request_timeout" if error.began or self._first == self.timeout else "extra.first_token_timeout"
@@ -240,7 +239,7 @@ class Client:
         return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
 
     async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        """Return the reply assembled from its pieces, or from one piece if the server does not stream."""
+        """Return the reply, assembled from a stream, or as it is if the server does not stream."""
         async with (
             asyncio.timeout(self._bounds.stream_seconds),
             StallTimer(self._first, self.timeout) as timer,
@@ -284,7 +283,7 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the prompt was filtered, or a choice has an error in place of, or beside, its text."""
+        """Raise `PortError` if the prompt was filtered, or if a choice contains an error, with or without text."""
         refused = find_prompt_filter(data)
         if refused is not None:
             what = redact_text(f"the provider's content filter refused the prompt ({refused})", self._secrets, messages)
@@ -310,12 +309,12 @@ class Client:
 def _dumps(body: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(body)
-    except TypeError:  # lone surrogates and integers beyond 64 bits, which the standard library can write
+    except TypeError:  # lone surrogates and integers beyond 64 bits, which the standard library can encode
         return json.dumps(body).encode()
 
 
 def _loads(raw: bytes) -> Any:
-    """Return the JSON that `raw` holds. Raises `ValueError`, also if it exceeds the bounds of a reply."""
+    """Parse `raw` as JSON. Raises `ValueError` if it is invalid or exceeds the bounds for replies."""
     return read_json(raw, _orjson_loads)
 
 
@@ -324,5 +323,5 @@ def _orjson_loads(raw: bytes) -> Any:
         return json.loads(raw)
     try:
         return orjson.loads(raw)
-    except ValueError:  # constants such as NaN, which the standard library can read
+    except ValueError:  # constants such as NaN, which the standard library can parse
         return json.loads(raw)

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 _IDLE: Final = timedelta(seconds=15)
-"""Servers close connections that are idle longer, and a request on a closed connection is lost."""
+"""How long idle connections are kept. Many servers close them after longer, and a request on one would be lost."""
 _PATH: Final = "/%:@!$&'()*+,;=~-._"
 _AT_ONCE: Final = 64
-"""Pieces of a body after which control returns to the event loop: all of them may have arrived already."""
+"""Pieces of a body after which control returns to the event loop: reading pieces that have arrived never waits."""
 _SCHEMES: Final = ("http", "https")
 _PERMANENT: Final = ("certificate", "corrupt message", "received fatal alert")
-"""Words in the causes of failed connections that a retry cannot fix."""
+"""Words in the causes of connection failures that a retry cannot fix."""
 _OWN_AUTHORITY: Final = "CaUsedAsEndEntity"
 _ENCODINGS: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 _PLAIN: Final = {
@@ -46,7 +46,7 @@ _PLAIN: Final = {
 
 
 class ConnectionFailed(Exception):
-    """Raised if no connection could be made; `is_permanent` says whether a retry would fail as well."""
+    """Raised when no connection can be made; `is_permanent` is whether a retry would fail as well."""
 
     def __init__(self, why: str, *, is_permanent: bool = False) -> None:
         super().__init__(why)
@@ -54,12 +54,12 @@ class ConnectionFailed(Exception):
 
 
 class ConnectionBroken(Exception):
-    """Raised if a connection ended, or delivered something other than HTTP, before the reply was complete."""
+    """Raised when a connection ends, or delivers something other than HTTP, before the reply is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a request: total seconds, seconds without data, and the bounds of its reply from `where`."""
+    """The limits of a request: total seconds, seconds without data, and reply bounds. `where` names the server."""
 
     where: str
     seconds: float
@@ -68,7 +68,7 @@ class Limits:
 
 
 class Reply:
-    """The reply to a request, after its head has arrived; the names in `headers` are in lower case."""
+    """The reply to a request, once its status and headers have arrived. Names in `headers` are in lower case."""
 
     def __init__(self, response: Response, limits: Limits) -> None:
         self.status = response.status
@@ -76,7 +76,7 @@ class Reply:
         self._limits = limits
 
     def header(self, name: str) -> str:
-        """Return the first header called `name`; an empty string if there is none, or if it is not ASCII."""
+        """Return the first value of the header `name`; an empty string if it is missing or not ASCII."""
         try:
             return self._response.get_header(name) or ""
         except ValueError:
@@ -84,11 +84,11 @@ class Reply:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the headers by name; of several with one name, the first."""
+        """The headers by name, each with its first value."""
         return {name.lower(): self.header(name) for name in self._response.headers}
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the decompressed body. Raises `ConnectionBroken`, `TimeoutError` and `ReplyTooLarge`."""
+        """Yield the decompressed body in pieces. Raises `ConnectionBroken`, `TimeoutError` and `ReplyTooLarge`."""
         reader, limits = self._response.body_reader, self._limits
         self._check_encoding()
         size = count = 0
@@ -107,7 +107,7 @@ class Reply:
                 await asyncio.sleep(0)
 
     async def body(self) -> bytes:
-        """Return the whole decompressed body. Raises as `pieces`."""
+        """Return the whole decompressed body. Raises the same errors as `pieces`."""
         self._check_encoding()
         reader, limits = self._response.body_reader, self._limits
         largest = limits.bounds.max_bytes
@@ -134,9 +134,9 @@ class Reply:
 
 
 class Exchange:
-    """A request in flight: entering it returns the reply after its head has arrived; leaving it ends the request.
+    """A request as a context manager: entering it sends the request and returns the reply after its headers.
 
-    Entering raises `ConnectionFailed`, `ConnectionBroken` and `TimeoutError`.
+    Leaving it ends the request. Entering raises `ConnectionFailed`, `ConnectionBroken` and `TimeoutError`.
     """
 
     __slots__ = ("_limits", "_request")
@@ -156,14 +156,14 @@ class Exchange:
 
 
 class Server:
-    """A server that accepts bodies by POST at `url`, through `proxy` if given.
+    """A server that receives POST requests at `url`, through `proxy` if given.
 
-    Redirects are not followed, cookies are not kept, nothing is sent twice, and a reply is never used for another
-    request than its own. Certificates are checked against those of the system, or those that `SSL_CERT_FILE` names. The
-    client is created by the first call, in the process that makes it, because its threads do not survive a fork; in a
-    process that was forked after the library was used, entering an exchange raises `ConnectionFailed`. A call that is
-    cancelled before the head of its reply has arrived keeps its connection until its time is over: the library cannot
-    end it earlier.
+    Redirects are not followed, cookies are not stored, no request is retried, and a reply is never matched to another
+    request. TLS certificates are verified against the system's, or against those in `SSL_CERT_FILE`.
+
+    The client is created by the first call in each process, because its threads do not survive a fork. In a process
+    that was forked after the library was used, `send` raises `ConnectionFailed`. A call that is cancelled before its
+    reply's headers have arrived holds its connection until the request times out: the library cannot end it earlier.
     """
 
     def __init__(
@@ -183,14 +183,14 @@ class Server:
                 raise ValueError("a header contains a line break or a zero byte")
 
     def send(self, body: bytes) -> Exchange:
-        """Return the exchange that sends `body`. Raises `ConnectionBroken` and `ConnectionFailed`."""
+        """Return an exchange that sends `body` when it is entered. Raises `ConnectionBroken` and `ConnectionFailed`."""
         if self._closed:
             raise ConnectionBroken("it was closed by this program")
         try:
             if self._parsed is None:
                 self._parsed = Url(self._url)
             builder = self._client_of_process().post(self._parsed).body_bytes(body)
-            # Without a buffer, a request ends when its block is left; else the library reads on in the background.
+            # Without a buffer, a request ends when its block is left; otherwise the library reads on in the background.
             request = builder.streamed_read_buffer_limit(0).build_streamed()
         except (BuilderError, ValueError) as error:
             raise ConnectionFailed(f"the request cannot be made: {error}", is_permanent=True) from None
@@ -233,7 +233,7 @@ class Server:
 
 
 def _without_dot(url: SplitResult) -> str:
-    """Return host and port; the dot at the end of a name is for DNS lookups, and certificates do not have it."""
+    """Return host and port without a trailing dot of the host, which is for DNS only and not in certificates."""
     host, colon, port = url.netloc.rpartition(":")
     if not colon or not port.isdecimal():
         return url.netloc.removesuffix(".")
@@ -241,7 +241,7 @@ def _without_dot(url: SplitResult) -> str:
 
 
 def _proxy(url: str) -> ProxyBuilder:
-    """Return the proxy that the environment names. Raises `ConnectionFailed` if it is not valid."""
+    """Return the proxy at `url`, which was set in the environment. Raises `ConnectionFailed` if it is not valid."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
@@ -261,7 +261,7 @@ def _proxy(url: str) -> ProxyBuilder:
 
 
 def _translate(error: PyreqwestError) -> Exception:
-    """Return the error as one of this module's."""
+    """Return a library error as one of this module's errors or as `TimeoutError`."""
     causes = _causes(error)
     why = causes[-1] if causes else error.message
     if isinstance(error, RequestTimeoutError):
@@ -283,7 +283,7 @@ def _translate(error: PyreqwestError) -> Exception:
 
 
 def _causes(error: PyreqwestError) -> list[str]:
-    """Return the causes of the error, without the URL of the request, which may contain a secret."""
+    """Return the causes of the error, without the request URL, which may contain a secret."""
     details: Any = error.details if isinstance(error, RequestError) else {}
     found = [str(cause["message"]) for cause in details.get("causes") or ()]
     return [cause for cause in found if not cause.startswith("error sending request for url")]

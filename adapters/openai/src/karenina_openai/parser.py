@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class OpenAILLM:
-    """The LLM port. A refusal counts as the answer; reasoning that the server sends separately is `reasoning`."""
+    """The LLM port. A refusal counts as the answer; reasoning that the server sends separately goes to `reasoning`."""
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
         self._client = client(model, watch=watch)
@@ -44,23 +44,23 @@ class OpenAILLM:
 
 
 LOGPROBS: Final[Mapping[str, Any]] = {"logprobs": True, "top_logprobs": 20}
-"""The fields of a request for probabilities: those of the 20 likeliest tokens, the most that OpenAI's API gives."""
+"""The request fields for the log-probabilities of the 20 most likely tokens, the maximum of OpenAI's API."""
 
 _BEFORE_VALUE: Final = re.compile(r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:\s*"')
 
 
 def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the options of a schema with one field, an enum of texts; none for all other schemas."""
+    """Return the options of a schema whose only field is an enum of strings; an empty tuple for any other schema."""
     parts = list(schema.get("properties", {}).values())
     options = parts[0].get("enum", ()) if len(parts) == 1 else ()
     return tuple(options) if all(isinstance(option, str) for option in options) else ()
 
 
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probability of each option: that of its first token, where the value begins in `text`.
+    """Return the log-probability of each option's first token, at the start of the value in `text`.
 
-    An option that is not among the likeliest tokens gets the lowest log-probability that the server gave. None if the
-    server gave none, or if they do not belong to `text`.
+    An option that is not among the most likely tokens gets the lowest log-probability that the server returned. Returns
+    None if the server returned none, or if its tokens do not add up to `text`.
     """
     start = _BEFORE_VALUE.match(text)
     try:
@@ -82,7 +82,7 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probabilities, if the tokens begin with the text `before` the value."""
+    """Return the log-probabilities of the options from tokens that start with `before`, the text before the value."""
     found: dict[str, float] = {}
     lowest = math.inf
     for one in likeliest:
@@ -119,7 +119,7 @@ class OpenAIParser:
         *,
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
-        """Return the model's reply to a request for a JSON object that fits `schema`. Raises `PortError`."""
+        """Request a JSON object that fits `schema` and return the model's reply. Raises `PortError`."""
         data, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
         )
@@ -166,7 +166,7 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:
-    """Return the arguments as the model wrote them. Of several calls all are returned: the core rejects them."""
+    """Return the tool arguments as the model wrote them; those of several calls are joined, which the core rejects."""
     if not reply.message.tool_calls:
         return reply.message.content
     message = data["choices"][0]["message"]

@@ -87,24 +87,22 @@ def base_url_of(model: ModelConfig) -> str:
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the API key: the model's, else `OPENAI_API_KEY`; None if there is none.
+    """Return the API key: the model's, else the one in `OPENAI_API_KEY`; None if there is none.
 
-    The key of the environment is only sent to the server that the environment names (`OPENAI_BASE_URL`, else OpenAI's
-    own) and to this machine: the configuration of somebody else's benchmark cannot have it sent elsewhere.
+    A key from the environment is sent only to OpenAI, to the server in `OPENAI_BASE_URL`, and to localhost, so that the
+    configuration in somebody else's benchmark cannot send it elsewhere.
     """
     own = (OFFICIAL_BASE_URL, os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL)
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)
 
 
 def concurrency(model: ModelConfig) -> int | None:
-    """Return the maximum number of requests at once, if set."""
+    """Return the maximum number of concurrent requests, or None if it is not set."""
     return extra_of(model).max_concurrency
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for what would fail every item: a bad URL, unknown settings, OpenAI's host
-    without a key.
-    """
+    """Raise `AdapterConfigError` for what would fail every item: an invalid URL or setting, or OpenAI without a key."""
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), query="put the parameters into extra.query")
     needed = is_official(url) and not extra.has_header("authorization", "api-key")

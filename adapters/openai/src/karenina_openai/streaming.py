@@ -1,4 +1,4 @@
-"""Assemble a streamed chat completion as if it had come in one piece."""
+"""Assemble a streamed chat completion as if it had been sent in one piece."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DONE = b"data: [DONE]"
 
 
 class StreamStalled(Exception):
-    """Raised if a stream sends nothing for too long; `began` says whether the answer had begun."""
+    """Raised when a stream sends nothing for too long; `began` is whether the answer had started."""
 
     def __init__(self, seconds: float, *, began: bool) -> None:
         super().__init__(f"no data for {seconds:g} s")
@@ -40,7 +40,7 @@ class StreamStalled(Exception):
 
 
 class StallTimer:
-    """The time limit of a stream: `first` seconds until the answer begins, then `between` seconds between pieces."""
+    """The time limit of a stream: `first` seconds until the answer starts, then `between` seconds between pieces."""
 
     def __init__(self, first: float, between: float) -> None:
         self._between = between
@@ -61,8 +61,9 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Restart the timer after a piece, once the answer has begun: pieces without content do not extend the first
-        limit.
+        """Restart the timer after a piece, but only once the answer has started.
+
+        Earlier pieces, without content, do not extend the first limit.
         """
         self._began = self._began or is_answer
         if self._began:
@@ -75,9 +76,9 @@ async def assemble_stream(
 ) -> dict[str, Any]:
     """Return the chat completion in a stream of server-sent events.
 
-    An object with an `error` ends the stream and is returned as it is. Raises `IncompleteStream` if the stream ends
-    before the reply does, `ValueError` for an event that is not a JSON object, and `ReplyTooLarge` for too many tool
-    calls.
+    An event with an `error` ends the stream; only the error is returned, as `{"error": ...}`. Raises `IncompleteStream`
+    if the stream ends before the reply does, `ValueError` for an event that is not a JSON object, and `ReplyTooLarge`
+    for too many tool calls.
     """
     reply = _Reply(where)
     done = False
@@ -98,16 +99,19 @@ async def assemble_stream(
 
 
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
-    """Raise `IncompleteStream` for a stream that ended with `[DONE]` but without a finish reason, or an error."""
+    """Check, for a stream that ended with `[DONE]`, that its first choice has a finish reason or an error.
+
+    See `check_stream_end`. Does nothing for a reply without choices.
+    """
     if choices := data.get("choices"):
         has_reason = choices[0]["finish_reason"] is not None or bool(choices[0].get("error"))
         check_stream_end(server, usage_of(data), has_reason=has_reason)
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield the data of each event; an event that was cut off by the end of the stream is left out.
+    """Yield the data of each event; an event that the end of the stream cuts off is dropped, except for `[DONE]`.
 
-    Lines end in any of the ways of the standard; a byte-order mark before the first one is left out.
+    Lines may end with CR, LF or CRLF; a byte-order mark before the first line is ignored.
     """
     rest = bytearray()
     data: list[bytes] = []
@@ -117,7 +121,7 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
             piece = piece[1:]
         after_return = piece[-1:] == b"\r"
         rest += piece
-        if b"\n" not in piece and b"\r" not in piece:  # do not search a long line again for each of its pieces
+        if b"\n" not in piece and b"\r" not in piece:  # do not search a long line again for every piece of it
             continue
         text = bytes(rest)
         if b"\r" in text:
@@ -137,7 +141,7 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
 
 
 class _Reply:
-    """The first choice, as far as it has arrived."""
+    """The reply so far. Only its first choice is read."""
 
     def __init__(self, where: str) -> None:
         self.finish_reason: Any = None
@@ -196,9 +200,9 @@ class _Reply:
         return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_prompt}
 
     def _text(self, name: str) -> str:
-        """Return a text of the deltas and of the messages beside or after them, which have the whole text.
+        """Return a text field, from the deltas or from complete messages that were sent beside or after the deltas.
 
-        Messages in place of all deltas are pieces, unless each begins with the one before it.
+        Messages are joined as pieces, unless each one starts with the one before it; then the last one is complete.
         """
         pieces, messages = "".join(self._texts.get(name, ())), self._messages.get(name, [])
         grows = all(after.startswith(before) for before, after in pairwise(messages))
@@ -229,7 +233,7 @@ class _Reply:
         return has_content
 
     def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
-        """Add the parts of a list, of which texts and thoughts continue those of earlier pieces."""
+        """Add a list of parts; their text and reasoning continue that of earlier pieces."""
         if name != "content":
             if not (name == "reasoning_details" and texts.keys() & {"reasoning", "reasoning_content"}):
                 thought = read_reasoning({name: content})
@@ -265,7 +269,7 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
-        """Return the index of a call without one: a new one if its id is new, else that of the last call."""
+        """Return the index of a call that was sent without one: a new one for a new id, else that of the last call."""
         if id:
             return self._by_id.get(id, len(self._calls))
         return max(self._last, place) if self._calls else 0
@@ -273,16 +277,17 @@ class _Reply:
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call, as far as it has arrived."""
+    """A tool call, as received so far."""
 
     id: Any = ""
     name: Any = ""
     arguments: list[str] = field(default_factory=list)
 
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
-        """Add a piece: names are complete, once or in each piece; arguments come in parts, or as an object.
+        """Add a piece. Names are complete wherever they are sent; arguments are sent in parts or as an object.
 
-        The arguments of a message (`is_whole`) that begin with those so far, or come after complete ones, replace them.
+        The arguments in a complete message (`is_whole`) replace those received so far, if they start with them or if
+        those are already complete.
         """
         self.name = function.get("name") or self.name
         arguments = function.get("arguments")

@@ -1,4 +1,4 @@
-"""Tools of MCP servers for the agents of a run. The entry point names `plugin`."""
+"""MCP tools for a run's agents. The entry point names `plugin`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_tool_sources() -> list[ToolSource]:
-        """Return the source of the tools of a model's MCP servers."""
+        """Return the source of tools from a model's MCP servers."""
         from karenina_mcp.tool_list import MCPSource
 
         return [MCPSource()]

@@ -1,4 +1,4 @@
-"""Connections to MCP servers: opened at once, each held by a task of its own, and renewed if the server ended."""
+"""Connections to MCP servers: opened concurrently, each in its own task, and reopened if the server ends."""
 
 from __future__ import annotations
 
@@ -54,26 +54,24 @@ USUAL_VARIABLES: Final = (
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
 )
-"""Environment variables for a process besides those that the MCP library passes on: PATH, HOME, USER, SHELL,
-TERM, ...
-"""
+"""Environment variables for server processes, besides those that the MCP library passes on (PATH, HOME, TERM, ...)."""
 
 
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
-    """Return the transport to a server. Other output of a process goes to `output`."""
+    """Return the transport to a server. `output` gets a process's standard error, and why a server was stopped."""
     if server.is_remote:
         return _over_http(server, output, bounds)
     command = server.command()
     environment = {name: os.environ[name] for name in USUAL_VARIABLES if name in os.environ}
     if workspace is not None and "-m" in command[1:]:
-        environment["PYTHONSAFEPATH"] = "1"  # or Python would import what an agent wrote into its workspace
+        environment["PYTHONSAFEPATH"] = "1"  # otherwise, Python would import what an agent wrote into its workspace
     return connect_stdio(command, {**environment, **server.passed_variables()}, workspace, output, bounds)
 
 
 @asynccontextmanager
 async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
     def note(error: BrokenReply | ReplyTooLarge) -> None:
-        output.stopped = str(error)  # the library only reports that the connection was closed
+        output.stopped = str(error)  # the library reports only that the connection was closed
 
     bound = make_bounding_hook(httpx2.AsyncByteStream, "it", bounds, by_event=True, on_error=note)
     headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}
@@ -81,14 +79,17 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
     seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)
     async with (
         httpx2.AsyncClient(headers=headers, timeout=seconds, event_hooks={"response": [bound]}) as client,
-        # The client bounds events already, as the user wants it; the library's own bound is 1 MB.
+        # The client already limits events as configured; the library's own limit is 1 MB.
         streamable_http_client(server.url(), http_client=client, max_sse_event_size=None) as streams,
     ):
         yield streams
 
 
 def result_text(result: CallToolResult) -> str:
-    """Return the text of a result, one block below the other; other content is described, without its data."""
+    """Return the text blocks of a result, joined by newlines. Other content is described, without its data.
+
+    Without any blocks, the structured content is returned as JSON.
+    """
     found = "\n".join(_texts(result.content))
     if not found and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
@@ -121,8 +122,9 @@ async def answer_elicitation(
     context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
     params: ElicitRequestParams,
 ) -> ElicitResult:
-    """Return the form with its defaults. Decline if a required field has no default, or if the server requests
-    a web page.
+    """Return the form filled with its defaults.
+
+    Decline if a required field has no default, or if the server asks for a web page to be opened.
     """
     if not isinstance(params, ElicitRequestFormParams):
         return ElicitResult(action="decline")
@@ -134,11 +136,11 @@ async def answer_elicitation(
     return ElicitResult(action="accept", content=filled)
 
 
-# The library logs protocol errors with tracebacks, which go to the screen if logging is not configured.
+# The library logs protocol errors with tracebacks, which are printed if logging is not configured.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 MOST_PAGES: Final = 100
-"""Maximum pages of tools that one server may list."""
+"""Maximum pages that are read of one server's tool list; further pages are ignored."""
 MOST_TOOLS: Final = 1000
 """Maximum tools that one server may list."""
 _MOMENT: Final = 1.0
@@ -148,7 +150,7 @@ _MOMENT: Final = 1.0
 async def open_connections(
     servers: Sequence[Server], workspace: Path | None, bounds: ReplyBounds
 ) -> AsyncIterator[list[Connection]]:
-    """Connect to all servers for the duration of the block; each has listed its tools.
+    """Connect to all servers and list their tools, for the duration of the block.
 
     Raises `PortError` of category `connection` if one cannot be reached; the others are closed then.
     """
@@ -166,8 +168,8 @@ async def open_connections(
 class Connection:
     """The connection to one server. If the server ends, the next call reconnects.
 
-    A server that ends fails all calls in flight, also those of other items. Each of them is repeated once, by the new
-    server and one after the other, so that a call that crashes every server fails no other call.
+    All calls in flight, including those of other items, fail when a server ends. Each of them is retried once, on a new
+    server and one at a time, so that a call that crashes every server does not make the others fail.
     """
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
@@ -188,7 +190,7 @@ class Connection:
             raise PortError(self._explain_failure(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Return the result of the server's tool as text. Raises `ToolError`, and `PortError` if two servers ended."""
+        """Call a tool and return its result as text. Raises `ToolError`, or `PortError` if the server ended twice."""
         try:
             return await self._call_once(tool, arguments)
         except _ServerGone:
@@ -202,7 +204,7 @@ class Connection:
                     raise PortError(message, category=ErrorCategory.CONNECTION) from None
 
     async def _call_once(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call the tool. Raises `ToolError`, and `_ServerGone` if the server ended or cannot be started."""
+        """Call the tool once. Raises `ToolError`, or `_ServerGone` if the server ended or cannot be started."""
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
                 client = await self._client()
@@ -211,7 +213,7 @@ class Connection:
         link = self._link
         seconds = self.server.options.call_timeout
         try:
-            # The library's own timeout starts once the request is sent, which a server can delay.
+            # The library's own timeout starts only when the request has been sent, which a server can delay.
             async with asyncio.timeout(seconds + _MOMENT):
                 result = await client.call_tool(tool, dict(arguments), seconds)
         except Exception as error:
@@ -222,7 +224,7 @@ class Connection:
         return message
 
     async def aclose(self) -> None:
-        """End the connection, and the server if a command started it."""
+        """Close the connection, and stop the server if a command started it."""
         if self._link is not None:
             await self._link.end()
 
@@ -235,7 +237,7 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """Return the tools that the server lists. Raises `ReplyTooLarge` if they are more than can be offered."""
+        """Return the tools that the server lists. Raises `ReplyTooLarge` if there are more than `MOST_TOOLS`."""
         if client.server_capabilities.tools is None:
             return []
         found: list[Tool] = []
@@ -278,7 +280,7 @@ class Connection:
 
 
 class _ServerGone(Exception):
-    """A call that failed because the server ended or could not be started."""
+    """Raised when a call fails because the server ended or could not be started."""
 
     def __init__(self, message: str, *, stopped: bool = False) -> None:
         super().__init__(message)
@@ -286,11 +288,11 @@ class _ServerGone(Exception):
 
 
 class _CannotConnect(Exception):
-    """The reason why there is no client."""
+    """Raised with the reason when no client could be connected."""
 
 
 class _ClientTask:
-    """One client, in a task that opens and closes it: it must be left in the task that entered it."""
+    """One client, with the task that opens and closes it: only the task that opened a client may close it."""
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.over = False
@@ -304,8 +306,8 @@ class _ClientTask:
         return await asyncio.shield(self._ready)
 
     async def end(self) -> None:
-        """Close the client. Returns when nothing of it is left."""
-        # Cancel the scope, not the task: the library shields the end of a server's process only from the former.
+        """Close the client, and wait until it is closed."""
+        # Cancel the scope, not the task: the library's shutdown of a server process is shielded only from the former.
         self._scope.cancel()
         await asyncio.wait([self._task])
 
@@ -325,7 +327,7 @@ class _ClientTask:
     def _fail(self, error: BaseException) -> None:
         if not self._ready.done():
             self._ready.set_exception(_CannotConnect(_error_text(error)))
-            self._ready.exception()  # there may be no task that awaits it
+            self._ready.exception()  # mark it as retrieved: no task may be awaiting it
 
 
 def _client(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Client:
@@ -344,14 +346,14 @@ def _error_text(error: BaseException) -> str:
 
 
 def _is_disconnect(error: Exception) -> bool:
-    """Return whether the server is gone; a session that a remote server no longer knows counts."""
+    """Return whether the error means that the server is gone, or that a remote server has dropped the session."""
     if not isinstance(error, MCPError):
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
     return error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and error.message == "Session terminated")
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the first error inside exception groups."""
+    """Return the first error in nested exception groups, or `error` itself."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -1,4 +1,4 @@
-"""Settings of MCP servers, and the servers that a model's fields describe."""
+"""Settings of MCP servers, and the servers configured in a model's fields."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ServerOptions(StrictSettings):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of a model: its name, its address in the configuration, and its options."""
+    """One of a model's servers: its name, its address (a URL or a command line), and its options."""
 
     name: str
     address: str
@@ -63,7 +63,7 @@ class Server:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is reached by URL; otherwise a command starts it."""
+        """Whether the address is a URL, not a command line."""
         return _URL.match(self.address) is not None
 
     def url(self) -> str:
@@ -73,7 +73,7 @@ class Server:
     def command(self) -> list[str]:
         """Return the words of the command line with environment variables expanded. Raises `ValueError`.
 
-        The program is an absolute path: one that is installed beside this Python is found too, whatever PATH says.
+        The program becomes an absolute path. It is searched for in PATH, then beside this Python.
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
@@ -89,7 +89,10 @@ class Server:
         return {name: expand_variables(f"${{{name}}}") for name in self.options.environment}
 
     def secrets(self) -> set[str]:
-        """Return what must not be in any message: values of headers, and of the named variables."""
+        """Return the texts that messages must not contain: values of headers and variables, and secrets in the URL.
+
+        Returns an empty set if a variable is not set.
+        """
         try:
             found = {*self.headers().values(), *self.passed_variables().values()}
         except ValueError:
@@ -109,12 +112,12 @@ class Server:
 
 
 def has_servers(model: ModelConfig) -> bool:
-    """Return whether the model names servers."""
+    """Return whether the model has MCP servers."""
     return bool(model.mcp_urls_dict)
 
 
 def read_servers(model: ModelConfig) -> list[Server]:
-    """Return the servers of the model, checked. Raises `AdapterConfigError` with all problems."""
+    """Return the model's servers, validated. Raises `AdapterConfigError` with all problems."""
     found: list[Server] = []
     problems: list[str] = []
     places = model.mcp_urls_dict or {}
@@ -140,7 +143,7 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """Return `text` with `${NAME}` replaced by environment variables. Raises `ValueError` if one is not set."""
+    """Return `text` with `${NAME}` replaced by environment variables. Raises `ValueError` if one is unset or empty."""
 
     def value(match: re.Match[str]) -> str:
         found = os.environ.get(match[1])
@@ -152,7 +155,7 @@ def expand_variables(text: str) -> str:
 
 
 def find_program(program: str) -> str:
-    """Return the path of a program. Raises `ValueError` if it is not found."""
+    """Return the absolute path of a program in PATH or beside this Python. Raises `ValueError` if there is none."""
     found = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if found is None:
         raise ValueError(f"there is no program {program!r}: install it, or set its full path")

@@ -1,7 +1,7 @@
-"""A server that a command starts, reached over its standard input and output.
+"""A transport for servers that a command starts, over their standard input and output.
 
-The library's own transport buffers a line of any length, reads it in quadratic time, writes all of the server's stderr
-to the disk, and leaves the processes that a server started if the server itself ends in time.
+The library's own transport buffers lines of any length, reads them in quadratic time, writes all of the server's stderr
+to disk, and leaves child processes of the server running if the server itself ends in time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 MOST_MESSAGES: Final = 10_000
-"""Maximum lines that a server may write between two requests."""
+"""Maximum lines that a server may write after one request."""
 _GRACE: Final = 2.0
 _POLL: Final = 0.01
 _TAIL_BYTES: Final = 800
@@ -42,13 +42,13 @@ Streams = tuple["MemoryObjectReceiveStream[Incoming]", "MemoryObjectSendStream[S
 
 @dataclass(slots=True)
 class Output:
-    """A server's output besides its messages: the end of its stderr, and why it was stopped, if it was."""
+    """The end of a server's stderr, and why the server was stopped, if it was."""
 
     stopped: str | None = None
     _tail: bytearray = field(default_factory=bytearray)
 
     def add(self, chunk: bytes) -> None:
-        """Keep the end of the output so far."""
+        """Add stderr output, of which only the end is kept."""
         self._tail += chunk[-_TAIL_BYTES:]
         del self._tail[:-_TAIL_BYTES]
 
@@ -65,10 +65,10 @@ async def connect_stdio(
     output: Output,
     bounds: ReplyBounds,
 ) -> AsyncIterator[Streams]:
-    """Start a server and connect to it for the duration of the block; then end the server and its process group.
+    """Start a server and connect to it for the duration of the block; then stop the server and its process group.
 
-    The server gets the library's usual variables and `environment`, and nothing else of this process. A server that
-    writes more bytes than `bounds` allows, or more than `MOST_MESSAGES` lines after a request, is disconnected.
+    The server's environment consists of the library's usual variables and `environment`. A server that writes more
+    bytes than `bounds` allows, or more than `MOST_MESSAGES` lines, after one request is disconnected.
     """
     process = await anyio.open_process(
         list(command),
@@ -99,7 +99,7 @@ async def connect_stdio(
 
 @dataclass(slots=True)
 class _Allowance:
-    """The bytes and lines that a server may still write before it gets the next request."""
+    """The bytes and lines that a server may still write before the next request."""
 
     most_bytes: int
     bytes_left: int = field(init=False)
@@ -112,7 +112,7 @@ class _Allowance:
         self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
 
     def take(self, size: int, lines: int) -> str | None:
-        """Count output. Return why it is too much, if it is."""
+        """Count output. Return a message if it is too much, else None."""
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:
@@ -141,7 +141,7 @@ async def _read(
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Discard the remaining output, slowly: a server that blocks on a full pipe could not end by itself."""
+    """Read and discard the remaining output, slowly: a server that blocks on a full pipe could not exit by itself."""
     with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         while True:
             await stream.receive()
@@ -187,7 +187,7 @@ async def _read_stderr(process: Process, output: Output) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Close the server's input, wait a moment for it to end, and end the rest of its process group."""
+    """Close the server's input, wait up to `_GRACE` seconds for the server to exit, and end its process group."""
     assert process.stdin is not None
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.aclose()
@@ -205,7 +205,7 @@ async def _end(process: Process) -> None:
 
 
 async def _wait(process: Process) -> None:
-    # Not `process.wait()`, which also waits for the pipes: a process that the server started may hold them open.
+    # Not `process.wait()`, which also waits for the pipes: a child process of the server may hold them open.
     with anyio.move_on_after(_GRACE):
-        while process.returncode is None:  # noqa: ASYNC110 - there is no event for its end
+        while process.returncode is None:  # noqa: ASYNC110 - there is no event for the end of a process
             await anyio.sleep(_POLL)

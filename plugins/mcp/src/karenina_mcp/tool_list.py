@@ -1,4 +1,4 @@
-"""The tools of a model's MCP servers as agents get them: filtered, renamed, described, and with unique names."""
+"""The tools from a model's MCP servers, as agents get them: filtered, and with unique names and their descriptions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 
 MOST_OF_TOOLS: Final = 1_000_000
-"""Maximum characters and values in names, descriptions and schemas of one server's tools: each request contains
-them.
-"""
+"""Maximum size of one server's tool list, in characters and values: every request contains the list."""
 LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
@@ -34,7 +32,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class MCPTool:
-    """One tool of a server. `own_name` is its name on the server."""
+    """One of a server's tools. `name` is what the model sees; `own_name` is the name on the server."""
 
     name: str
     description: str
@@ -44,20 +42,20 @@ class MCPTool:
 
     @property
     def origin(self) -> str:
-        """The server, for messages."""
+        """The server, for error messages."""
         return f"the MCP server {self.connection.server.name!r}"
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Return the server's result of the call. Raises `ToolError`."""
+        """Call the tool and return its result as text. Raises `ToolError`, or `PortError` if the server is gone."""
         return await self.connection.call(self.own_name, arguments)
 
 
 def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
     """Return the tools that the model gets.
 
-    `mcp_tool_filter` and `mcp_tool_description_overrides` name tools as the model sees them (with their prefix) or as
-    the servers name them. A character that is not allowed in tool names becomes an underscore. Raises `PortError`, of
-    category `permanent`, for a name of no tool, and if two servers have tools with the same name.
+    `mcp_tool_filter` and `mcp_tool_description_overrides` may use a tool's name as the model sees it (with its prefix)
+    or as the server lists it. Characters that are not allowed in tool names become underscores. Raises a permanent
+    `PortError` for an unknown name, for two tools with the same name, and for a tool list or name that is too long.
     """
     every = [_tool(connection, tool) for connection in connections for tool in connection.listing]
     problems = [
@@ -81,7 +79,7 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
 
 
 def _listing_problems(connection: Connection) -> Iterator[str]:
-    """Yield what makes a server's list of tools too large for requests."""
+    """Yield messages about what makes a server's tool list too large for requests."""
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
     size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
@@ -123,26 +121,24 @@ def _clash(one: MCPTool, other: MCPTool) -> str:
 
 
 class MCPSource:
-    """The tools of the servers in `mcp_urls_dict`: a URL is reached over streamable HTTP, a command line over stdio.
+    """The source of tools from the servers in `mcp_urls_dict`: URLs over streamable HTTP, command lines over stdio.
 
-    A command is split like a shell command, and run without a shell, in the agents' workspace if they have one. It gets
-    a small part of the environment and no secret of it, except what `mcp_server_options` names.
+    A command line is split as by a shell but run without one, in the agents' workspace if they have one. The process
+    gets only a few common environment variables, and those that `mcp_server_options` names.
     """
 
     name = "mcp"
 
     def applies_to(self, model: ModelConfig) -> bool:
-        """Return whether the model names servers."""
+        """Return whether the model has MCP servers."""
         return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` for what would fail every item: a missing program, a bad URL, unknown settings,
-        empty names.
-        """
+        """Raise `AdapterConfigError` for what would fail every item, such as a missing program or an invalid URL."""
         read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Start or reach all servers at once, and return a session with their tools."""
+        """Return a context manager that starts or connects to all servers concurrently, and provides their tools."""
         return _open_session(model, workspace)
 
 

@@ -1,7 +1,7 @@
 """OpenTelemetry for Karenina's runs: spans, and an event for each verdict and score. The entry point names `plugin`.
 
-The destination is configured as in every program with OpenTelemetry, by the variables `OTEL_*`; if the program has set
-up the SDK itself, that set-up is used. The SDK is imported only by runs with `otel = true`.
+As usual with OpenTelemetry, the destination is configured by the environment variables `OTEL_*`; if the program has set
+up the SDK itself, that setup is used. The SDK is imported only by runs with `otel = true`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
-        """Return the observer that traces a run, if the configuration enables it. Raises `ConfigError`."""
+        """Return the observer that traces a run, if the configuration enables it.
+
+        Raises `ConfigError` if an exporter is not installed.
+        """
         from karenina_otel.settings import OtelSettings
 
         settings = config.section(OtelSettings)

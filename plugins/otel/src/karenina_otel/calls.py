@@ -1,4 +1,4 @@
-"""The attributes of the span of a model call, at its start and its end, and its messages as JSON."""
+"""The attributes of a call's span, at its start and its end, and the call's messages as JSON."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def input_messages(messages: Sequence[Message]) -> str:
-    """Return the messages sent to a model."""
+    """Return the messages sent to a model, as JSON in the format of the conventions."""
     return _json([_message(message) for message in messages])
 
 
 def output_messages(reply: Reply) -> str:
-    """Return the reply of a model; for an agent, its whole trace."""
+    """Return a model's reply, or an agent's whole trace, as JSON in the format of the conventions."""
     replied = [_message(message) for message in _reply_messages(reply)]
     reason = {"tool_calls": "tool_call", "other": "stop"}.get(reply.finish_reason, reply.finish_reason)
     return _json([*replied[:-1], *({**last, "finish_reason": reason} for last in replied[-1:])])
@@ -59,10 +59,10 @@ def _json(value: Any) -> str:
 
 
 def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
-    """Return the name and the initial attributes of the span of a call.
+    """Return the name and the initial attributes of a call's span.
 
-    The operation of an agent's run is `invoke_agent`, that of a service that a stage calls `execute_tool`, and that of
-    everything else, including the single turns of an agent, `chat`.
+    The operation is `invoke_agent` for an agent's whole run, `execute_tool` for a call to a service, and `chat` for
+    everything else, including an agent's single turns.
     """
     model, info = call.endpoint.model, call.info
     place: dict[str, Value | None] = {
@@ -96,7 +96,7 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
     """Return the attributes of a call that has ended.
 
-    Tokens are reported once: if the turns of an agent are calls of their own, the agent's whole run has none.
+    Tokens are reported only once: if an agent's turns are separate calls, the span of the agent's run has no tokens.
     """
     notes, reply, error = made.notes, made.reply, made.error
     attributes: dict[str, Value | None] = {

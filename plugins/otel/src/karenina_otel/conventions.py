@@ -1,8 +1,8 @@
-"""The names of attributes of spans and events.
+"""The names of span and event attributes.
 
-Those that begin with `gen_ai.` are from the semantic conventions for generative AI in the registry of semantic
-conventions 1.41 (status: development); they are also in the separate registry `gen-ai-dev` 1.42.0-dev, with the same
-names. Attributes that the conventions do not define begin with `karenina.`.
+Names that start with `gen_ai.` are from the semantic conventions for generative AI, version 1.41 (status: development);
+the separate registry `gen-ai-dev` 1.42.0-dev has the same names. Attributes that the conventions do not define start
+with `karenina.`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _BY_INTERFACE: Final = {
 
 
 def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Return attributes without None values, and with text that every encoding supports."""
+    """Return attributes without None values, and with lone surrogates in text replaced."""
     return {
         name: replace_surrogates(value) if isinstance(value, str) else value
         for name, value in attributes.items()
@@ -104,10 +104,10 @@ def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]
 
 
 def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[str, Value]]:
-    """Return the provider of a model, by its name in the conventions if it has one, and its server's address.
+    """Return a model's provider, by its name in the conventions if it has one, and the attributes of its server.
 
-    Only host and port of the address are included, because a URL can hold a secret. An unknown server has the name of
-    the model's interface, since that determines its telemetry.
+    Only the host and port of the server's URL are included, because a URL can contain a secret. The provider of an
+    unknown server is the name of the model's interface, which determines the format of its telemetry.
     """
     served_by = spec.served_by(model) if spec is not None and spec.served_by is not None else None
     found = served_by or model.endpoint_base_url or model.model_provider or ""

@@ -1,4 +1,4 @@
-"""The evaluations of a result: one for the verdict, and one for each trait score."""
+"""A result's evaluations: one for the verdict, and one for each trait score."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from karenina_core.data.sections import VerificationResultRubric
 
 CORRECTNESS: Final = "correctness"
-"""The name of the verdict's evaluation: its value is 1 or 0, its label the item's outcome."""
+"""The name of the verdict's evaluation. Its value is 1 or 0 (none without a verdict), its label the item's outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One verdict or score. If there is none, `error` is the kind of error that prevented it."""
+    """One verdict or score. If an error prevented it, `error` is the kind of error."""
 
     name: str
     value: float | None = None
@@ -36,7 +36,7 @@ class Evaluation:
     error: str | None = None
 
     def attributes(self) -> dict[str, Value]:
-        """Return the attributes of the event that the conventions define."""
+        """Return the attributes of the evaluation event, as the conventions define them."""
         return clean_attributes(
             {
                 EVALUATION_NAME: self.name,
@@ -51,7 +51,8 @@ class Evaluation:
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
     """Yield all evaluations of a result.
 
-    Without `content`, explanations name stages and fields only; they quote no answer, judge or error message.
+    Without `content`, explanations contain only the names of stages, fields and traits; they quote no answer, judge or
+    error message, and scores have no explanation.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None
@@ -91,7 +92,7 @@ def _why_without_content(result: VerificationResult) -> str:
 
 
 def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
-    """Return by trait what stages of other distributions report under names that end in `field`."""
+    """Return, by trait, the entries of result extensions whose names end in `field`."""
     return {
         str(trait): str(text)
         for section in result.extensions.values()
@@ -119,7 +120,7 @@ def _scores(
 
 
 def _value(score: Any) -> tuple[float | None, str | None]:
-    """Return the number and the label of a score; one with several fields (a trait with a template) has neither."""
+    """Return a score's number and label. A score with several fields (of a trait with a template) has neither."""
     if isinstance(score, bool):
         return float(score), str(score).lower()
     if isinstance(score, (int, float)):

@@ -1,4 +1,4 @@
-"""The observer of one run: a span for the run, each answer, item, stage and call, and an event for each evaluation."""
+"""The observer of a run: a span for the run and for each answer, item, stage and call; an event for each evaluation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SCOPE: Final = otel_context.create_key("karenina-scope")
 
 @dataclass(eq=False)
 class _Scope:
-    """An answer or an item in progress. `last` is the time when its last stage ended, in nanoseconds."""
+    """An answer or item in progress. `last` is when its latest stage ended, in nanoseconds since 1970."""
 
     span: Span
     item: Item
@@ -56,7 +56,7 @@ class _Scope:
 
 @dataclass(eq=False)
 class _OpenSpan:
-    """An open span. `event` is held so that its `id` stays unique."""
+    """An open span. It holds a reference to `event`, so that the event's `id` stays unique."""
 
     event: object
     span: Span
@@ -82,7 +82,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_started(self, event: RunStarted) -> None:
-        """Begin the span of the run, as a child of the program's current span."""
+        """Start the run's span, as a child of the program's current span."""
         self._telemetry = self.open_telemetry()
         self._began = time.time_ns()
         core = event.config.core
@@ -97,7 +97,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_finished(self, event: RunFinished) -> None:
-        """End all open spans, and send the rest."""
+        """End all open spans, marked as interrupted, end the run's span, and send what is left."""
         if self._telemetry is None:
             return
         for left in [*self._open.values(), *(opened for _, opened in self._answers.values())]:
@@ -134,7 +134,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_answer_started(self, event: AnswerStarted) -> None:
-        """Begin the span of an answer."""
+        """Start an answer's span."""
         if self._telemetry is None:
             return
         links = None
@@ -152,14 +152,14 @@ class RunObserver:
 
     @hookimpl
     def karenina_answer_finished(self, event: AnswerStarted) -> None:
-        """End the span of an answer."""
+        """End an answer's span."""
         found = self._answers.pop(id(event), None)
         if found is not None:
             self._leave(found[1])
 
     @hookimpl
     def karenina_item_started(self, event: ItemStarted) -> None:
-        """Begin the span of an item, for the rest of the task that runs it."""
+        """Start an item's span, which stays current for the rest of the task that runs the item."""
         if self._telemetry is None:
             return
         answer = _current_scope()
@@ -170,9 +170,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
-        """End the span of an item, and send its evaluations.
+        """End an item's span, and send its evaluations.
 
-        An item that ran in another process gets its span now; one that an earlier run has run and reported is skipped.
+        An item that ran in another process gets its span now. An item whose result is from an earlier run is skipped.
         """
         if self._telemetry is None:
             return
@@ -211,7 +211,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_stage_started(self, event: StageStarted) -> None:
-        """Begin the span of a stage."""
+        """Start a stage's span."""
         if self._telemetry is None:
             return
         span = self._telemetry.tracer.start_span(
@@ -221,7 +221,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_stage_finished(self, event: StageStarted, record: StageRecord) -> None:
-        """End the span of a stage."""
+        """End a stage's span."""
         opened = self._open.pop(id(event), None)
         if opened is None:
             return
@@ -242,7 +242,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_started(self, event: CallStarted) -> None:
-        """Begin the span of a call. Recorded answers are skipped, since no model is called for them."""
+        """Start a call's span. Recorded answers get none, because no model is called for them."""
         spec = event.call.endpoint.spec
         if self._telemetry is None or (spec is not None and spec.recorded):
             return
@@ -252,7 +252,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_finished(self, event: CallStarted, made: CallOutcome) -> None:
-        """End the span of a call. The evaluations of an answer refer to its last call with a reply."""
+        """End a call's span. An answer's evaluations will refer to its last call with a reply."""
         opened = self._open.pop(id(event), None)
         if opened is None:
             return
@@ -277,7 +277,7 @@ class RunObserver:
             otel_context.detach(opened.token)
 
     def _content(self, message: str | None) -> str | None:
-        """Return a message that can quote an answer, or None without `otel_content`."""
+        """Return a message that may quote an answer, or None without `otel_content`."""
         return replace_surrogates(message) if message and self.settings.otel_content else None
 
     def _item_attributes(self, item: Item) -> dict[str, Value]:
@@ -319,7 +319,7 @@ class RunObserver:
 
 
 def _current_scope() -> _Scope | None:
-    """Return the answer or item of the current task."""
+    """Return the answer or item that the current task runs, if any."""
     found = otel_context.get_value(_SCOPE)
     return found if isinstance(found, _Scope) else None
 

@@ -1,4 +1,4 @@
-"""The settings of OpenTelemetry."""
+"""The OpenTelemetry settings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The connection to OpenTelemetry: the SDK of the program, or one for this run, configured by the variables `OTEL_*`.
+"""The connection to OpenTelemetry: the program's SDK, or one for this run, configured by the variables `OTEL_*`.
 
-An unreachable backend does not delay a run: the SDK sends from threads of its own, its first warning is logged once,
-and the end of the run waits for the last spans for some seconds at most.
+An unreachable backend does not delay a run: the SDK sends from its own threads, only its first warning is logged as a
+warning, and the end of the run waits a few seconds at most for the last spans.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from karenina_otel.conventions import SCHEMA_URL
 
 SCOPE: Final = "karenina-otel"
 FLUSH_SECONDS: Final = 5.0
-"""The seconds that the end of a run waits until its last spans are sent."""
+"""The maximum seconds that the end of a run waits for its last spans to be sent."""
 _FLUSH_SECONDS_AFTER_WARNING: Final = 0.5
 _KINDS: Final = {
     "OTEL_TRACES_EXPORTER": "opentelemetry_traces_exporter",
@@ -39,7 +39,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(frozen=True)
 class Telemetry:
-    """A tracer, a logger of events, and the function that sends the rest at the end of a run, in bounded time."""
+    """A tracer, an event logger, and a function that sends what is left at the end of a run, within a time limit."""
 
     tracer: Tracer
     events: Logger
@@ -52,14 +52,20 @@ def is_disabled() -> bool:
 
 
 def check_exporters() -> None:
-    """Check, before a run, that the exporters that the environment names are installed. Raises `ConfigError`."""
+    """Raise `ConfigError` if an exporter that is set in the environment is not installed.
+
+    Does nothing if the program has set up the SDK itself.
+    """
     if not _has_program_setup():
         for variable in _KINDS:
             _exporters(variable)
 
 
 def open_telemetry() -> Telemetry:
-    """Return the telemetry of this process. Raises the error of an exporter that cannot be created."""
+    """Return the program's telemetry if it has set up the SDK, else new telemetry for this run.
+
+    Raises the error of an exporter that cannot be created.
+    """
     if _has_program_setup():
         tracers, logs = trace.get_tracer_provider(), _logs.get_logger_provider()
         flushes = [found for one in (tracers, logs) if (found := getattr(one, "force_flush", None)) is not None]
@@ -106,7 +112,7 @@ def make_own_telemetry() -> Telemetry:
             relay.end()
             return
 
-        def give_up() -> None:  # the remaining threads end later, and their warnings are suppressed
+        def give_up() -> None:  # the remaining threads end later; until then, their warnings are suppressed
             for thread in left:
                 thread.join()
             relay.end()
@@ -117,7 +123,7 @@ def make_own_telemetry() -> Telemetry:
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """Return the exporters that a variable names, as the SDK reads it. Raises `ConfigError`."""
+    """Return the exporters set in a variable, which is read as by the SDK. Raises `ConfigError`."""
     found = []
     for name in os.environ.get(variable, "otlp").split(","):
         wanted = name.strip().lower() or "otlp"
@@ -138,7 +144,7 @@ def _exporters(variable: str) -> list[EntryPoint]:
 
 
 def _otlp_names(variable: str) -> list[str]:
-    """Return the names of the exporter for the configured protocol; by default HTTP, then gRPC."""
+    """Return the possible names of the exporter for the configured protocol; by default, HTTP, then gRPC."""
     kind = variable.removeprefix("OTEL_").removesuffix("_EXPORTER")
     protocol = os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     if not protocol:
@@ -147,7 +153,10 @@ def _otlp_names(variable: str) -> list[str]:
 
 
 def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) -> list[threading.Thread]:
-    """Run the functions in parallel; return the threads that did not end in time, which is short after a warning."""
+    """Run the functions in parallel, and return the threads that did not end in time.
+
+    The time limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once a warning has been logged.
+    """
     threads = [threading.Thread(target=function, name="karenina-otel", daemon=True) for function in functions]
     began = time.monotonic()
     for thread in threads:
@@ -165,7 +174,7 @@ def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) 
 
 
 class _WarningRelay(logging.Handler):
-    """A handler that relays the first warning of OpenTelemetry during a run to the run's own log."""
+    """A handler that relays OpenTelemetry's warnings to the run's log, all but the first as debug messages."""
 
     _active: Final[list[_WarningRelay]] = []
     _lock: Final = threading.Lock()

@@ -1,4 +1,4 @@
-"""Public prices of many providers from the package genai-prices. The entry point names `plugin`."""
+"""Many providers' public prices, from the package genai-prices. The entry point names `plugin`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_prices() -> list[PriceSource]:
-        """Return the price list of the installed release of genai-prices."""
+        """Return the price list in the installed release of genai-prices."""
         from karenina_prices.published_prices import PublishedPrices
 
         return [PublishedPrices()]

@@ -1,4 +1,4 @@
-"""The price list of the installed release of genai-prices, as tariffs."""
+"""The price list in the installed release of genai-prices, as tariffs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _THOUSAND: Final = 1000
 
 @dataclass
 class PublishedPrices:
-    """The price list of genai-prices: the published prices of providers in dollars, without individual discounts.
+    """The price list of genai-prices: providers' published prices in dollars, without individual discounts.
 
-    `at` is the time for which prices are returned, or None for the time of the lookup: some prices begin on a day, or
-    are valid for hours of the day. A run looks up each model once.
+    `at` is the time for which prices are returned, or None for the time of the lookup: some prices apply only from a
+    certain day, or at certain hours. A run looks up each model once.
     """
 
     name: str = "genai-prices"
@@ -33,12 +33,15 @@ class PublishedPrices:
 
     @cached_property
     def edition(self) -> str:
-        """The release and a digest of its prices: the release alone does not identify the installed data."""
+        """The release and a digest of its data, because the release alone does not identify the installed prices."""
         data = files("genai_prices").joinpath("data.py").read_bytes()
         return f"{version('genai-prices')} (data {hashlib.sha256(data).hexdigest()[:12]})"
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return the tariff of the model at this provider, or by the model's name if the provider is not known."""
+        """Return a model's tariff at the provider or base URL `served_by`, and the list's name for the model.
+
+        If `served_by` is None, the model's name decides. Returns None if there is no price.
+        """
         from genai_prices.data_snapshot import get_snapshot
 
         provider_id, url = None, None
@@ -52,18 +55,18 @@ class PublishedPrices:
         known = f"{provider.id}/{model.id}"
         tariff = _tariff(model.get_prices(at))
         if tariff is None:
-            # An empty list of prices means that the model is free, or that its price is missing: the name decides.
+            # No prices can mean that the model is free, or that its price is missing: the name decides.
             return (FREE, known) if model_name.lower().endswith(":free") else None
         return tariff, known
 
 
 def _provider(name: str) -> str:
-    """Return the provider's name in the list: LangChain's `azure_openai` and `azure_ai` are Azure, not OpenAI."""
+    """Return the provider's name in the list. LangChain's `azure_openai` and `azure_ai` are Azure, not OpenAI."""
     return _AZURE if name.lower().startswith(_AZURE) else name
 
 
 def _tariff(price: ModelPrice) -> Tariff | None:
-    """Return the tariff for text; None if input or output has no price."""
+    """Return the tariff for text tokens; None if input or output has no price."""
     if price.input_mtok is None or price.output_mtok is None:
         return None
     listed = [price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok]
@@ -82,7 +85,7 @@ def _is_tiered(price: Decimal | TieredPrices | None) -> TypeGuard[TieredPrices]:
 
 
 def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
-    """Return the rates of a request with `size` input tokens."""
+    """Return the rates for a request with `size` input tokens."""
     read, write, cached, cache_write, reasoning = (_price_at(one, size) if one is not None else None for one in listed)
     assert read is not None
     assert write is not None

@@ -1,9 +1,10 @@
 """A pytest plugin that collects `*.karenina.yaml` files and makes each question a test.
 
-Nothing of Karenina but this package is imported before such a file is collected.
+No other part of Karenina is imported before such a file is collected.
 
-The options choose where requests and keys go, and which code runs. Only the user's own command line and environment
-give them: pytest reads its configuration file from the folder of the tests, which may be somebody else's.
+The options decide where requests and keys are sent, and which code runs. They are therefore accepted only from the
+command line and from PYTEST_ADDOPTS: pytest reads its configuration file from the folder of the tests, which may be
+somebody else's.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import Any, Final
 import pytest
 
 GROUPS = pytest.StashKey[list[tuple[str, list[list[str]]]]]()
-"""The tables of files with several answering models or judges, each with the file's name."""
+"""The summary tables of files with several answering models or judges, each with the file's name."""
 SUFFIXES = (".karenina.yaml", ".karenina.yml")
 FROM_FILES: Final = pytest.StashKey[str]()
-"""The error for options that a configuration file of pytest gives; empty if there are none."""
+"""The error message for options set in pytest's configuration file; empty if there are none."""
 _OF_WORKERS: Final = "karenina_from_files"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, which are those of `karenina run`."""
+    """Add the options, which correspond to those of `karenina run`."""
     group = parser.getgroup("karenina")
     group.addoption("--karenina-config", metavar="FILE", help="a configuration file: TOML, YAML or JSON")
     group.addoption(
@@ -49,14 +50,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note the options that a configuration file of pytest gives, which are an error for files of questions."""
-    worker = getattr(config, "workerinput", None)  # a process of pytest-xdist does not have the user's words
+    """Store the error for options set in pytest's configuration file; collecting a benchmark file raises it."""
+    worker = getattr(config, "workerinput", None)  # a pytest-xdist worker does not have the user's command line
     config.stash[FROM_FILES] = _find_error(config) if worker is None else worker[_OF_WORKERS]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Pass the error to a process of pytest-xdist."""
+    """Pass the error to a pytest-xdist worker."""
     node.workerinput[_OF_WORKERS] = node.config.stash[FROM_FILES]
 
 
@@ -73,7 +74,7 @@ def _find_error(config: pytest.Config) -> str:
 
 
 def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[str]:
-    """Yield the options of this plugin that take effect without being among the words that the user gave."""
+    """Yield this plugin's options that are set but were not given in `words`, the user's own arguments."""
     if config.getini("karenina_config") and not config.getoption("karenina_config"):
         yield f"karenina_config (--karenina-config {config.getini('karenina_config')})"
     for name, value in vars(config.option).items():
@@ -96,7 +97,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the pass rate of each answering model and judge, for files with several of them."""
+    """Print the pass rate of each answering model and judge, for files that were run with several of them."""
     for name, table in config.stash.get(GROUPS, ()):
         from karenina_engine.results.summary_text import GROUP_TEXTS
         from karenina_terminal.text_layout import format_table

@@ -1,4 +1,4 @@
-"""The collector of a benchmark file and the tests of its questions."""
+"""The collector of benchmark files, and the tests of their questions."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 _OPTIONS: Final = re.compile(r"(?<![\w-])--(?=(?:config|answering|judge|recordings|set|journal|trust-all)\b)")
-"""The options of `karenina run` that pytest has with a prefix."""
+"""The options of `karenina run` to which this plugin's options add a prefix."""
 
 
 class BenchmarkFile(pytest.File):
-    """The questions of a file. Those that are selected run together, when the first of their tests is set up."""
+    """A file's questions. The selected questions run together, when the first of their tests is set up."""
 
     _results: Mapping[str, Sequence[VerificationResult]] | None = None
     _error: Exception | None = None
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Return a test for each question. A file that cannot be read is a collection error."""
+        """Return a test for each question. Raises a collection error if the file cannot be read."""
         if self.config.stash[FROM_FILES]:
             raise self.CollectError(self.config.stash[FROM_FILES])
         try:
@@ -46,9 +46,9 @@ class BenchmarkFile(pytest.File):
         return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
 
     def results_of(self, question: str) -> Sequence[VerificationResult]:
-        """Return the results of a question; the first call runs the selected questions of the file.
+        """Return the results for a question. The first call runs the file's selected questions.
 
-        Raises `KareninaError`, each time, if the run cannot be made.
+        If the run fails, this and every later call raise its `KareninaError` or `BadParameter`.
         """
         if self._results is None and self._error is None:
             try:
@@ -96,23 +96,23 @@ class BenchmarkFile(pytest.File):
         return folder / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
 
     def _path_of(self, option: str) -> Path | None:
-        """Return the path of an option, relative to where the user called pytest: its root may be somebody else's."""
+        """Return the path given by an option, relative to where pytest was called: its root may be somebody else's."""
         path = self.config.getoption(option)
         return self.config.invocation_params.dir / path if path else None
 
 
 class QuestionItem(pytest.Item):
-    """The test of one question: it passes if each answer is right, or has scores only."""
+    """The test of one question. It passes if each answer is correct, or is only scored."""
 
     def setup(self) -> None:
-        """Judge the question. An answer that could not be judged fails the set-up, which pytest reports as an error."""
+        """Run the question. An answer that could not be judged fails the setup, which pytest reports as an error."""
         assert isinstance(self.parent, BenchmarkFile)
         problem = None
         try:
             self._found = self.parent.results_of(self.name)
         except (KareninaError, BadParameter) as error:
             problem = _OPTIONS.sub("--karenina-", str(error))
-        if problem is not None:  # outside of the handler, whose error pytest would print as well
+        if problem is not None:  # outside the `except` block, whose exception pytest would print as well
             pytest.fail(problem, pytrace=False)
         for result in self._found:
             self.user_properties.append(("karenina_outcome", result.outcome.value))
@@ -121,13 +121,13 @@ class QuestionItem(pytest.Item):
             pytest.fail("\n\n".join(_describe(problems)) or "the question was not run", pytrace=False)
 
     def runtest(self) -> None:
-        """Fail with the reasons if an answer is not right."""
+        """Fail, with the reasons, if an answer does not pass."""
         failed = [result for result in self._found if not result.outcome.passes]
         if failed:
             pytest.fail("\n\n".join(_describe(failed)), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the place of the question for reports."""
+        """Return the question's location, for reports."""
         return self.path, None, f"{self.path.name}: {self.name}"
 
 

@@ -1,4 +1,4 @@
-"""The executor `ray`: a run spread over workers of a Ray cluster. The entry point names `plugin`."""
+"""The executor `ray`, which distributes a run over the workers of a Ray cluster. The entry point names `plugin`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["RayExecutor", "RaySettings", "plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The hooks of this distribution."""
+    """The hook implementations of this distribution."""
 
     @staticmethod
     @hookimpl

@@ -1,7 +1,7 @@
-"""Ray, started or joined quietly: no dashboard, no usage statistics, no lines of its own on the screen.
+"""Functions to start or join a Ray cluster quietly: no dashboard, no usage statistics, no output on the screen.
 
-`ray.init` waits for about two minutes if nothing answers at the address, and has no argument for another limit:
-joining has a time limit here.
+`ray.init` waits for about two minutes if nothing answers at the address, and has no argument for a timeout, so joining
+gets a timeout here.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from karenina_core.errors import ConfigError
 
 _CONNECT: Final = 5.0
 _JOIN: Final = 10.0
-"""Seconds. A cluster that is running takes less than one."""
+"""The timeout for joining, in seconds. A running cluster answers in less than one second."""
 
 
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
-    """Connect the module `ray` to a cluster. Raises `OSError` or `TimeoutError` if nothing answers at `address`."""
+    """Connect the module `ray` to a cluster. Raises `OSError` or `TimeoutError` if nothing answers at `address`.
+
+    Errors from Ray itself are raised too. `options` are arguments for `ray.init`.
+    """
     if ":" in address:
         await _check_reachable(address)
     loop = asyncio.get_running_loop()
@@ -49,7 +52,7 @@ async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> No
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(report, failure)
 
-    # A daemon, unlike the threads of `asyncio.to_thread`: the process can end while Ray still waits.
+    # A daemon thread, unlike those of `asyncio.to_thread`, so that the process can exit while Ray is still waiting.
     threading.Thread(target=connect, name="karenina-ray-join", daemon=True).start()
     try:
         await asyncio.wait_for(joined, _JOIN)
@@ -74,23 +77,24 @@ async def _check_reachable(address: str) -> None:
 
 _QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # the future default of Ray, which warns if it is not set
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the interpreter of the run
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's future default; Ray warns if it is not set
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the run's interpreter
 }
 _AUTH: Final = "RAY_AUTH_MODE"
-"""The variable that makes Ray send its token (RAY_AUTH_TOKEN or ~/.ray/auth_token) to a cluster."""
+"""The environment variable that makes Ray send its token (RAY_AUTH_TOKEN or ~/.ray/auth_token) to a cluster."""
 _STORE: Final = 128 * 2**20
-"""Bytes of Ray's object store: messages are small and are not kept."""
+"""The size of Ray's object store in bytes: messages are small, and Ray need not store them for long."""
 
 logger = logging.getLogger("karenina")
 
 
 @asynccontextmanager
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
-    """Start or join a cluster for the block, and return the module `ray`. A cluster that was started ends with it.
+    """Start a cluster (without an `address`) or join one for the duration of the block, and yield the module `ray`.
 
-    A connection that the program has already made is used, and left open. Raises `ConfigError` if Ray cannot be started
-    or the cluster cannot be reached.
+    At the end, a cluster that was started is stopped. If the program has already connected Ray, that connection is used
+    and left open. `workers` is the number of CPUs of a new cluster (default: all). Raises `ConfigError` if Ray cannot
+    be started or the cluster cannot be reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -110,7 +114,7 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
         }
     try:
         if address is None:
-            # In a thread: the event loop goes on, and Ray does not replace signal handlers.
+            # In a thread, so that the event loop is not blocked and Ray does not replace signal handlers.
             await asyncio.to_thread(lambda: ray.init(address="local", **options))
         else:
             await join_cluster(ray, address, options)
@@ -132,9 +136,9 @@ def _import_ray() -> Any:
 
 
 class _SilencedRay:
-    """A block in which Ray's messages about dead workers are logged, and not written to the standard output.
+    """A context manager that logs Ray's messages about dead workers instead of printing them to standard output.
 
-    Ray prints them whatever `log_to_driver` says, and has no option against it.
+    Ray prints them regardless of `log_to_driver`, and has no option to turn them off.
     """
 
     def __init__(self, ray: Any, verbose: bool) -> None:

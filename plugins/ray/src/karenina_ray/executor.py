@@ -1,4 +1,4 @@
-"""`RayExecutor`: checks before the run, and the start of the cluster and its workers."""
+"""`RayExecutor`, which checks a run and starts the cluster and its workers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ logger = logging.getLogger("karenina")
 
 
 class RayExecutor(Executor):
-    """An executor that spreads the answers of a run over workers of a Ray cluster, as each becomes free.
+    """An executor that assigns a run's answers to the workers of a Ray cluster as they become free.
 
-    Each worker is an actor with an event loop, ports and limits of its own; the journal, the output and the scheduling
-    stay in the process of the run. The concurrency of each server is divided among the workers, so that together they
-    have that of one process, and each worker adapts its own part.
+    Each worker is an actor with its own event loop, ports and limits; the journal, the output and the scheduling stay
+    in the process of the run. The concurrency limit of each server is divided among the workers, so that together they
+    make as many calls at once as one process would; each worker adapts its own share.
     """
 
     name: ClassVar[str] = "ray"
@@ -37,7 +37,7 @@ class RayExecutor(Executor):
     settings: ClassVar[type[BaseModel]] = RaySettings
 
     def check(self, session: RunSession) -> None:
-        """Check that the run can be sent to other processes. Raises `ConfigError`."""
+        """Raise `ConfigError` if the run cannot be sent to other processes."""
         from karenina_ray.serialization import find_problems
 
         problems = find_problems(session)
@@ -51,7 +51,7 @@ class RayExecutor(Executor):
         from karenina_ray.worker_scheduler import Scheduler
 
         queue = WorkQueue(session)
-        while not queue.has_job:  # stored results need no worker, so Ray does not start for them
+        while not queue.has_job:  # stored results need no worker, so Ray is not started for them
             stored = queue.advance()
             if queue.over:
                 return
@@ -73,7 +73,10 @@ class RayExecutor(Executor):
 
 
 def _limit_workers(session: RunSession, workers: int) -> int:
-    """Return the number of workers to start: at most one for each call that every server allows at once."""
+    """Return how many workers to start: at most `workers`, the number of answers, and the lowest concurrency limit.
+
+    Logs a warning if a server's limit reduces the number.
+    """
     core, concurrency = session.config.core, session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []
     for model in (*core.answering_models, *core.parsing_models):

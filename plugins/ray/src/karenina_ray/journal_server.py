@@ -1,4 +1,4 @@
-"""What the workers share: stored replies, of which identical calls wait for one, and the budget of the run."""
+"""What the workers share: the journal, which makes identical calls only once, and the run's budget."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ StartTask = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 @dataclass(slots=True)
 class _PendingCall:
-    """A call that `maker` makes now, and the requests (worker and number) that wait for its outcome.
+    """A call in flight, made by the worker `maker`, and the requests (worker and number) that wait for its outcome.
 
-    `maker` is None while the journal is read or written.
+    `maker` is None while the journal is being read or written.
     """
 
     maker: WorkerHandle | None = None
@@ -39,10 +39,10 @@ class _PendingCall:
 
 
 class JournalServer:
-    """The journal of the run, for its workers. `send` sends a message to a worker, `start` starts a background task.
+    """The run's journal, as served to workers. `send` sends a message to a worker, `start` starts a background task.
 
-    Messages of a worker take effect at once, in the order in which they were sent: a worker may request a call, give it
-    up and request it again without waiting in between.
+    A worker's messages take effect immediately, in the order in which they were sent: a worker may request a call, give
+    it up and request it again without waiting in between.
     """
 
     def __init__(self, journal: ReplyStore, send: SendMessage, start: StartTask) -> None:
@@ -52,7 +52,7 @@ class JournalServer:
         self._pending: dict[str, _PendingCall] = {}
 
     def find(self, worker: WorkerHandle, message: Payload) -> None:
-        """Look up a worker's call: send its stored outcome, have the worker make it, or wait for the one that does."""
+        """Look up a worker's call: send its stored outcome, have the worker make it, or wait for another that does."""
         key = message["key"]
         pending = self._pending.get(key)
         if pending is None:
@@ -69,7 +69,7 @@ class JournalServer:
             self._resolve(key, pending, stored)
 
     def store(self, worker: WorkerHandle, message: Payload) -> None:
-        """Store the outcome of a worker's call. The response is sent when it is in the file."""
+        """Store the outcome of a worker's call. The response is sent once the outcome is in the journal's file."""
         pending = self._pending.get(message["key"])
         if pending is not None and pending.maker is worker:
             pending.maker = None
@@ -81,7 +81,7 @@ class JournalServer:
         try:
             call = serialization.decode_call(message, worker.models[message["model"]])
             await self._journal.store(call, outcome)
-        except PortError as error:  # the journal cannot store this reply: an error of the items that need it
+        except PortError as error:  # the journal cannot store this reply, which fails the items that need it
             response["error"] = dump_error(error)
             outcome = CallOutcome(None, error, outcome.notes)
         self._send(worker, response)
@@ -90,7 +90,7 @@ class JournalServer:
             self._resolve(message["key"], pending, outcome)
 
     def leave(self, worker: WorkerHandle, key: str) -> None:
-        """Withdraw a worker from a call: if it was the maker, the first request that waits makes the call."""
+        """Withdraw a worker from a call. If it was making the call, the first waiting request takes over."""
         pending = self._pending.get(key)
         if pending is None:
             return
@@ -100,12 +100,12 @@ class JournalServer:
             pending.waiting = deque(request for request in pending.waiting if request[0] is not worker)
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Assign the calls of a worker that has died to other workers."""
+        """Assign a dead worker's calls to other workers."""
         for key, pending in [(key, one) for key, one in self._pending.items() if one.maker is worker]:
             self._assign_maker(key, pending)
 
     def _assign_maker(self, key: str, pending: _PendingCall) -> None:
-        """Have the first request that waits make the call, if there is one."""
+        """Have the first waiting request of a worker that is alive make the call, if there is one."""
         while pending.waiting:
             worker, number = pending.waiting.popleft()
             if worker.alive:
@@ -116,7 +116,7 @@ class JournalServer:
             del self._pending[key]
 
     def _resolve(self, key: str, pending: _PendingCall, outcome: CallOutcome) -> None:
-        """Send the outcome to all requests that wait for the call."""
+        """Send the outcome to all waiting requests."""
         if self._pending.get(key) is pending:
             del self._pending[key]
         while pending.waiting:
@@ -131,9 +131,9 @@ _ReservationId = tuple["WorkerHandle", int]
 
 
 class BudgetServer:
-    """The budget of the run, for its workers. `send` sends a message to a worker, `start` starts a background task.
+    """The run's budget, as served to workers. `send` sends a message to a worker, `start` starts a background task.
 
-    The reservations of a worker that dies are forfeited: its calls may have been answered and charged.
+    A dead worker's reservations are forfeited, not released: its calls may have been answered and charged.
     """
 
     def __init__(self, budget: Budget, send: SendMessage, start: StartTask) -> None:
@@ -144,17 +144,17 @@ class BudgetServer:
         self._reserved: dict[_ReservationId, int] = {}
 
     def reserve(self, worker: WorkerHandle, message: Payload) -> None:
-        """Reserve the cost of a worker's call, and send the worker whether the budget covers it."""
+        """Reserve the cost of a worker's call, and report to the worker whether the budget covers it."""
         id = worker, message["reserved"]
         task = self._waiting[id] = self._start(self._reserve(id, message))
         task.add_done_callback(lambda _: self._waiting.pop(id, None))
 
     def holds(self, worker: WorkerHandle, message: Payload) -> None:
-        """Send the worker whether a call that was reserved some time ago may be made."""
+        """Report to the worker whether an earlier reservation still allows its call."""
         self._start(self._holds((worker, message["reserved"]), message["number"]))
 
     def release(self, worker: WorkerHandle, reserved: int) -> None:
-        """Release a reservation: the worker's call has ended, or is not made."""
+        """Release a reservation (or cancel a pending one), because the worker's call has ended or will not be made."""
         id = worker, reserved
         if id in self._reserved:
             self._budget.release(self._reserved.pop(id))
@@ -162,7 +162,7 @@ class BudgetServer:
             self._waiting[id].cancel()
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Cancel the requests of a worker that has died, and forfeit its reservations."""
+        """Cancel a dead worker's pending requests, and forfeit its reservations."""
         for id in [id for id in self._waiting if id[0] is worker]:
             self._waiting[id].cancel()
         for id in [id for id in self._reserved if id[0] is worker]:

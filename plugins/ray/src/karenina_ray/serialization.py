@@ -1,9 +1,9 @@
-"""Encoding of the messages between the run and its workers, as JSON, and checks that a run can be sent so.
+"""JSON encoding of the messages between the run and its workers, and checks that a run can be encoded.
 
-Nothing is pickled but the bytes of the messages.
+Ray pickles only the resulting bytes.
 
-The configuration is sent with its secrets, because workers make the calls: in memory and over Ray's own connections,
-never into a log.
+The configuration is sent with its secrets, because workers make the calls. Secrets stay in memory and on Ray's own
+connections; they are never logged.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from karenina_engine.run.executor import question_to_json
 if TYPE_CHECKING:
     from karenina_engine.run.session import RunSession
 
-_NO_SIZE = CallSize(0, 0.0, 1)  # of a run without a budget
+_NO_SIZE = CallSize(0, 0.0, 1)  # for a run without a budget
 
 Payload = dict[str, Any]
-"""A message, or a part of one: JSON values by name."""
+"""A message or part of a message: a JSON object."""
 
 
 def encode(messages: list[Payload]) -> bytes:
@@ -46,13 +46,13 @@ def encode(messages: list[Payload]) -> bytes:
 
 
 def decode(data: bytes) -> list[Payload]:
-    """Return the messages that `encode` encoded."""
+    """Return messages encoded by `encode`."""
     messages: list[Payload] = json.loads(data)
     return messages
 
 
 def to_plain(value: Any) -> Any:
-    """Return `value` as JSON values, secrets in clear text, paths absolute. Raises `ValueError` if it is not data."""
+    """Return `value` as JSON values, with secrets in clear text and absolute paths. Raises `ValueError`."""
     if isinstance(value, (SecretStr, SecretBytes)):
         return to_plain(value.get_secret_value())
     if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, Enum)):
@@ -70,7 +70,10 @@ def to_plain(value: Any) -> Any:
 
 
 def encode_config(config: VerificationConfig) -> Payload:
-    """Encode every value of a configuration, since workers have another environment. Raises `ValueError`."""
+    """Encode every setting of a configuration, also those from the environment, which workers do not share.
+
+    Raises `ValueError` with the name of a setting that cannot be encoded.
+    """
     message: Payload = {}
     for name in all_settings():
         if config.has(name):
@@ -82,18 +85,18 @@ def encode_config(config: VerificationConfig) -> Payload:
 
 
 def encode_trust(trust: Trust) -> Payload:
-    """Encode which sources may be executed."""
+    """Encode the user's trust, which decides what may be executed."""
     return {"digests": sorted(trust.digests), "everything": trust.everything}
 
 
 def decode_trust(payload: Payload) -> Trust:
-    """Return the trust that `encode_trust` encoded."""
+    """Return trust encoded by `encode_trust`."""
     return Trust(frozenset(payload["digests"]), payload["everything"])
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
-    """The `CallRecord` of a call that another process makes. Its messages are not sent."""
+    """The `CallRecord` of a call made by another process. It has no messages."""
 
     endpoint: Endpoint
     info: CallInfo
@@ -104,16 +107,16 @@ class RemoteCall:
 
     @property
     def is_model_call(self) -> bool:
-        """Whether a model is called, and not a service."""
+        """Whether the call goes to a model, not to a service."""
         return self.endpoint.port != "service"
 
     def with_endpoint_digest(self, digest: bytes) -> RemoteCall:
-        """Return the call unchanged: without its messages no other key can be computed."""
+        """Return the call unchanged: without its messages, its key cannot be recomputed."""
         return self
 
 
 def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
-    """Return what a journal needs of a call, and if it is `paid` for, also what a budget needs.
+    """Return what a journal needs to know about a call and, with `paid`, what a budget needs.
 
     `model` is the number under which the model was sent.
     """
@@ -135,7 +138,7 @@ def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
 
 
 def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
-    """Return the call that `encode_call` encoded."""
+    """Return a call encoded by `encode_call`."""
     info = CallInfo(
         question_id=payload["question"],
         replicate=payload["replicate"],
@@ -152,7 +155,7 @@ def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
 
 
 def encode_outcome(outcome: CallOutcome) -> Payload:
-    """Encode the outcome of a call: its reply or its error, and its notes."""
+    """Encode a call's outcome: its reply or error, its notes and its files."""
     payload: Payload = {"error": dump_error(outcome.error)} if outcome.error is not None else {}
     if outcome.reply is not None:
         payload = {"reply": dump_reply(outcome.reply)}
@@ -163,7 +166,7 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:
-    """Return the outcome of a call through `port` that `encode_outcome` encoded."""
+    """Return the outcome, encoded by `encode_outcome`, of a call through `port`."""
     notes = CallNotes(*payload["notes"])
     if "error" in payload:
         return CallOutcome(None, load_error(payload["error"]), notes)
@@ -172,13 +175,13 @@ def decode_outcome(payload: Payload, port: str) -> CallOutcome:
 
 
 def encode_files(store: FileStore) -> Payload:
-    """Encode where the files of items are stored, which is on the machine of the run."""
+    """Encode where items' files are stored: on the machine that runs this process."""
     folder = str(store.folder.absolute()) if store.folder is not None else None
     return {"host": os.uname().nodename, "folder": folder, "most": store.most, "most_in_all": store.most_in_all}
 
 
 def decode_files(payload: Payload) -> FileStore:
-    """Return the store that `encode_files` encoded. On another machine it leaves out every file, and says so."""
+    """Return a store encoded by `encode_files`. On another machine, it stores no file and records why."""
     folder = Path(payload["folder"]) if payload["folder"] is not None else None
     store = FileStore(folder, payload["most"], payload["most_in_all"])
     if folder is not None and payload["host"] != os.uname().nodename:
@@ -188,13 +191,13 @@ def decode_files(payload: Payload) -> FileStore:
 
 
 def encode_counts(counts: CallCounts) -> list[Any]:
-    """Encode counts of calls."""
+    """Encode call counts."""
     ends = [[*place, count] for place, count in counts.unknown_ends.items()]
     return [counts.made, counts.cached, counts.failed, astuple(counts.used), astuple(counts.saved), ends]
 
 
 def decode_counts(values: list[Any]) -> CallCounts:
-    """Return the counts that `encode_counts` encoded."""
+    """Return counts encoded by `encode_counts`."""
     made, cached, failed, used, saved, ends = values
     unknown_ends = Counter({(model, reason): count for model, reason, count in ends})
     return CallCounts(made, cached, failed, Usage(*used), Usage(*saved), unknown_ends)
@@ -204,7 +207,7 @@ _HERE = 'or run in this process (executor = "asyncio")'
 
 
 def find_problems(session: RunSession) -> list[str]:
-    """Return a message for each part of a run that cannot be sent to workers, with its cure."""
+    """Return a message for each part of a run that cannot be sent to workers, with how to fix it."""
     return [*_plugin_problems(session), *_config_problems(session.config), *_question_problems(session)]
 
 
@@ -240,7 +243,7 @@ def _config_problems(config: VerificationConfig) -> list[str]:
 
 
 def _question_problems(session: RunSession) -> list[str]:
-    """Check the questions in memory; those of a file that is streamed were JSON."""
+    """Check questions that are in memory; those streamed from a file are JSON already."""
     questions = session.matrix.questions
     if not isinstance(questions, (list, tuple)):
         return []

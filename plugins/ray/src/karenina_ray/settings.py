@@ -1,4 +1,4 @@
-"""The settings of the executor."""
+"""The executor's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers that a run still has to get, taken from its matrix one after another, and the workers that get them."""
+"""The answers that a run still needs, taken one by one from its matrix, and the workers that produce them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class WorkerHandle:
-    """One worker. `index` is its number among the workers of the run; the replacement of a dead worker inherits it.
+    """One worker. `index` is its number among the run's workers; the replacement of a dead worker inherits it.
 
-    `jobs` are its jobs by their order in the run, and `room` is how many answers it could work on at once. `models` are
-    the models that it has sent, by number, and `servers` the limit, held, queued and retrying calls of each server.
-    `suspect` says that a worker has died with one of its jobs, so that it gets no others.
+    `jobs` maps the order of each job in the run to the job, and `room` is how many answers the worker can work on at
+    once. `models` has the models that the worker has sent, by number, and `servers` has for each server its limit and
+    the numbers of held, queued and retrying calls. `suspect` means that a worker has died while it had one of these
+    jobs, so that this one gets no others.
     """
 
     actor: Any
@@ -37,7 +38,7 @@ class WorkerHandle:
     _outbox: list[Payload] = field(default_factory=list)
 
     def send(self, message: Payload) -> None:
-        """Send a message, together with the others of this turn of the event loop."""
+        """Send a message, in one batch with the others from this iteration of the event loop; ignored if it is dead."""
         if not self.alive:
             return
         if not self._outbox:
@@ -52,10 +53,10 @@ class WorkerHandle:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """An answer to get, and the judges (by index) whose items have to run.
+    """An answer to produce, and the judges (by index) whose items have to run.
 
-    `deaths` counts the workers that died while they had the job. After the first, the job is assigned only together
-    with the other jobs of its group, to a worker that has no other job: this finds the job that kills workers.
+    `deaths` is how many workers died while they had the job. After the first death, the job is assigned only with the
+    other jobs in its group, to a worker without other jobs: as groups get smaller, this finds a job that kills workers.
     """
 
     task: AnswerTask
@@ -64,7 +65,7 @@ class Job:
 
 
 class WorkQueue:
-    """The jobs of a run in the order of its matrix, and between them the results that the journal already has."""
+    """A run's jobs, in the order of its matrix, interleaved with the results that the journal already has."""
 
     def __init__(self, session: RunSession) -> None:
         self._session = session
@@ -74,7 +75,7 @@ class WorkQueue:
         """Whether the matrix is exhausted."""
 
     def advance(self) -> list[IndexedResult]:
-        """Take the next answer of the matrix: return its stored results, and queue a job if items have to run."""
+        """Take the next answer from the matrix: return its stored results, and queue a job if items have to run."""
         task = next(self._matrix, None)
         if task is None:
             self.over = True
@@ -86,10 +87,10 @@ class WorkQueue:
 
     @property
     def has_job(self) -> bool:
-        """Whether a job is queued. `advance` may be called only if there is none."""
+        """Whether a job is queued. Call `advance` only if not: it would replace the job."""
         return self._next is not None
 
     def pop(self) -> Job | None:
-        """Return the queued job, if there is one, and remove it."""
+        """Remove the queued job and return it, or None if there is none."""
         job, self._next = self._next, None
         return job

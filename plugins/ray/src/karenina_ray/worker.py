@@ -1,6 +1,6 @@
-"""`Worker`: the part of a run on a worker. It runs answers as a run in one process does, controlled by messages.
+"""`Worker`, the actor that runs answers as a run in one process does, controlled by messages.
 
-The journal, the budget and the ledger are those of the run, which it reaches through messages.
+The journal, the budget and the ledger are in the process of the run; the worker reaches them through messages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class RemoteClient:
-    """A client of the run. `send` sends a message to the run; `paid` says whether the run has a budget."""
+    """A client of the run's process. `send` sends a message to it; `paid` is whether the run has a budget."""
 
     def __init__(self, send: Callable[[Payload], None], *, paid: bool) -> None:
         self.send = send
@@ -50,7 +50,7 @@ class RemoteClient:
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
-        """Send a message of this kind about a call. The first call of a model sends the model before."""
+        """Send a message of this kind about a call. Before a model's first call, the model itself is sent."""
         model = call.endpoint.model
         known = self._models.get(id(model))
         if known is None:
@@ -59,7 +59,7 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, known[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message, usually about a call, and return the response of the run."""
+        """Send a message, usually about a call, and return the run's response."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -73,36 +73,36 @@ class RemoteClient:
             del self._waiting[number]
 
     def on_response(self, message: Payload) -> None:
-        """Pass a response of the run to the request that waits for it."""
+        """Pass a response from the run to the request that waits for it, if there is one."""
         future = self._waiting.get(message["number"])
         if future is not None and not future.done():
             future.set_result(message)
 
 
 class RemoteLedger:
-    """The ledger of the run, for the calls of a worker. Usage is sent; the run alone computes what it costs."""
+    """The run's ledger, for a worker's calls. The worker sends the usage; only the run computes costs."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
 
     def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Send the usage of a call. Return None: the cost is not known here."""
+        """Send a call's usage. Return None, because the cost is not known here."""
         self._client.send_call("call_made", call, usage=astuple(usage))
         return None
 
     def record_cached(self, call: CallRecord, usage: Usage) -> None:
-        """Send the usage of a reply that was taken from the journal."""
+        """Send the usage of a reply from the journal."""
         self._client.send_call("call_cached", call, usage=astuple(usage))
 
 
 class RemoteJournal:
-    """The journal of the run, for the calls of a worker."""
+    """The run's journal, for a worker's calls."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of a call, or None if this worker is to make it: other workers wait for it then."""
+        """Return a call's stored outcome, or None if this worker has to make the call while others wait for it."""
         try:
             response = await self._client.request("find", call)
         except asyncio.CancelledError:
@@ -112,28 +112,28 @@ class RemoteJournal:
         return serialization.decode_outcome(outcome, call.endpoint.port) if outcome is not None else None
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, and return when it is in the file of the run.
+        """Store a call's outcome, and return once it is in the run's journal.
 
-        Raises `PortError` if the run's journal cannot store it.
+        Raises `PortError` if the journal cannot store it.
         """
         response = await self._client.request("store", call, outcome=serialization.encode_outcome(outcome))
         if "error" in response:
             raise load_error(response["error"])
 
     def leave(self, call: CallRecord) -> None:
-        """Let another worker make the call."""
+        """Give the call up, so that another worker makes it."""
         self._client.send({"kind": "leave", "key": call.key.hex()})
 
 
 class RemoteBudget:
-    """The budget of the run, for the calls of a worker. The run reserves them, and settles their actual cost."""
+    """The run's budget, for a worker's calls. The run reserves their cost, and settles the actual cost."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
         self._numbers = count()
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the number of the reservation. Raises `OverBudget`."""
+        """Reserve the cost of a call, and return the reservation's number. Raises `OverBudget`."""
         reserved = next(self._numbers)
         try:
             response = await self._client.request("reserve", call, reserved=reserved)
@@ -145,26 +145,27 @@ class RemoteBudget:
         return reserved
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether a call that was reserved some time ago may be made."""
+        """Return whether an earlier reservation still allows its call."""
         response = await self._client.request("holds", reserved=reserved)
         return bool(response["covered"])
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Do nothing: the run does it when the ledger sends the call."""
+        """Do nothing: the run charges the budget when it receives the ledger's message."""
 
     def release(self, reserved: int) -> None:
-        """Release a reservation, after the call has ended."""
+        """Release a reservation after its call has ended."""
         self._client.send({"kind": "release", "reserved": reserved})
 
 
-_POLL_INTERVAL = 0.05  # seconds between two checks whether the last call has ended
+_POLL_INTERVAL = 0.05  # seconds between checks whether the last call has ended
 _REPORT_INTERVAL = 0.25  # seconds after which a worker reports its state, even if nothing has happened
 
 
 class Worker:
-    """One worker, an actor of Ray. The run sends it messages (`handle_messages`) and gets its own (`next_messages`).
+    """One worker, a Ray actor. The run sends it messages (`handle_messages`) and polls for its own (`next_messages`).
 
-    The run sends `work` (answers to get), `response` (of the journal or the budget) and `stop`. The worker sends
+
+    The run sends `work` (answers to produce), `response` (from the journal or the budget) and `stop`. The worker sends
     `find`, `store` and `leave` (to the journal), `reserve`, `holds` and `release` (to the budget), `call_made` and
     `call_cached` (to the ledger), `model` (before the first message about its calls), `done` (an answer has all its
     results, or those that the budget covers), `failed` (an error that no stage has caught), `log`, `state` and
@@ -183,7 +184,7 @@ class Worker:
         self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
-        """Prepare the worker. Return the plugins that are installed here, or the error."""
+        """Prepare the worker. Return its process id, host and plugins as an encoded message, or the error."""
         [message] = serialization.decode(data)
         try:
             return serialization.encode([await self._start(message)])
@@ -222,7 +223,7 @@ class Worker:
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:
-        """Handle messages of the run."""
+        """Handle messages from the run."""
         for message in serialization.decode(data):
             kind = message["kind"]
             if kind == "work":
@@ -233,7 +234,7 @@ class Worker:
                 self._client.on_response(message)
 
     async def next_messages(self) -> bytes:
-        """Return the messages to send, as soon as there are any."""
+        """Return the messages to send as soon as there are any, but after `_REPORT_INTERVAL` seconds at the latest."""
         if not self._outbox:
             self._has_output.clear()
             try:
@@ -273,7 +274,7 @@ class Worker:
         task.add_done_callback(self._tasks.discard)
 
     async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
-        """Run one answer, and send its results together, so that all its judges have had the same answer."""
+        """Run one answer, and send its results together, so that all of them are about the same answer."""
         assert self._runner is not None
         results: list[tuple[int, str]] = []
         try:
@@ -293,7 +294,7 @@ class Worker:
         end = loop.time() + grace
         while self._runner.calls.in_flight and loop.time() < end:  # noqa: ASYNC110 - calls end in many ways
             await asyncio.sleep(_POLL_INTERVAL)
-        await asyncio.sleep(_POLL_INTERVAL)  # time from the last reply to its result
+        await asyncio.sleep(_POLL_INTERVAL)  # time to turn the last reply into a result
         await self._cancel()
         self._send({"kind": "stopped"})
 
@@ -305,7 +306,7 @@ class Worker:
             await asyncio.wait(others)
 
     def _report_state(self) -> None:
-        """Send the state of the servers if it has changed, and the calls since the last report."""
+        """Send the servers' state and the call counts since the last report, if anything has changed."""
         if self._runner is None:
             return
         calls = self._runner.calls
@@ -319,7 +320,7 @@ class Worker:
 
 
 class _ForwardingHandler(logging.Handler):
-    """A handler that sends log records to the run, which logs them: nothing is written to Ray's files."""
+    """A handler that sends log records to the run, which logs them, so that nothing is written to Ray's log files."""
 
     def __init__(self, send: Callable[[Payload], None]) -> None:
         super().__init__()
@@ -332,6 +333,6 @@ class _ForwardingHandler(logging.Handler):
 
 
 def list_plugins(plugins: Plugins) -> list[list[str]]:
-    """Return the plugins that can be used here, and the core, with their versions."""
+    """Return kind, name, distribution and version of the core and of each plugin that is loaded in this process."""
     found = [[one.kind, one.name, one.distribution, one.version] for one in plugins.describe() if one.state == "loaded"]
     return [["core", "karenina-core", "karenina-core", __version__], *found]

@@ -1,4 +1,4 @@
-"""`Scheduler`: starts workers, assigns them answers, handles their messages, and replaces workers that die."""
+"""`Scheduler`, which starts workers, assigns answers to them, handles their messages, and replaces dead workers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BackgroundTasks:
-    """Tasks of one event loop. `failure` is the first error of one of them; each error calls `on_failure`."""
+    """Background tasks in one event loop. `failure` is the first error of a task; each error calls `on_failure`."""
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
         self.failure: BaseException | None = None
@@ -41,11 +41,11 @@ class BackgroundTasks:
         task = asyncio.get_running_loop().create_task(self._run(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # else Python warns of work that was cancelled before it began
+        task.add_done_callback(lambda _: work.close())  # else Python warns of work that was cancelled before it started
         return task
 
     async def cancel(self) -> None:
-        """Cancel all tasks, and wait until they have ended."""
+        """Cancel all tasks and wait for them."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -63,26 +63,26 @@ class BackgroundTasks:
 
 
 AHEAD: Final = 4
-"""Answers that a worker gets beyond its room, so that it never waits for work."""
+"""The number of answers assigned to a worker beyond its room, so that it never waits for work."""
 MOST_DEATHS: Final = 3
-"""After so many deaths, the last one with no other job on the worker, an answer is not tried again."""
+"""An answer fails after this many worker deaths, if the last worker had no other job."""
 _MOST_DEATHS_IN_A_ROW: Final = 12
-"""Deaths without a result between them after which the run ends with an error."""
-_GROUPS: Final = 4  # the jobs of a dead worker are assigned again in so many groups
-_MOST_READY: Final = 256  # results that wait until the run takes them
-_CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close their ports and tools
+"""The run fails after this many worker deaths without a result in between."""
+_GROUPS: Final = 4  # how many groups a dead worker's jobs are divided into
+_MOST_READY: Final = 256  # stored results are read ahead until so many wait for the run
+_CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close ports and tools; the second if stopped or failed
 
 logger = logging.getLogger("karenina")
 
 
 class ExecutorError(KareninaError):
-    """An error that ends a run on workers. The journal keeps what was stored."""
+    """Raised when a run on workers cannot continue. What was stored stays in the journal."""
 
 
 class Scheduler:
-    """A scheduler of a run on `workers` workers, which end with its context.
+    """A context manager that runs a session on `workers` workers, which are stopped at its end.
 
-    `patience` is the number of seconds within which the first worker must be ready.
+    The first worker must be ready within `patience` seconds.
     """
 
     def __init__(self, ray: Any, session: RunSession, queue: WorkQueue, workers: int, patience: float) -> None:
@@ -128,7 +128,7 @@ class Scheduler:
         await self._tasks.cancel()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield each result with its index, as it comes. Ends early if the run is stopped."""
+        """Yield each result with its index, in the order of completion. Ends early if the run is stopped."""
         while True:
             while self._results:
                 yield self._results.popleft()
@@ -189,7 +189,7 @@ class Scheduler:
         }
 
     def _check_plugins(self, facts: Payload) -> None:
-        """Raise `ExecutorError` if a worker has other plugins than this process, which could lead to other results."""
+        """Raise `ExecutorError` if a worker could not start, or has other plugins than this process."""
         if "error" in facts:
             raise ExecutorError(f"executor ray: a worker could not start: {facts['error']}")
         loaded = list_plugins(self._session.parts.plugins)
@@ -214,10 +214,13 @@ class Scheduler:
             )
 
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
-        """Replace a worker that has died: assign its jobs again in smaller groups, and start another worker."""
+        """Replace a dead worker: queue its jobs again in smaller groups, and start another worker.
+
+        Raises `ExecutorError` after too many deaths in a row.
+        """
         worker.alive = False
         self._handles.discard(worker)
-        with contextlib.suppress(Exception):  # it may be alive and out of reach
+        with contextlib.suppress(Exception):  # it may be alive but unreachable
             self._ray.kill(worker.actor)
         if self._journal_server is not None:
             self._journal_server.on_worker_death(worker)
@@ -250,7 +253,7 @@ class Scheduler:
         self._tasks.start(self._run_worker(worker.index))
 
     async def _fail_job(self, job: Job) -> None:
-        """End the items of an answer with an error, after too many workers died while they had it."""
+        """Give the items of an answer an error as their result, after too many workers died while they had it."""
         message = (
             f"{job.deaths} Ray workers died while they worked on this answer, the last one while it worked on nothing "
             "else: check what its stages and models need (usually memory)"
@@ -265,7 +268,7 @@ class Scheduler:
     # ---- work
 
     def _assign_jobs(self) -> None:
-        """Assign jobs to each worker that has room."""
+        """Assign jobs to each worker that has room; groups of suspect jobs go to workers without jobs."""
         if self._stopping is not None or self._tasks.failure is not None:
             return
         for worker in sorted((one for one in self._handles if one.ready), key=lambda one: len(one.jobs)):
@@ -281,7 +284,7 @@ class Scheduler:
             self._advance_queue()
 
     def _next(self) -> Job | None:
-        """Return the next job. Stored results that come before it are added."""
+        """Return the next job, after adding the stored results before it."""
         self._advance_queue()
         return self._queue.pop()
 
@@ -308,7 +311,7 @@ class Scheduler:
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
-        """Handle a message of a worker: a request, a result or its state."""
+        """Handle a message from a worker: a request, a result or its state."""
         kind = message["kind"]
         if kind == "done":
             self._finishing += 1
@@ -319,7 +322,7 @@ class Scheduler:
             worker.stopped = True
             self._wakeup.set()
         elif kind == "log":
-            logger.log(message["level"], message["message"])  # not "%s": handlers drop messages on items by their text
+            logger.log(message["level"], message["message"])  # not "%s": handlers filter messages by their text
         elif kind == "state":
             worker.room, worker.servers = message["room"], message["servers"]
             self._session.tally.add(serialization.decode_counts(message["counts"]))
@@ -375,7 +378,7 @@ class Scheduler:
         self._wakeup.set()
 
     def _mirror_limits(self) -> None:
-        """Copy the state of the workers' limiters to those of the run, which progress displays show."""
+        """Copy the state of the workers' limiters to the run's limiters, which progress displays show."""
         limits = self._session.limits
         limits.held = 0
         for at, server in enumerate(limits.servers):
@@ -387,7 +390,7 @@ class Scheduler:
     # ---- the end
 
     def _stop(self, grace: float) -> None:
-        """Stop the run: workers have `grace` seconds to end their calls in flight."""
+        """Stop the run; workers get `grace` seconds to finish their calls in flight."""
         first, self._stopping = self._stopping is None, grace
         if not grace:
             self._over = True

@@ -42,7 +42,7 @@ def init(
 
 
 def project_files() -> dict[str, str]:
-    """Return the texts of the files by their names."""
+    """Return the contents of the files that `init` writes, by file name."""
     from karenina_benchmark.formats.file_schema import benchmark_schema
     from karenina_cli.commands.config_command import schema_of
     from karenina_core.config import all_settings

@@ -8,11 +8,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class PluginKind:
-    """A kind of plugin. Its texts are templates with the fields of `Names`.
+    """A kind of plugin. `entry`, `command` and `usage` are templates with the fields of `Names`.
 
-    `requires` are distributions, without versions for those of Karenina; `group` and `entry` are its entry point;
-    `command` shows the installed plugin, and `usage` says how to use it. `tests` are further distributions that its
-    tests need, and `modules` its modules beside the package itself.
+    `requires` are the required distributions, Karenina's without versions. `group` and `entry` are the entry point's
+    group and name. `command` is a command that shows the installed plugin, and `usage` says how to use it. `tests` are
+    additional distributions that the tests need, and `modules` the package's modules besides `__init__`.
     """
 
     name: str
@@ -27,7 +27,7 @@ class PluginKind:
 
 
 _RUNS: Final = ("karenina",)
-"""What the tests of plugins need whose contracts run the command."""
+"""What the tests need if their contract runs the `karenina` command."""
 
 KINDS: Final = {
     kind.name: kind
@@ -177,4 +177,4 @@ KINDS: Final = {
         ),
     )
 }
-"""The kinds by name."""
+"""The plugin kinds, by name."""

@@ -1,4 +1,4 @@
-"""The names in a new package, made from the one that the user gives."""
+"""The names used in a new package, derived from the name that the user gives."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Names:
 
     @classmethod
     def of(cls, given: str) -> Names:
-        """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for other texts."""
+        """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for anything else."""
         if not _NAME.fullmatch(given):
             raise ConfigError(
                 [f"{given!r} is not a name of a package: use letters, digits and hyphens, such as word-count"]
@@ -42,7 +42,7 @@ class Names:
         return asdict(self)
 
     def check_free(self) -> None:
-        """Raise `ConfigError` if Python or an installed package has the name."""
+        """Raise `ConfigError` if the name belongs to Python or to an installed package."""
         reason = None
         if keyword.iskeyword(self.module) or keyword.issoftkeyword(self.module):
             reason = "is a keyword of Python"

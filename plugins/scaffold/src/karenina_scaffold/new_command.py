@@ -1,4 +1,4 @@
-"""`karenina new`: a package for a plugin, which works and has contract tests."""
+"""`karenina new`: a package for a plugin that works and has contract tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
-    """Raise `ConfigError` if Karenina or an installed plugin offers something of this kind with the name."""
+    """Raise `ConfigError` if Karenina or an installed plugin already offers something of this kind under the name."""
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)
     if name in (commands if kind.name == "command" else _offered(kind)):
@@ -29,7 +29,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
-    """Return the names that installed plugins have taken; none for kinds whose names begin with the package."""
+    """Return the names taken by installed plugins; none for kinds whose names start with the package name."""
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {one.value.name for one in installed.of_kind("stage")}
@@ -91,7 +91,7 @@ def new(
 
 
 def find_kind(name: str) -> PluginKind:
-    """Return the kind with this name. Raises `ConfigError` if there is none."""
+    """Return the plugin kind with this name. Raises `ConfigError` if there is none."""
     from karenina_core.text import did_you_mean
 
     if name not in KINDS:

@@ -1,4 +1,4 @@
-"""The files of a new package: rendered from the templates of its kind, and written where none exists."""
+"""Functions that render the files of a new package from templates, and write them without replacing any file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
-    """Return the text of each file of the package, by its path. Raises `ConfigError` for a name that it uses itself."""
+    """Return the contents of the package's files, by path.
+
+    Raises `ConfigError` if the name clashes with a class that the package imports.
+    """
     values = names.to_dict()
     values |= {
         "description": kind.description,
@@ -46,29 +49,29 @@ def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
 
 
 def version_bounds(version: str) -> str:
-    """Return the versions of Karenina that a plugin for `version` works with, such as `>=0.1,<0.2`."""
+    """Return the bounds on Karenina's version for a plugin made with `version`, such as `>=0.1,<0.2`."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={major}.{minor},<{major + 1}"
 
 
 def _listed(requirements: Iterable[str]) -> str:
-    """Return requirements as lines of a list in TOML, those of Karenina with their versions."""
+    """Return requirements as lines of a TOML array, with version bounds for Karenina's own distributions."""
     bounds = version_bounds(__version__)
     return "".join(f'  "{one}{bounds if one.startswith("karenina") else ""}",\n' for one in requirements)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Return a template with its names replaced by their values."""
+    """Return `text` with each `$name` replaced by its value."""
     return Template(text).substitute(values)
 
 
 def read_template(folder: str, name: str) -> str:
-    """Return the text of a template of this distribution."""
+    """Return the text of one of this distribution's templates."""
     return files("karenina_scaffold").joinpath("templates", folder, f"{name}.template").read_text("utf-8")
 
 
 def _check_own_names(source: str, names: Names) -> None:
-    """Raise `ConfigError` if a class of the package would have the name of one that it imports."""
+    """Raise `ConfigError` if a class in the package would have the name of a class that it imports."""
     tree = ast.parse(source)
     imported = {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
@@ -77,16 +80,16 @@ def _check_own_names(source: str, names: Names) -> None:
 
 
 def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Create a folder with these files. Raises `ConfigError` if it exists or cannot be written."""
+    """Create a folder with these files. Raises `ConfigError` if the folder exists or cannot be written."""
     if os.path.lexists(folder):
         raise ConfigError([f"{folder} exists already: choose another name, or another folder with --into"])
     write_new_files(folder, texts)
 
 
 def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Write these files into a folder, which is created if necessary.
+    """Write these files to a folder, which is created if necessary.
 
-    Raises `ConfigError`, before anything is written, if one of them exists, and for a folder that cannot be written.
+    Raises `ConfigError` if a file exists (nothing is written then), or if the folder cannot be written.
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:

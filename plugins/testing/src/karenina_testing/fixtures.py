@@ -1,4 +1,4 @@
-"""Fixtures for the tests of adapters. Import those that you use in your `conftest.py`:
+"""Fixtures for adapter tests. Import those that you use in your `conftest.py`:
 
 `from karenina_testing.fixtures import anyio_backend as anyio_backend, open_port as open_port`
 """
@@ -21,7 +21,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
-    """Return a function that registers a port, which is closed after the test."""
+    """Return a function that takes a port, returns it, and has it closed after the test."""
     opened: list[Callable[[], Awaitable[None]]] = []
 
     def keep(port: Any) -> Any:
@@ -35,6 +35,6 @@ async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
 
 @pytest.fixture
 def scripted_server() -> Iterator[ScriptedServer]:
-    """Provide a model server on loopback. Say with `says`, or in its `script`, what it sends."""
+    """Provide a model server on the loopback interface. Set its replies with `says` or in its `script`."""
     with ScriptedServer() as server:
         yield server

@@ -1,4 +1,4 @@
-"""An adapter whose models return what a function returns. Offline, deterministic, and it records every request."""
+"""An adapter whose models reply with what your functions return. It works offline and records every request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USAGE: Final = Usage(input_tokens=10, output_tokens=5, calls=1)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call of a model: its port, messages, schema and item; and an agent's `options`."""
+    """One model call: its port, messages, schema and item, and the `options` of an agent."""
 
     port: str
     messages: tuple[Message, ...]
@@ -53,10 +53,10 @@ class Request:
 class ScriptedModels:
     """A plugin with the interface `scripted`. Register it: `plugins.register(ScriptedModels(...))`.
 
-    `say` answers the text port, `fill` the JSON port, `act` the agent port (with the messages of its trace). Each may
-    raise `PortError`, and may return a whole reply if usage or the finish reason matter; by default a call uses 10
-    input and 5 output tokens. With `wants_tools` the run starts the tools of a model's MCP servers and passes them to
-    the agent port, in the request's options. `requests` contains every call in order.
+    `say` replies for the LLM port, `fill` for the parser port, and `act` for the agent port (it returns the messages of
+    the trace). Each may raise `PortError`, or return a reply object to set the usage or finish reason; by default, a
+    call uses 10 input and 5 output tokens. With `wants_tools`, the run starts the tools of a model's MCP servers and
+    passes them to the agent port in the request's options. `requests` has every call, in order.
     """
 
     say: Say = lambda _messages, _info: "an answer"
@@ -85,7 +85,7 @@ class ScriptedModels:
         ]
 
     def model(self, id: str = "scripted", **fields: Any) -> ModelConfig:
-        """Return a model of this interface."""
+        """Return a model with this interface. `fields` are more of its fields; `model_name` defaults to `id`."""
         return ModelConfig(id=id, interface=self.interface, model_name=fields.pop("model_name", id), **fields)
 
 
@@ -94,7 +94,7 @@ class _Port:
         self._models = models
 
     async def aclose(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing; there is nothing to close."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         self._models.requests.append(Request("llm", tuple(messages), None, info))

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class StagePorts:
-    """The ports of one stage. Each call is made once; the tools of MCP servers are not started."""
+    """The ports of one stage. Calls are not retried, and the tools of MCP servers are not started."""
 
     plugins: Plugins
     request_timeout: float
     _opened: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return the reply of the adapter's port."""
+        """Return the reply from the adapter's port."""
         return request.send(self._port(request.port, request.model))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether this answer requires the agent port."""
+        """Return whether this answer is requested through the agent port."""
         spec = self._spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
@@ -94,7 +94,7 @@ T = TypeVar("T")
 
 @dataclass
 class _FilesInMemory:
-    """A keeper of files that stores their content."""
+    """File storage that keeps the contents in memory."""
 
     contents: dict[str, bytes] = field(default_factory=dict)
 
@@ -114,10 +114,10 @@ class StageRun:
     record: StageRecord
     pipeline: Pipeline
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The content of the files that it kept with the item, by name."""
+    """The contents of the files that the stage stored with the item, by name."""
 
     async def end(self) -> None:
-        """Run the callbacks that the stage registered for the end of the item, or of the answer."""
+        """Run the callbacks that the stage registered for the end of the item or of the answer."""
         await self.pipeline.end(self.state)
 
     def artifact(self, key: ArtifactKey[T]) -> T | None:
@@ -127,16 +127,16 @@ class StageRun:
 
     @property
     def vetoes(self) -> Sequence[VetoRecord]:
-        """The vetoes that it raised."""
+        """The vetoes that the stage raised."""
         return self.state.vetoes
 
     @property
     def error(self) -> ItemError | None:
-        """The error that it marked or raised."""
+        """The error that the stage reported or raised."""
         return self.state.error
 
     def field(self, name: str) -> Any:
-        """Return a result field that it set by name, or None."""
+        """Return the value of a result field that the stage set, or None if it set no field of this name."""
         for values in self.state.fields.values():
             if name in values:
                 return values[name]
@@ -157,11 +157,12 @@ async def run_stage(
 ) -> StageRun:
     """Run `stage` alone, as a pipeline would, with `artifacts` in place of those that earlier stages produce.
 
-    It is offered for `slot`, else for the one that its base class is for, else as an extra stage.
+    The stage is offered for `slot`, else for its class's `for_slot`, else as an extra stage. Model calls go to
+    `models`. `answering` has fields of the answering model. `settings` are settings of the stage or of the core, by
+    their names in the configuration. `plugins` are additional plugins that the stage uses through the context (trait
+    evaluators, prompt instructions).
 
-    Model calls go to `models`. `answering` are fields of the answering model; `settings` are configuration names of the
-    stage's own settings model or of the core. `plugins` are further plugins that the stage uses through the context
-    (trait evaluators, prompt instructions).
+    Await `end` of the returned run to run the stage's clean-up.
     """
     scripted = models or ScriptedModels()
     room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)
@@ -199,7 +200,7 @@ def configure(
     settings: Mapping[str, Any] | None = None,
     slot: Slot | None = None,
 ) -> tuple[Plugins, VerificationConfig]:
-    """Return the plugins and the configuration of a run of `stage` alone; the arguments are those of `run_stage`."""
+    """Return the plugins and the configuration for running `stage` alone; the arguments are those of `run_stage`."""
     room = Plugins()
     for plugin in (models, _Offer(stage, slot), *plugins):
         room.register(plugin)
@@ -212,7 +213,7 @@ class _Silent:
     """A listener that reports nothing."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Return None."""
+        """Return None: nobody is notified of the stage's end."""
         return None
 
 

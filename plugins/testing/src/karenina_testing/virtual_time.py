@@ -1,4 +1,4 @@
-"""A clock that advances only when everything waits for it: a busy machine changes nothing, and no test really waits."""
+"""A clock that advances only when everything waits for it, so that tests neither wait nor depend on machine load."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 _GRACE: Final = 0.02
-"""Real seconds in which something may still arrive before the clock advances."""
+"""Real seconds to wait for I/O before the clock advances."""
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
-    """An event loop for tests of time limits, in which sleeping for an hour takes no time.
+    """An event loop for testing time limits, in which sleeping for an hour takes no time.
 
-    Its clock does not advance while any coroutine can run, and jumps to the next scheduled moment otherwise. So a
-    timeout occurs only if something would wait longer than that, never because the machine is slow. It supports what
-    happens in this loop, including servers on loopback: it does not wait for threads or other processes.
+    Its clock stands still while any coroutine can run, and otherwise jumps to the next scheduled time. So a timeout
+    occurs only if something would really wait that long, never because the machine is slow. This works for everything
+    that runs in the loop, including servers on the loopback interface, but not for threads or other processes: the
+    clock does not wait for them.
     """
 
     def __init__(self) -> None:
@@ -31,13 +32,13 @@ class VirtualTime(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, as `asyncio.run` does, in a loop with a clock of its own."""
+    """Run `work` in a `VirtualTime` loop, as `asyncio.run` would, and return its result."""
     with asyncio.Runner(loop_factory=VirtualTime) as runner:
         return runner.run(work)
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """A selector that advances the clock at once if nothing arrives before the timeout."""
+    """A selector that advances the clock by the timeout at once if no I/O arrives."""
 
     now = 0.0
 

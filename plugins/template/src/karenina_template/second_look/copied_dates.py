@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FORMATS: Final = frozenset({"date", "date-time"})
 _YEAR: Final = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _SHORT_YEAR: Final = re.compile(r"(?<![0-9])[0-9]{2}(?![0-9])")
-_ENGLISH_WORDS: Final = frozenset({"may", "march", "mar", "out", "set", "gen", "mag", "sty", "maj", "mars", "sep"})
+_ENGLISH_WORDS: Final = frozenset({"may", "march", "mar", "out", "set", "gen", "mag", "sty", "mars", "sep"})
 """Month names that are also English words or parts of names; they count only with a capital letter."""
 _TIMES: Final = re.compile(
     r"\b(?:(?-i:Day|Eve|Tag|Jour|Día)|"
@@ -43,16 +43,38 @@ _TIMES: Final = re.compile(
     # Spanish
     r"hoy|ayer|mañana|anteayer|víspera|navidad|nochebuena|nochevieja|pascua|primero|"
     r"dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|doce|trece|catorce|dieci\w+|veint\w+|treinta|"
-    r"mil|ciento|\w*cientos"
-    r")\b",
+    r"mil|ciento|\w*cientos|"
+    # Swedish, Danish and Norwegian
+    r"igår|idag|imorgon|imorgen|första|første|andra|tredje|fjärde|fjerde|femte|sjätte|sjette|\w+onde|\w+ende|"
+    r"\w*(?:hundra|hundre|hundred|tusen|tusind|tjugo|tyve|tjue)\w*|julafton|jul|påsk|nyår"
+    r")\b|"
+    # Russian, Ukrainian and Bulgarian: months, days, years and numbers, by how the words begin
+    r"\b(?:янв|яну|фев|мар|апр|ма[йяею]|июн|июл|юни|юли|авг|сен|сеп|окт|ноя|ное|дек|січ|лют|берез|квіт|трав|черв|лип|серп|"
+    r"вер|жов|лист|груд|сегодня|вчера|завтра|год|лет|век|день|рождеств|пасх|перв|втор|трет|четв|четыр|пят|шест|сед|сем|"
+    r"восе|вось|девят|десят|сорок|два|дві|две|три|сто|тысяч|тисяч|хиляд|\w*дцат)|"
+    # Arabic: months in both series, days, years and numbers
+    r"يناير|فبراير|مارس|[أا]بريل|مايو|يونيو|يوليو|[أا]غسطس|سبتمبر|[أا]كتوبر|نوفمبر|ديسمبر|كانون|شباط|آذار|نيسان|[أا]يار|"
+    r"حزيران|تموز|آب|[أا]يلول|تشرين|محرم|صفر|ربيع|جمادى|رجب|شعبان|رمضان|شوال|ذو|اليوم|[أا]مس|غد|عام|سنة|قرن|[أا]ول|ثاني|"
+    r"ثالث|واحد|اثن|ثلاث|[أا]ربع|خمس|سبع|ثمان|تسع|عشر|مئ[ةت]|مائ[ةت]|[أا]لف",
     re.IGNORECASE,
 )
-"""Words that refer to a time, and number words that `read_numbers` does not read, in four languages."""
+"""Words that refer to a time, and number words that `read_numbers` does not read. One too many only saves a check."""
 _ROMAN: Final = re.compile(r"\b(?=[MDCLXVI]{2,}\b)M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
 _EAST_ASIAN: Final = re.compile(
     "[〇零一二三四五六七八九十百千廿卅元壱壹弐貳参參曜節节祭昨今翌]|明[日天年]|去年|クリスマス|[년월]|어제|오늘|내일|성탄|설날|추석"
 )
-_READ: Final = ("LATIN", "CJK", "HIRAGANA", "KATAKANA", "HANGUL", "MICRO", "MASCULINE", "FEMININE")
+_READ: Final = (
+    "LATIN",
+    "CJK",
+    "HIRAGANA",
+    "KATAKANA",
+    "HANGUL",
+    "CYRILLIC",
+    "ARABIC",
+    "MICRO",
+    "MASCULINE",
+    "FEMININE",
+)
 """Prefixes of Unicode names of letters from known scripts; a text with letters from others may contain a date."""
 
 

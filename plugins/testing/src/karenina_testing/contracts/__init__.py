@@ -1,7 +1,7 @@
-"""The contracts of plugins as test classes: subclass them, and pytest runs them against your plugin. Needs pytest.
+"""Plugin contracts as test classes: subclass them, and pytest runs them against your plugin. Requires pytest.
 
-A subclass sets a few attributes (the stage, samples), which the docstring of each class lists; `entry_point` is the
-value of the plugin's entry point:
+A subclass sets a few attributes (such as the stage and samples); the docstring of each contract lists them.
+`entry_point` is the value of the plugin's entry point:
 
     class TestWordCount(StageContract):
         entry_point = "my_package:plugin"
@@ -10,39 +10,39 @@ value of the plugin's entry point:
 - `StageContract`: any stage.
 - `CheckContract`: a check of the answer (`CheckStage`).
 - `ParseStageContract`: a stage that fills templates.
-- `PrimitiveContract`: a comparison of a field with its truth.
+- `PrimitiveContract`: a primitive, which compares a field with its truth or reads the response.
 - `TraitContract`: a kind of rubric trait with its evaluator.
-- `FormatContract`: a file format of benchmarks; `ImportFormatContract`: a format of another tool.
-- `PriceSourceContract`: a list of prices.
-- `SettingsContract`: settings models, kinds of traits and primitives declare what a benchmark may set.
+- `FormatContract`: a benchmark file format; `ImportFormatContract`: a file format of another tool.
+- `PriceSourceContract`: a price list.
+- `SettingsContract`: settings models, trait kinds and primitives, which declare what a benchmark may set.
 
 These run the installed command `karenina`, as a user does:
 
 - `CommandContract`: a command.
-- `ExporterContract`: a format of exported results; `ReportSectionContract`: sections of reports. `sample_results` makes
+- `ExporterContract`: an export format for results; `ReportSectionContract`: report sections. `sample_results` makes
   the results that they write.
-- `ObserverContract`: observers of runs; `ExecutorContract`: an executor; `PanelContract`: a panel of judges.
+- `ObserverContract`: run observers; `ExecutorContract`: an executor; `PanelContract`: a panel of judges.
 
-An adapter has a contract for itself and one for each port. Define the format of your provider's server once, in a
-subclass of `WireFormat`; then mix it into the contracts of the ports that the adapter has:
+An adapter has one contract for its declaration and one for each port. Define your provider's wire format once, in a
+subclass of `WireFormat`; then mix it into the contracts for the ports that the adapter has:
 
     class Telegraph(WireFormat):
         entry_point = "telegraph:plugin"
         interface = "telegraph"
 
-        def reply(self, said, usage, finish_reason): ...  # the JSON body of a good reply
-        def read(self, request): ...                      # the messages that a request holds
+        def reply(self, said, usage, finish_reason): ...  # the JSON body of a successful reply
+        def read(self, request): ...                      # the messages in a request
 
     class TestAdapter(Telegraph, AdapterContract): ...
     class TestLLM(Telegraph, LLMContract): ...
 
 `ChatCompletions` and `MessagesAPI` are `WireFormat` classes for servers with OpenAI's and Anthropic's interfaces.
 
-`LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `WireFormat`: they test with a real model
-(`live` returns it) what is true of any model.
+`LiveLLMContract`, `LiveParserContract` and `LiveAgentContract` need no `WireFormat`: they call a real model (returned
+by `live`) and assert only what holds for any model.
 
-In the other contracts the server is scripted, on loopback, and in a thread of its own. No test needs a pytest
-plugin for asynchronous tests.
+In the other contracts the server is scripted; it runs on the loopback interface, in its own thread. No test needs a
+pytest plugin for asynchronous tests.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The contract of every adapter, whatever its servers are."""
+"""The contract for every adapter, whatever servers it calls."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -33,7 +33,7 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 
 
 class AdapterContract(WireFormat):
-    """The declaration, and the ports before any call: mix in a `WireFormat` (or only its part for `model`).
+    """The contract for an adapter's declaration and unused ports: mix in a `WireFormat` (what `model` needs is enough).
 
     `checks_extra`: whether the adapter rejects unknown settings in `ModelConfig.extra`.
     """

@@ -1,4 +1,4 @@
-"""The contract of every agent port."""
+"""The contract for every agent port."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -31,7 +31,7 @@ NOTE: Final = "The code is 4711."
 
 
 class _Gone:
-    """A tool with a server that has ended."""
+    """A tool whose server is gone."""
 
     name = "remote"
     description = "Asks a server."
@@ -42,7 +42,7 @@ class _Gone:
 
 
 class AgentContract(CallContract):
-    """The contract for conversations with tools: mix in a `WireFormat`. The tools are those of the workspace."""
+    """The contract for conversations with tools: mix in a `WireFormat`. The agent uses the workspace tools."""
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
@@ -60,18 +60,18 @@ class AgentContract(CallContract):
         return self._run(port)
 
     def good(self) -> Callable[[Request], Reply]:
-        """Reply without a tool call."""
+        """Return a reply without a tool call."""
         return lambda _: self.saying("It is 4711.")
 
     async def _run(self, port: AgentPort, **options: Any) -> AgentReply:
         return await port.run(ASK, AgentOptions(workspace=self.workspace, **options))
 
     def run(self, url: str, **options: Any) -> AgentReply:
-        """Return the reply of a new agent."""
+        """Run a new agent against the server at `url` and return its reply."""
         return self.using(lambda port: self._run(port, **options), url)
 
     def reads(self, name: str, id: str) -> ToolCall:
-        """Return a tool call that reads a file of the workspace."""
+        """Return a tool call that reads a file in the workspace."""
         return self.reading(self.workspace / name, id)
 
     def test_an_answer_without_tools_is_a_trace_of_one_message(self) -> None:
@@ -155,13 +155,13 @@ class AgentContract(CallContract):
         assert (reply.limit_reached, reply.trace[-1].content) == (False, "It is 4711.")
 
     def stopped(self, url: str, **options: Any) -> PortError:
-        """Return the error of an agent that cannot finish."""
+        """Run an agent that must fail and return its error."""
         with pytest.raises(PortError) as caught:
             self.run(url, **options)
         return caught.value
 
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
-        """Return the error of an agent whose server hangs after `call`, with more time on a busy machine."""
+        """Return the error of an agent whose server hangs after `call`; the time limit is raised on a busy machine."""
         seconds = self.agent_seconds
         while True:
             with self.server(self.saying("", call), faults.hang) as server:

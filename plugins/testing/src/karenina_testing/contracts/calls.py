@@ -1,4 +1,4 @@
-"""The contract of a call through any port: error categories, no hidden retry, nothing left behind, no secret shown."""
+"""The contract for calls through any port: error categories, no hidden retry, no leftovers, no secret shown."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -45,22 +45,22 @@ STATUSES = [
 
 
 class PortReply(Protocol):
-    """The attributes that the replies of all ports have."""
+    """The attributes that replies from all ports have."""
 
     @property
     def usage(self) -> Usage:
-        """The tokens."""
+        """The token usage."""
 
     @property
     def finish_reason(self) -> FinishReason:
-        """The reason for the end."""
+        """Why the model stopped."""
 
 
 class CallContract(WireFormat):
-    """The part that the contracts of all ports share. `call` makes one call, `good` is a successful reply to it."""
+    """The part that all port contracts share. `call` makes one call; `good` returns the server's successful reply."""
 
     def make(self, model: ModelConfig) -> Any:
-        """Return the port of `model`."""
+        """Return a new port for `model`."""
         raise NotImplementedError
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
@@ -72,7 +72,7 @@ class CallContract(WireFormat):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
-        """Return the result of `use` with a port that is closed afterwards and must leave nothing behind."""
+        """Return the result of `use` with a new port; then close the port and assert that it left nothing behind."""
 
         async def run() -> T:
             before = child_processes()
@@ -86,7 +86,7 @@ class CallContract(WireFormat):
         return asyncio.run(run())
 
     def failed(self, url: str, **fields: Any) -> PortError:
-        """Return the error of one call."""
+        """Make one call that must fail and return its error."""
 
         async def fail(port: Port) -> PortError:
             with pytest.raises(PortError) as caught:
@@ -96,12 +96,12 @@ class CallContract(WireFormat):
         return self.using(fail, url, **fields)
 
     def failed_with(self, fault: Fault) -> PortError:
-        """Return the error of one call to which the server replies with this fault; a reply may have a megabyte."""
+        """Return the error of one call to a server with this fault; replies are limited to one megabyte."""
         with self.server(lambda request: fault(request, self.good()(request))) as server:
             return self.failed(server.url, max_reply_bytes=2**20)
 
     def come_to(self, odd: OddReply, use: Callable[[Any], Coroutine[Any, Any, T]]) -> T | PortError:
-        """Return what an odd reply of the server comes to."""
+        """Return the result of `use`, or its `PortError`, when the server sends an odd reply."""
         with self.server(Reply(odd.body, odd.status)) as server:
             try:
                 return self.using(use, server.url)
@@ -174,7 +174,7 @@ class CallContract(WireFormat):
         assert "max_reply_bytes" in str(error)
 
     def test_a_reply_that_unpacks_beyond_the_limit_is_an_error(self) -> None:
-        """64 megabytes in a few kilobytes."""
+        """A few kilobytes unpack to 64 megabytes."""
         assert self.failed_with(faults.bomb(64)).category in (C.PERMANENT, C.SERVER)
 
     def test_a_model_without_a_key_sends_no_empty_one(self) -> None:
@@ -207,7 +207,7 @@ class CallContract(WireFormat):
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
-        """After the first one, which may find out for all what its server takes."""
+        """The first call is made alone: it may find out for all later calls what the server supports."""
         both = asyncio.Barrier(2)
 
         async def together(request: Request) -> Reply:
@@ -267,7 +267,7 @@ class CallContract(WireFormat):
 
 
 def child_processes() -> set[int]:
-    """Return the live processes that this one started; empty if the system does not list them (outside Linux)."""
+    """Return the ids of this process's running children; empty if the system does not list them (outside Linux)."""
     found: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         try:
@@ -278,7 +278,7 @@ def child_processes() -> set[int]:
 
 
 async def assert_nothing_left(before: set[int]) -> None:
-    """Assert that the loop has no other task and that no process was left, after a moment to end them."""
+    """Assert that the loop has no other task and no child process is left; they get `WAIT` seconds to end."""
     until = time.monotonic() + WAIT
     while True:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

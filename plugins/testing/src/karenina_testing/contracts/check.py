@@ -1,4 +1,4 @@
-"""The contract of every check of an answer (`CheckStage`)."""
+"""The contract for every answer check (`CheckStage`)."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -15,9 +15,9 @@ from karenina_testing.stage_runner import StageRun
 
 
 class CheckContract(StageContract):
-    """A check with two responses: `passing`, which it lets through, and `failing`, which it vetoes.
+    """The contract for an answer check, with two sample responses: it passes `passing` and vetoes `failing`.
 
-    If a judge decides, override `fill`: it replies to a request about either response.
+    If a judge decides, override `fill` to reply to the requests about both responses.
     """
 
     stage: ClassVar[type[CheckStage]]
@@ -25,7 +25,7 @@ class CheckContract(StageContract):
     failing: ClassVar[str]
 
     def checked(self, response: str) -> StageRun:
-        """Return the run for a response."""
+        """Run the check on a response."""
         return self.run({**self.artifacts, ArtifactKeys.RAW_LLM_RESPONSE: response})
 
     def test_it_lets_a_good_response_through(self) -> None:
@@ -54,5 +54,5 @@ class CheckContract(StageContract):
             assert (run.error, performed, detected, override) == (None, False, None, False)
 
     def findings(self, run: StageRun) -> tuple[object, ...]:
-        """Return the values of its four artifacts: performed, detected, override applied, reasoning."""
+        """Return the values of the check's four artifacts: performed, detected, override applied, reasoning."""
         return tuple(run.artifact(key) for key in self.stage.check_keys())

@@ -1,4 +1,4 @@
-"""The contract of every file format of benchmarks."""
+"""The contract for every benchmark file format."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -23,7 +23,7 @@ class AnyFormat(Protocol):
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """The suffixes of files."""
+        """The file suffixes."""
 
     @property
     def read(self) -> Callable[[Path, Any], Any]:
@@ -35,13 +35,13 @@ class AnyFormat(Protocol):
 
 
 class FormatContract(PluginContract):
-    """A file format with samples.
+    """The contract for a benchmark file format, with samples.
 
     - `format`: the format.
-    - `sample`: the content of a file; `questions`: the ids and texts of its questions.
+    - `sample`: the content of a file; `questions`: its questions, as a mapping of ids to texts.
     - `broken`: contents of files that are not benchmarks, each with the place of the error (`line 2`; empty for the
       whole file).
-    - `writes`: whether benchmarks can be saved in it.
+    - `writes`: whether benchmarks can be saved in the format.
     """
 
     format: ClassVar[AnyFormat]
@@ -52,18 +52,18 @@ class FormatContract(PluginContract):
 
     @property
     def file_suffix(self) -> str:
-        """The suffix of the files with the samples."""
+        """The suffix of the sample files."""
         return self.format.suffixes[0]
 
     def read(self, folder: Path, content: str | bytes) -> Any:
-        """Return the benchmark in a file with this content."""
+        """Write `content` to a file in `folder` and return the benchmark read from it."""
         folder.mkdir(exist_ok=True)
         file = folder / f"sample{self.file_suffix}"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
         return self.format.read(file, lambda _file, _names: True)
 
     def saved(self, benchmark: Any, file: Path) -> bytes:
-        """Return the content of `file` after saving the benchmark to it."""
+        """Return what saving the benchmark to `file` would write; nothing is written."""
         assert self.format.write is not None
         pieces = self.format.write(benchmark, file)
         return b"".join(piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
@@ -106,7 +106,7 @@ class FormatContract(PluginContract):
             self.format.read(tmp_path / f"nowhere{self.file_suffix}", lambda _file, _names: True)
 
     def error(self, folder: Path, content: str | bytes) -> Any:
-        """Return the error of a file with this content: raised, or the first that the benchmark has."""
+        """Return the error in a file with this content: the one raised, else the benchmark's first problem."""
         try:
             benchmark = self.read(folder, content)
         except KareninaError as error:

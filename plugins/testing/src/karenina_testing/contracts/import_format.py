@@ -1,4 +1,4 @@
-"""The contract of every format of another tool that `karenina import` reads."""
+"""The contract for every file format of another tool that `karenina import` reads."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -24,7 +24,7 @@ _COMMON: Final = (
     "{}",
     "",
 )
-"""Files of no tool in particular, which a format must not take for its own."""
+"""Contents of files from no particular tool, which no format may recognize as its own."""
 
 
 class AnyRow(Protocol):
@@ -32,15 +32,15 @@ class AnyRow(Protocol):
 
     @property
     def place(self) -> str:
-        """The place of the row in messages."""
+        """The place of the row, for messages."""
 
 
 class AnyImportFormat(AnyFormat, Protocol):
-    """The further fields of a `karenina_importing.ImportFormat` that the contract reads."""
+    """The additional fields of a `karenina_importing.ImportFormat` that the contract reads."""
 
     @property
     def key(self) -> str:
-        """What `--from` takes."""
+        """The name for `--from`."""
 
     @property
     def rows(self) -> Callable[[Path], Iterable[AnyRow]]:
@@ -48,15 +48,15 @@ class AnyImportFormat(AnyFormat, Protocol):
 
     @property
     def recognizes(self) -> Callable[[Path], bool] | None:
-        """Return whether a file is surely of this format."""
+        """Return whether a file is certainly in this format."""
 
 
 class ImportFormatContract(FormatContract):
-    """A format of another tool, with samples: those of `FormatContract`, and
+    """The contract for a file format of another tool. Its samples are those of `FormatContract`, and:
 
-    - `suffix`: that of the samples' files.
-    - `answers`: the recorded answers in `sample`, each with the id of its question and its text.
-    - `others`: further contents of files that are not of this format.
+    - `suffix`: the suffix of the sample files.
+    - `answers`: the recorded answers in `sample`, as pairs of question id and answer text.
+    - `others`: more contents of files that are not in this format.
     """
 
     format: ClassVar[AnyImportFormat]
@@ -67,23 +67,23 @@ class ImportFormatContract(FormatContract):
 
     @property
     def file_suffix(self) -> str:
-        """The suffix of the files with the samples."""
+        """The suffix of the sample files."""
         return self.suffix
 
     def source(self, folder: Path, content: str | bytes) -> Path:
-        """Return a file with this content."""
+        """Write `content` to a file in `folder` and return its path."""
         file = folder / f"source{self.suffix}"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
         return file
 
     def test_the_format_has_a_name_and_suffixes(self) -> None:
-        """Its suffixes are those that no other format has, and often none."""
+        """`suffixes` may be empty; a suffix that other formats use does not belong there."""
         assert self.format.name.strip()
         assert _KEY.fullmatch(self.format.key), "a key has lower-case letters, digits and hyphens"
         assert not {".json", ".jsonl", ".csv", ".yaml"} & {*self.format.suffixes}, "other formats have this suffix"
 
     def test_an_error_names_the_file_the_place_and_the_cure(self, tmp_path: Path) -> None:
-        """The rows of a file that cannot be converted have a place and a reason; the command says what to do."""
+        """A row that cannot be converted has a place and a reason; the command adds how to fix it."""
         for content, place in self.broken:
             error = self.error(tmp_path, content)
             assert error.file.parent == tmp_path

@@ -1,8 +1,8 @@
-"""The contract of every port with a real model at a real endpoint: nothing is scripted, so nothing is exact.
+"""Contracts for ports that call a real model at a real endpoint: nothing is scripted, so no reply is known in advance.
 
-Mix in nothing: set `entry_point` and `interface`, and return the model in `live`. Small models suffice; those of the
-parser must be able to fill a schema, and no model has to be right. Each test makes a few short calls. Tests of failing
-servers (error categories, retries) are in the scripted contracts.
+No `WireFormat` is needed: set `entry_point` and `interface`, and return the model from `live`. Small models suffice;
+the one for the parser must be able to fill a schema, but no answer has to be correct. Each test makes a few short
+calls. Failing servers (error categories, retries) are covered by the scripted contracts.
 """
 
 # ruff: noqa: D102 - the names of the tests say what they check
@@ -64,11 +64,12 @@ LOOK: Final = (Message.user("What is the code? It stands in note.txt."),)
 
 
 class LiveContract(WireFormat):
-    """The part that all ports share at a real endpoint.
+    """The part that the live contracts of all ports share.
 
-    - `few_tokens` is a limit that cuts off a long story; `many_tokens` one that leaves time to cancel it.
-    - `short_time` is a `request_timeout` in seconds that is too short for a long story.
-    - `moment` are the seconds after which a running call is cancelled.
+    - `few_tokens`: a token limit that cuts off a long story.
+    - `many_tokens`: a token limit that leaves enough time to cancel the call.
+    - `short_time`: a `request_timeout` in seconds that is too short for a long story.
+    - `moment`: seconds after which a running call is cancelled.
     """
 
     few_tokens: ClassVar[int] = 4
@@ -77,16 +78,16 @@ class LiveContract(WireFormat):
     moment: ClassVar[float] = 0.3
 
     def live(self, **fields: Any) -> ModelConfig:
-        """Return a model that exists, with `fields` in addition to or in place of its own."""
+        """Return the model to call; `fields` add to or replace its fields."""
         raise NotImplementedError(f"{type(self).__name__} must return the model to call")
 
     def secrets(self) -> Sequence[str]:
-        """Return what nothing may show; called while a port is open."""
+        """Return the texts that no log or repr may show (by default, the API key). Called while a port is open."""
         key = self.live().endpoint_api_key
         return [key.get_secret_value()] if key is not None else []
 
     def make(self, model: ModelConfig) -> Any:
-        """Return the port of `model`."""
+        """Return a new port for `model`."""
         raise NotImplementedError
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
@@ -94,11 +95,11 @@ class LiveContract(WireFormat):
         raise NotImplementedError
 
     def long_call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
-        """Make one call that continues until the token limit."""
+        """Make one call that runs until the token limit."""
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
-        """Return the result of `use` with a port that is closed twice afterwards and must leave nothing behind."""
+        """Return the result of `use` with a new port; then close it twice and assert that it left nothing behind."""
 
         async def run() -> T:
             processes, sockets = child_processes(), open_sockets()
@@ -166,7 +167,7 @@ class LiveContract(WireFormat):
 
 
 class LiveLLMContract(LiveContract):
-    """The contract for text, with a real model."""
+    """The contract for LLM ports, with a real model."""
 
     def make(self, model: ModelConfig) -> LLMPort:
         factory = self.spec.llm
@@ -185,7 +186,7 @@ class LiveLLMContract(LiveContract):
 
 
 class LiveParserContract(LiveContract):
-    """The contract for JSON, with a real model that can fill a schema."""
+    """The contract for parser ports, with a real model that can fill a schema."""
 
     def make(self, model: ModelConfig) -> ParserPort:
         factory = self.spec.parser
@@ -207,7 +208,7 @@ class LiveParserContract(LiveContract):
 
 
 class LiveAgentContract(LiveContract):
-    """The contract for conversations with tools, with a real model, which may use them or not."""
+    """The contract for agent ports, with a real model, which need not use the tools."""
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
@@ -257,7 +258,7 @@ class LiveAgentContract(LiveContract):
 
 
 def open_sockets() -> set[str]:
-    """Return the sockets of this process; empty if the system does not list them (outside Linux)."""
+    """Return this process's open sockets; empty if the system does not list them (outside Linux)."""
     found: set[str] = set()
     for entry in Path("/proc/self/fd").glob("*"):
         try:
@@ -270,7 +271,7 @@ def open_sockets() -> set[str]:
 
 
 async def assert_sockets_closed(before: set[str]) -> None:
-    """Assert that no socket is open that was not open `before`, after a moment to close them."""
+    """Assert that only the sockets in `before` are open; others get `WAIT` seconds to close."""
     for _ in range(int(WAIT / 0.05)):
         if not open_sockets() - before:
             return

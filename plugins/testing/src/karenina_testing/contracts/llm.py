@@ -1,4 +1,4 @@
-"""The contract of every LLM port."""
+"""The contract for every LLM port."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -25,7 +25,7 @@ CONVERSATION = (
 
 
 class LLMContract(CallContract):
-    """The contract for text: mix in a `WireFormat`."""
+    """The contract for ports that return text: mix in a `WireFormat`."""
 
     def make(self, model: ModelConfig) -> LLMPort:
         """Return the port under test."""
@@ -38,7 +38,7 @@ class LLMContract(CallContract):
         return self._ask(port)
 
     def good(self) -> Callable[[Request], Reply]:
-        """Reply with one word."""
+        """Return a one-word reply."""
         return lambda _: self.saying("17p13.1")
 
     async def _ask(self, port: LLMPort) -> LLMReply:
@@ -84,7 +84,7 @@ class LLMContract(CallContract):
 
 
 def describe(found: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return what a reply came to, as far as `odd` says something about it."""
+    """Return the outcome of an odd reply, limited to what `odd` specifies."""
     usage = found.usage if odd.tokens is not None else None
     if isinstance(found, PortError):
         return (found.category, odd.words if odd.words in str(found) else str(found), usage)
@@ -99,14 +99,14 @@ def describe(found: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
 
 
 def expected(odd: OddReply) -> tuple[Any, ...]:
-    """Return what `odd` must come to."""
+    """Return the outcome that `odd` must have, in the form returned by `describe`."""
     if odd.error is not None:
         return (odd.error, odd.words, odd.usage)
     return (odd.text, odd.finish_reason, odd.reasoning, odd.notes, odd.usage)
 
 
 def flatten(value: Any) -> list[Any]:
-    """Return all texts and numbers in JSON values."""
+    """Return all leaf values of a JSON value: strings, numbers, booleans and nulls."""
     if isinstance(value, dict):
         value = list(value.values())
     return [leaf for inner in value for leaf in flatten(inner)] if isinstance(value, list) else [value]

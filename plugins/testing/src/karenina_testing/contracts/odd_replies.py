@@ -1,7 +1,7 @@
-"""Replies of shapes that servers are known to send beside the usual ones, and what each comes to.
+"""Unusual replies that servers are known to send, and the outcome that each must have.
 
-`WireFormat.odd_replies` and `WireFormat.odd_forms` are such replies in the format of one provider; the contracts of the
-ports hold for every adapter that what is read of them is right.
+`WireFormat.odd_replies` and `WireFormat.odd_forms` are such replies in one provider's format. The port contracts
+assert for every adapter that it reads them correctly.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ C = ErrorCategory
 
 @dataclass(frozen=True)
 class OddReply:
-    """A reply and what it comes to: a `text` with its `finish_reason`, or an `error` with words of its message.
+    """A reply and its expected outcome: a `text` with its `finish_reason`, or an `error`.
 
-    `tokens` are input, output, cached, reasoning and written tokens, also of a reply that is an error.
+    `words` is part of the error message, and `notes` part of one of the reply's notes. `tokens` are the input, output,
+    cached, reasoning and cache-write tokens, for errors too; None leaves the usage unchecked.
     """
 
     body: Any
@@ -34,7 +35,7 @@ class OddReply:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens as usage."""
+        """The tokens as the usage of one call."""
         if self.tokens is None:
             return None
         input, output, cached, reasoning, written = self.tokens
@@ -224,7 +225,7 @@ CHAT_FORMS: Final[Mapping[str, OddReply]] = {
 
 
 def messages_reply(content: Any, stop: Any = "end_turn", usage: Any = None) -> dict[str, Any]:
-    """Return a reply of the Messages API."""
+    """Return a Messages API reply."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     counted = {"input_tokens": 20, "output_tokens": 8} if usage is None else usage
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}

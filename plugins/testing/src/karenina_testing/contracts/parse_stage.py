@@ -1,4 +1,4 @@
-"""The contract of every stage that fills templates (slot 7)."""
+"""The contract for every stage that fills templates (slot 7)."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -19,14 +19,14 @@ from karenina_testing.contracts.stage import StageContract, failing_models
 
 
 class ParseStageContract(StageContract):
-    """A stage that fills a template from a response.
+    """The contract for a stage that fills a template from a response.
 
-    - `question`: a question whose `answer_template` is the source of the template.
+    - `question`: a question whose `answer_template` is the template's source.
     - `template`: the template, bound to a question:
       `karenina_template.templates.load_template(source).for_question("q1")`.
-    - `response`: a response with a wrong answer, which does not contain the template's truths.
-    - `extracted`: the values that the stage must extract from it.
-    - `usual`: whether it is the stage that fills templates if the configuration selects none.
+    - `response`: a response with a wrong answer; it must not contain any of the template's truths.
+    - `extracted`: the values that the stage must extract from `response`.
+    - `usual`: whether the stage is the default, which fills templates if the configuration selects no other.
     """
 
     question: ClassVar[Question]
@@ -51,7 +51,7 @@ class ParseStageContract(StageContract):
 
     @property
     def truths(self) -> list[str]:  # type: ignore[override]
-        """The truths of the template."""
+        """The template's truths as text, without booleans and empty ones."""
         found = [one for value in self.template.expected().values() for one in _parts(value)]
         return [str(value) for value in found if value is not None and not isinstance(value, bool)]
 

@@ -1,4 +1,4 @@
-"""The contract of every parser port."""
+"""The contract for every parser port."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -32,7 +32,7 @@ FILLED: Final = '{"cytogenetic_band": "17q21", "is_certain": true}'
 
 
 class ParserContract(CallContract):
-    """The contract for JSON: mix in a `WireFormat`."""
+    """The contract for ports that return JSON: mix in a `WireFormat`."""
 
     def make(self, model: ModelConfig) -> ParserPort:
         """Return the port under test."""
@@ -45,7 +45,7 @@ class ParserContract(CallContract):
         return self._fill(port)
 
     def good(self) -> Callable[[Request], Reply]:
-        """Reply with the object."""
+        """Return a reply with the JSON object."""
         return self.filling(FILLED)
 
     async def _fill(self, port: ParserPort) -> ParserReply:

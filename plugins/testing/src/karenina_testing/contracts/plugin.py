@@ -1,4 +1,4 @@
-"""The contract of every plugin: its entry point is installed, and nothing that it offers is refused."""
+"""The contract for every plugin: its entry point is installed, and nothing that the plugin offers is refused."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -11,7 +11,7 @@ from karenina_toolkit.package_check.check import check_package
 
 
 class PluginContract:
-    """The part that the contracts of plugins share.
+    """The part that all plugin contracts share.
 
     `entry_point` is the value of the plugin's entry point, such as `my_package:plugin`.
     """
@@ -20,7 +20,7 @@ class PluginContract:
 
     @property
     def distribution(self) -> str:
-        """The distribution of the plugin."""
+        """The plugin's distribution."""
         return self._found()[0].distribution
 
     def _found(self) -> list[PluginInfo]:
@@ -38,6 +38,6 @@ class PluginContract:
 
 
 def problems_of_package(entry_point: str) -> list[str]:
-    """Return what `karenina plugins --check` finds wrong with the installed package of an entry point."""
+    """Return the problems that `karenina plugins --check` finds in the installed package of an entry point."""
     _, findings = check_package(entry_point.partition(":")[0])
     return [f"{one.area}: {one.text}" for one in findings if one.state == "problem"]

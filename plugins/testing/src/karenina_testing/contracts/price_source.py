@@ -1,4 +1,4 @@
-"""The contract of every price list."""
+"""The contract for every price list."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -22,7 +22,7 @@ class AnyTariff(Protocol):
     """A `karenina_engine.cost.price_source.Tariff`."""
 
     def cost(self, usage: Usage) -> int:
-        """Return the cost of a usage in picodollars."""
+        """Return the cost of `usage` in picodollars."""
 
 
 class AnyPriceSource(Protocol):
@@ -30,23 +30,23 @@ class AnyPriceSource(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the list."""
+        """The list's name."""
 
     @property
     def edition(self) -> str:
-        """The edition of the list."""
+        """The list's edition."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[AnyTariff, str] | None:
-        """Return the tariff of a model, and the list's own name for it."""
+        """Return a model's tariff and the list's own name for the model; None if the list does not have it."""
 
 
 class PriceSourceContract(PluginContract):
-    """A list of prices.
+    """The contract for a price list.
 
     - `source`: the list.
-    - `prices`: models and their servers (a base URL, the name of a provider, or None), each with its prices in dollars
-      for a million input and output tokens, as text.
-    - `unknown`: models and servers that the list must not have.
+    - `prices`: pairs of a model and its server (a base URL, a provider's name, or None), each with its prices in
+      dollars per million input tokens and per million output tokens, as decimal strings.
+    - `unknown`: pairs of a model and a server that the list must not have.
     """
 
     source: ClassVar[AnyPriceSource]
@@ -54,7 +54,7 @@ class PriceSourceContract(PluginContract):
     unknown: ClassVar[Sequence[tuple[str, str | None]]] = (("no-such-model-4711", None),)
 
     def cost(self, model_name: str, served_by: str | None, usage: Usage) -> Decimal:
-        """Return what a usage costs in dollars."""
+        """Return the cost of `usage` in dollars."""
         found = self.source.tariff(model_name, served_by)
         assert found is not None, f"it has no price of {model_name!r} at {served_by!r}"
         picodollars = found[0].cost(usage)

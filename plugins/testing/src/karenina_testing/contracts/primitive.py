@@ -1,4 +1,4 @@
-"""The contract of every primitive, which compares a field with its truth or reads the response."""
+"""The contract for every primitive, which compares a field with its truth or reads the response."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -15,7 +15,7 @@ from karenina_testing.contracts.plugin import PluginContract
 from karenina_testing.contracts.settings import find_unmarked_fields
 
 STRANGE: Final[Sequence[object]] = (None, "", "  ", 0, -1, 2.5, float("nan"), True, [], [None], {}, {"a": 1}, object())
-"""Values that a judge may extract although they are of another type than the truth."""
+"""Values that a judge might extract although their type differs from the truth's."""
 
 
 class AnyPrimitive(Protocol):
@@ -25,39 +25,39 @@ class AnyPrimitive(Protocol):
 
     @classmethod
     def full_name(cls) -> str:
-        """Return the name in files."""
+        """Return the primitive's name in benchmark files."""
 
     def check(self, extracted: object, expected: object) -> object:
         """Return whether the value passes: True, False or `Undecided`."""
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit."""
+        """Return the credit, from 0 to 1."""
 
     def check_trace(self, text: str) -> object:
         """Return whether the response passes."""
 
     def check_expected(self, expected: object) -> None:
-        """Raise `ValueError` for a wrong truth."""
+        """Raise `ValueError` if `expected` cannot be a truth."""
 
     def accept(self, expected: object) -> object:
-        """Return a right value."""
+        """Return a value that passes."""
 
     def mutate(self, expected: object) -> object:
-        """Return a wrong value."""
+        """Return a value that fails, or None if there is none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the primitive as a JSON object."""
 
 
 class PrimitiveContract(PluginContract):
-    """A primitive with samples.
+    """The contract for a primitive, with samples.
 
-    - `primitive`: one with parameters other than the defaults.
+    - `primitive`: an instance with parameters other than the defaults.
     - `truths`: valid truths; `bad_truths`: values that cannot be truths.
-    - `passes`, `fails`: pairs of an extracted value and the truth; `undecided`: those for which it is `Undecided`.
-    - `has_wrong_values`: set it to False if no value is wrong for every truth, so that `mutate` returns None.
-    - `responses`: for a primitive that reads the response, responses and whether each passes; the others are not
-      needed then.
+    - `passes`, `fails`, `undecided`: pairs of an extracted value and a truth that pass, fail, or return `Undecided`.
+    - `has_wrong_values`: set it to False if `mutate` returns None because no value fails.
+    - `responses`: for a primitive that reads the response: responses, each with whether it passes. The other samples
+      are not needed then.
     """
 
     primitive: ClassVar[AnyPrimitive]

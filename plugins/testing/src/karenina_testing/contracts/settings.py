@@ -13,11 +13,10 @@ from karenina_core.models.settings_models import mark_of
 
 
 class SettingsContract:
-    """The `allowed_in_files` marks of a plugin's settings models, kinds of traits and primitives: list them in
-    `models`.
+    """The contract for `allowed_in_files` marks: list settings models, trait kinds and primitives in `models`.
 
-    A field without a mark is restricted: a benchmark that sets it needs the user's trust. The author decides; see
-    `karenina_core.models.settings_models`.
+    A field without a mark is restricted, that is, a benchmark that sets it needs the user's trust; the contract asks
+    the author to decide for each field. See `karenina_core.models.settings_models`.
     """
 
     models: ClassVar[Sequence[type[BaseModel]]]
@@ -27,5 +26,5 @@ class SettingsContract:
 
 
 def find_unmarked_fields(model: type[BaseModel]) -> list[str]:
-    """Return the fields of a model that do not declare what a benchmark may set. Write `never` to restrict one."""
+    """Return the fields that do not declare whether a benchmark may set them. Mark restricted fields `never`."""
     return [f"{model.__name__}.{name}" for name in model.model_fields if mark_of(model, name) is None]

@@ -1,4 +1,4 @@
-"""The contract of every stage: it keeps its declarations, shows no truth, and outlives failing models."""
+"""The contract for every stage: it keeps to its declarations, shows models no truth, and survives failing models."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -28,21 +28,21 @@ from karenina_testing.scripted_models import ScriptedModels
 from karenina_testing.stage_runner import StageRun, configure, run_stage
 
 TRUTH: Final = "truth-4711-that-no-model-may-see"
-"""The raw answer of the question in the contracts, which no model may see."""
+"""The raw answer to the sample question, which no model may see."""
 
 
 class StageContract(PluginContract):
-    """A stage alone, with the artifacts of a sample item.
+    """The contract for a stage, run alone with the artifacts of a sample item.
 
     - `stage`: the stage class.
-    - `artifacts`: values of the artifacts that it requires, and of others that it reads.
-    - `skipped_with`: further artifacts, each of which must make it skip the item.
-    - `question`: the question of the item; its `raw_answer` must reach no model.
-    - `settings`: the configuration with which it runs.
-    - `truths`: further texts that must reach no model.
-    - `plugins`: further plugins that it needs.
+    - `artifacts`: values for the artifacts that the stage requires and for optional ones that it reads.
+    - `skipped_with`: additional artifacts, each of which must make the stage skip the item.
+    - `question`: the item's question; its `raw_answer` must not reach any model.
+    - `settings`: the run's configuration.
+    - `truths`: additional texts that must not reach any model.
+    - `plugins`: additional plugins that the stage needs.
 
-    Override `fill`, `say` and `act` if it calls models: they reply as the methods of `ScriptedModels` do.
+    If the stage calls models, override `fill`, `say` and `act`, which reply as the functions of `ScriptedModels` do.
     """
 
     stage: ClassVar[type[Stage]]
@@ -69,9 +69,9 @@ class StageContract(PluginContract):
 
     @property
     def slot(self) -> Slot | None:
-        """The slot for which the installed plugin offers the stage; that of its base class if it offers no such stage.
+        """The slot for which the installed plugin offers the stage; if no plugin offers it, its class's `for_slot`.
 
-        None is no slot: the stage is placed by its relations.
+        None means that the stage has no slot and is placed by its relations to other stages.
         """
         offered = [one.slot for one in registered_stages(active_plugins()) if one.stage is self.stage]
         return offered[0] if offered else self.stage.for_slot
@@ -83,7 +83,7 @@ class StageContract(PluginContract):
     def run(
         self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
     ) -> StageRun:
-        """Run the stage alone with its sample artifacts, or with others."""
+        """Run the stage alone, then its clean-up; `artifacts` replace those of the sample, `settings` are added."""
 
         async def run() -> StageRun:
             found = await run_stage(
@@ -101,7 +101,7 @@ class StageContract(PluginContract):
         return asyncio.run(run())
 
     def test_its_declarations_are_valid(self) -> None:
-        """Plugins with a stage that is declared wrongly are refused, with the same message."""
+        """A plugin whose stage has an invalid declaration is refused with the same message."""
         assert why_refused(self.stage) is None
 
     def test_it_keeps_its_declarations(self) -> None:
@@ -169,7 +169,7 @@ class StageContract(PluginContract):
 
 
 def failing_models(failure: str) -> ScriptedModels:
-    """Return models whose calls all fail: without a server, without a text, or with a text that is not JSON."""
+    """Return models whose calls all fail: `no server`, `no reply` (empty text), or otherwise text that is not JSON."""
 
     def fail(*_: object) -> Any:
         if failure == "no server":

@@ -1,4 +1,4 @@
-"""The contract of a kind of rubric trait and its evaluator."""
+"""The contract for a kind of rubric trait and its evaluator."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -37,7 +37,7 @@ class AnyScore(Protocol):
 
     @property
     def result_field(self) -> str:
-        """The field of the result."""
+        """The result field that holds the score."""
 
     @property
     def score(self) -> Any:
@@ -45,7 +45,7 @@ class AnyScore(Protocol):
 
     @property
     def error(self) -> str | None:
-        """Why there is none."""
+        """Why there is no score, or None."""
 
 
 class AnyEvaluator(Protocol):
@@ -55,7 +55,7 @@ class AnyEvaluator(Protocol):
     precedence: ClassVar[int]
 
     def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether it scores the trait."""
+        """Return whether the evaluator scores this trait."""
 
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
@@ -64,15 +64,15 @@ class AnyEvaluator(Protocol):
 
 
 class TraitContract(PluginContract):
-    """A kind of trait with its evaluator.
+    """The contract for a kind of rubric trait with its evaluator.
 
-    - `trait`: one trait of the kind, with fields other than the defaults.
-    - `evaluator`: the object that scores it.
-    - `scores`: answers, each with its score.
-    - `lowest`, `highest`: the range of scores; for others than numbers, leave them out.
-    - `settings`: the configuration with which it runs; `plugins`: further plugins that it needs.
+    - `trait`: a trait of the kind, with fields other than the defaults.
+    - `evaluator`: the evaluator that scores it.
+    - `scores`: sample answers, each with its expected score.
+    - `lowest`, `highest`: the score range; leave them out for scores that are not numbers.
+    - `settings`: the run's configuration; `plugins`: additional plugins that the evaluator needs.
 
-    If a judge scores the trait, override `fill` or `say`, which reply to the request.
+    If a judge scores the trait, override `fill` or `say` to reply to the request.
     """
 
     trait: ClassVar[RubricTrait]
@@ -94,7 +94,10 @@ class TraitContract(PluginContract):
         return "an answer"
 
     def evaluate(self, text: str, *traits: RubricTrait, models: ScriptedModels | None = None) -> list[AnyScore]:
-        """Return the scores of the traits (by default, of the sample) for the answer `text`."""
+        """Return the scores for the answer `text` on `traits` (default: the sample trait).
+
+        Raises `RuntimeError` if the evaluation failed as a whole.
+        """
         evaluator, scored = self.evaluator, traits or (self.trait,)
         others = [one for one in OTHERS if not isinstance(one, type(self.trait))]
 

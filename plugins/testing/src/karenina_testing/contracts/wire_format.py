@@ -1,4 +1,4 @@
-"""The wire format of a provider's server, which an adapter's author defines once for all contracts."""
+"""The wire format of a provider's server, which the author of an adapter defines once for all contracts."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEY: Final = "sk-contract-4711-never-to-be-shown"
-"""The API key of every model in the contracts, which nothing may show."""
+"""The API key of every model in the contracts; it must never be shown."""
 
 
 class WireFormat:
-    """An adapter, and the wire format of its servers.
+    """An adapter and the wire format of its servers.
 
-    Set `entry_point` and `interface`, and write `reply` and `read`. The rest has defaults for a provider with an API
-    key that reports usage, and ports that make one POST for each call.
+    Set `entry_point` and `interface`, and define `reply` and `read`. The defaults of the rest suit a provider that uses
+    an API key and reports usage, and ports that make one POST request for each call.
 
-    - `base_path` is what follows the server's address in `endpoint_base_url`.
-    - `fields` are further fields of every model.
-    - `usage` is what the scripted server reports for each call; set to 0 what the format cannot express.
-    - `finish_reasons` are those that the format can express, besides `tool_calls`.
+    - `base_path`: the path after the server's host and port in `endpoint_base_url`.
+    - `fields`: additional fields of every model.
+    - `usage`: the usage that the scripted server reports for each call; set counts that the format lacks to 0.
+    - `finish_reasons`: the finish reasons that the format can express, besides `tool_calls`.
     - `sends_key`: whether `endpoint_api_key` is sent at all.
-    - `agent_seconds` is the time limit of an agent whose server hangs, raised if its first turn takes longer than that.
-    - `parameters` are sampling parameters that must reach the server.
-    - `odd_replies` and `odd_forms` are odd replies to the ports for text and for JSON, with what each comes to.
+    - `agent_seconds`: the time limit of an agent whose server hangs; raised if the agent's first turn takes longer.
+    - `parameters`: sampling parameters that must reach the server.
+    - `odd_replies`, `odd_forms`: unusual replies to the LLM port and the parser port, each with its expected outcome.
     """
 
     entry_point: ClassVar[str]
@@ -52,27 +52,27 @@ class WireFormat:
     odd_forms: ClassVar[Mapping[str, OddReply]] = {}
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
-        """Return the body of a successful reply, as JSON values: `said`, with its tool calls, if any."""
+        """Return the JSON body of a successful reply with the text and the tool calls of `said`."""
         raise NotImplementedError(f"{type(self).__name__} must define how its server replies")
 
     def read(self, request: Request) -> Sequence[Message]:
-        """Return the messages in `request`. `is_error`, `tool_name` and `reasoning` may be missing."""
+        """Return the messages in `request`. Their `is_error`, `tool_name` and `reasoning` may be left out."""
         raise NotImplementedError(f"{type(self).__name__} must define how its server reads a request")
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the body of a reply with the JSON `text`, in the mode that the parser port requested."""
+        """Return the body of a reply with the JSON `text`, in the structured mode of `request`; by default, as text."""
         return self.reply(Message.assistant(text), self.usage, "stop")
 
     def error(self, status: int, message: str) -> Any:
-        """Return the body of a reply with this status, 400 or more."""
+        """Return the body of an error reply with this status (400 or higher)."""
         return {"type": "error", "error": {"type": "scripted_error", "message": message}}
 
     def is_call(self, request: Request) -> bool:
-        """Return whether `request` is a call of the model, not a check whether the server is up."""
+        """Return whether `request` is a model call, and not, for example, a health check."""
         return request.method == "POST"
 
     def reading(self, file: Path, id: str) -> ToolCall:
-        """Return the call with which an agent reads `file`, which is in its workspace (or does not exist)."""
+        """Return the tool call with which an agent reads `file` in its workspace; the file need not exist."""
         return ToolCall(id, "read_file", {"path": file.name})
 
     def model(self, url: str, **fields: Any) -> ModelConfig:
@@ -89,12 +89,12 @@ class WireFormat:
 
     @contextmanager
     def server(self, *answers: One) -> Iterator[ScriptedServer]:
-        """Run a server that sends one answer after the other, and then repeats the last one."""
+        """Run a server that sends the answers in order and then repeats the last one."""
         with ScriptedServer(Side(answers), is_call=self.is_call, item_of=lambda _: "") as running:
             yield running
 
     def failing(self, status: int, message: str = "the server is scripted to fail", **headers: str) -> Reply:
-        """Return a reply with this status. `_` in names of headers becomes `-`."""
+        """Return an error reply with this status. `_` in header names becomes `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Reply(self.error(status, message), status, named)
 
@@ -104,5 +104,5 @@ class WireFormat:
         return Reply(self.reply(Message.assistant(text, calls), self.usage, reason))
 
     def filling(self, text: str) -> Callable[[Request], Reply]:
-        """Return a successful reply to the parser port."""
+        """Return a function that makes a successful reply with the JSON `text` to a parser port's request."""
         return lambda request: Reply(self.filled(request, text))

@@ -16,9 +16,9 @@ from karenina_toolkit.traces.formats.openai_chat import read_message
 
 
 class ChatCompletions(WireFormat):
-    """A server of chat completions. Set `entry_point` and `interface`; override what is different in your adapter.
+    """A chat completions server. Set `entry_point` and `interface`; override what is different in your adapter.
 
-    A parser that forces a tool gets a reply with a call of that tool.
+    A parser that forces a tool gets a reply with a call to that tool.
     """
 
     odd_replies: ClassVar[Mapping[str, OddReply]] = CHAT_REPLIES
@@ -43,15 +43,15 @@ class ChatCompletions(WireFormat):
         return body
 
     def error(self, status: int, message: str) -> Any:
-        """Return an error in the API's format."""
+        """Return an error in the API's format, which does not depend on `status`."""
         return completion_error(message)
 
 
 class MessagesAPI(WireFormat):
-    """A server of the Messages API. Set `entry_point` and `interface`; override what is different in your adapter.
+    """A Messages API server. Set `entry_point` and `interface`; override what is different in your adapter.
 
-    Part of the input is reported as written to the cache, and part as read from it: both count as input. A parser that
-    forces a tool gets a reply with a call of that tool.
+    Part of the input is reported as written to the cache, and part as read from the cache; both count as input. A
+    parser that forces a tool gets a reply with a call to that tool.
     """
 
     base_path: ClassVar[str] = ""
@@ -63,7 +63,7 @@ class MessagesAPI(WireFormat):
     odd_forms: ClassVar[Mapping[str, OddReply]] = MESSAGES_FORMS
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
-        """Return a message of the assistant."""
+        """Return an assistant message."""
         return message_of(Say(said.content, said.tool_calls, finish=finish_reason, usage=usage))
 
     def read(self, request: Request) -> Sequence[Message]:
@@ -81,5 +81,5 @@ class MessagesAPI(WireFormat):
         return message_of(Say("", (call,), usage=self.usage))
 
     def error(self, status: int, message: str) -> Any:
-        """Return an error with the API's type for `status`."""
+        """Return an error in the API's format, with the API's error type for `status`."""
         return message_error(status, message)

@@ -1,4 +1,4 @@
-"""A model server on loopback that replies and fails as a test scripts it, for tests of adapters and for benchmarks.
+"""A model server on the loopback interface that replies and fails as scripted, for adapter tests and benchmarks.
 
 It speaks OpenAI's chat completions and Anthropic's Messages API, streamed or not, over real HTTP:
 
@@ -8,9 +8,10 @@ It speaks OpenAI's chat completions and Anthropic's Messages API, streamed or no
         ...  # ask the model at f"{server.url}/v1" for the capital of Spain, twice
         assert [entry.status for entry in server.log["Spain"]] == [429, 200]
 
-`Side` scripts faults by share, and a server can have one side for the answering model and one for the judge.
-`python -m karenina_testing.server` runs one in a process of its own. It needs the standard library, and Karenina's core
-and toolkit.
+`Side` can inject faults into a share of all calls. A server can have one side for the answering model and one for the
+judge.
+`python -m karenina_testing.server` runs a server in its own process. The only dependencies are the standard library and
+Karenina's core and toolkit.
 """
 
 from karenina_testing.server import faults

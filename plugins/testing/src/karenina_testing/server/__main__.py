@@ -26,7 +26,7 @@ from karenina_testing.server.scripted import ScriptedServer
 
 
 def read_script(text: str) -> dict[str, dict[str, list[One]]]:
-    """Return the items of both sides from JSON lines. Raises `ValueError` with the number of the line."""
+    """Return the items of both sides from JSON lines. Raises `ValueError` with the line number."""
     sides: dict[str, dict[str, list[One]]] = {"answer": {}, "judge": {}}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -57,7 +57,7 @@ def _read_line(case: Any) -> tuple[str, str | None, One]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a server."""
+    """Run a server until it is stopped; print its URL when it listens."""
     parser = argparse.ArgumentParser(
         prog="python -m karenina_testing.server",
         description=__doc__,

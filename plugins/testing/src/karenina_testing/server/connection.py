@@ -1,4 +1,4 @@
-"""One connection of the scripted server: requests are read from bytes, and replies written as bytes."""
+"""One connection of the scripted server: it parses requests from bytes and writes replies as bytes."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNOREC
 _CLOSE: Final = re.compile(rb"\r\nconnection:[ \t]*close", re.IGNORECASE)
 _EXPECT: Final = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
 _RESET: Final = struct.pack("ii", 1, 0)
-"""A socket that lingers for no time is reset, not closed."""
+"""`SO_LINGER` with a time of 0: closing the socket resets the connection."""
 
 
 class Owner(Protocol):
-    """The server of connections."""
+    """The server that a connection belongs to."""
 
     def opened(self, connection: Connection) -> int:
-        """Count an open connection and return its number."""
+        """Count an open connection and return its number, from 1."""
 
     def closed(self, connection: Connection) -> None:
         """Count a closed connection."""
 
     def reply_to(self, request: Request) -> tuple[Any, Reply | Awaitable[Reply]]:
-        """Return a note of the request for `sent`, and its reply."""
+        """Return a note to be passed to `sent`, and the reply to the request."""
 
     def failed(self, problem: BaseException) -> None:
-        """Note what a function of the script raised, or why a reply could not be sent."""
+        """Record what a function in the script raised, or why a reply could not be sent."""
 
     def sent(self, note: Any, whole: bool) -> None:
-        """Note whether everything was sent, to a client that was still there."""
+        """Record whether the whole reply was sent while the client was still connected."""
 
 
 class Connection(asyncio.Protocol):
-    """Serves one request after another. It reads on while it replies, so that it sees when the client leaves."""
+    """A connection that serves its requests in order. It keeps reading while it replies, to notice a disconnect."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -57,32 +57,32 @@ class Connection(asyncio.Protocol):
         self._number = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way back."""
+        """Store the transport."""
         self._transport = transport
         self._number = self._owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End a reply that is under way."""
+        """Stop a reply that is in progress."""
         self._gone.set()
         self._writable.set()
         self._owner.closed(self)
 
     def pause_writing(self) -> None:
-        """Send no more for now: the client is slow."""
+        """Pause sending: the client is slow."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Send on."""
+        """Resume sending."""
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """Reply when a request is whole."""
+        """Reply once a request is complete."""
         self._got += data
         if not self._busy and len(self._got) >= self._needed:
             self._next()
 
     def close(self) -> None:
-        """End the connection, whatever is under way."""
+        """Abort the connection, and any reply in progress."""
         if self._task is not None:
             self._task.cancel()
         if self._transport is not None:
@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
 
     def _take(self) -> Request | None:
-        """Return the next request; None while it is not whole."""
+        """Return the next request, or None while it is incomplete."""
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
             if self._got and not self._got[:1].isalpha():
@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _work(self, note: Any, coming: Reply | Awaitable[Reply], request: Request, leaves: bool) -> None:
-        """Send a reply that takes its time."""
+        """Send a reply that is delayed, streamed or still being computed."""
         reply = coming if isinstance(coming, Reply) else None
         try:
             if reply is None:
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
             self._next()
 
     async def _stream(self, reply: Reply) -> bool:
-        """Send a stream in chunks. Return whether all of it was sent."""
+        """Send a stream in chunks. Return whether it was sent while the client was still connected."""
         chunked = reply.raw is None and "content-length" not in {name.lower() for name in reply.headers}
         pieces = reply.pieces()
         if reply.cut is not None:
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
                 if len(piece) > _LARGE or len(waiting) > _MANY:
                     self._transport.write(b"".join(waiting))
                     waiting = []
-                    await asyncio.sleep(0)  # others have their turn, however fast this client reads
+                    await asyncio.sleep(0)  # other connections get a turn, however fast this client reads
                     await self._writable.wait()
             if self._gone.is_set():
                 return False
@@ -216,7 +216,7 @@ class Connection(asyncio.Protocol):
         return not self._gone.is_set()
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait, but not longer than the client does."""
+        """Sleep, but stop as soon as the client disconnects."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return
@@ -232,7 +232,7 @@ _MANY: Final = 64
 
 
 def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return a body that came in chunks, and what follows it; None while it is not whole."""
+    """Return the body of a chunked request and the bytes after it, or None while the body is incomplete."""
     parts: list[bytes] = []
     while True:
         line, mark, data = data.partition(b"\r\n")

@@ -1,4 +1,4 @@
-"""A request as it was received, and a reply as it is to be sent."""
+"""Requests as received, and replies to be sent."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
 class MalformedRequest(ValueError):
-    """The error for a request that cannot be read, which is answered with status 400."""
+    """Raised when a request cannot be read; the reply has status 400."""
 
 
 @dataclass(eq=False)
 class Request:
-    """One request as received. `path` includes the query; `connection` counts the server's connections from 1.
+    """One request as received. `path` includes the query; `connection` is the number of the connection, from 1.
 
-    Secrets in headers and query are as they were sent; the output of the log masks them.
+    Secrets in headers and query are not masked here, only in the log's output.
     """
 
     method: str
@@ -45,19 +45,19 @@ class Request:
 
     @cached_property
     def body(self) -> Any:
-        """The JSON of the body. Raises `ValueError` if it is not JSON."""
+        """The body, parsed as JSON. Raises `ValueError` if it is not JSON."""
         return json.loads(self.data)
 
     @property
     def fields(self) -> Mapping[str, Any]:
-        """The JSON object of the body; empty if there is none."""
+        """The body as a JSON object; empty if the body is anything else."""
         try:
             return self.body if isinstance(self.body, dict) else {}
         except ValueError:
             return {}
 
     def check(self) -> None:
-        """Raise `MalformedRequest` if the body is nested too deeply to be read. It need not be JSON."""
+        """Raise `MalformedRequest` if the body is nested too deeply to be parsed. A body that is not JSON passes."""
         try:
             len(self.texts)
         except RecursionError:
@@ -65,18 +65,18 @@ class Request:
 
     @property
     def whole(self) -> str:
-        """Everything that was sent: line, headers and body."""
+        """Everything that the client sent: request line, headers and body."""
         lines = [f"{self.method} {self.path}", *(f"{name}: {value}" for name, value in self.headers.items())]
         return "\n".join([*lines, "", self.text])
 
     @property
     def speaks_messages(self) -> bool:
-        """Whether this is a request of Anthropic's Messages API; all others are read as chat completions."""
+        """Whether this is a request to Anthropic's Messages API; any other is treated as one for chat completions."""
         return self.path.partition("?")[0].endswith("/messages")
 
     @cached_property
     def texts(self) -> Sequence[tuple[str, str]]:
-        """Role and text of each message; the system prompt of the Messages API is the first."""
+        """The role and text of each message; a Messages API system prompt comes first."""
         fields = self.fields
         found = [("system", _text(fields["system"]))] if fields.get("system") else []
         messages = fields.get("messages")
@@ -85,7 +85,7 @@ class Request:
 
     @property
     def asks_for_json(self) -> bool:
-        """Whether it asks for JSON: with a response format, an output format, or a tool that must be called."""
+        """Whether the request asks for JSON: with a response format, an output format, or a forced tool."""
         fields = self.fields
         choice = fields.get("tool_choice")
         forced = isinstance(choice, dict) and choice.get("type") in ("function", "tool")
@@ -96,11 +96,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """What the model says: the server puts it into the format of the request, streamed if that asks for a stream.
+    """What the model says. The server sends it in the request's API format, streamed if the request asks for that.
 
-    A text that is a JSON object fills the tool that a request forces, as a judge's may.
-    `usage` is one token for four characters unless given; `finish` is `stop` or `tool_calls` unless given, one of the
-    core's finish reasons or the word of a provider. `logprobs` is sent as it is, with chat completions only.
+    If the request forces a tool, as a judge's may, a text that is a JSON object becomes the arguments of a tool call.
+
+    `usage` defaults to one token for every four characters. `finish` is one of the core's finish reasons or a
+    provider's own word, and defaults to `stop` or `tool_calls`. `logprobs` is sent unchanged, with chat completions
+    only.
     """
 
     text: str | None = ""
@@ -114,17 +116,19 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One reply over HTTP, word by word.
+    """One literal HTTP reply.
 
-    - `body` is sent as it is if it is text or bytes, and as JSON otherwise.
-    - `chunks` replace `body` by a stream: text and bytes are sent as they are, a number is a pause in seconds, and
-      anything else is the JSON of a server-sent event. `done` adds `data: [DONE]`.
-    - `raw` replaces everything, status line and headers included; only `chunks` follow it, as they are.
-    - `headers` replace those that the server would send (`Content-Type`, `Content-Length`, `Transfer-Encoding`).
-    - `delay` are seconds before the first byte.
-    - `cut` is the share of the body that is sent; its announced length remains.
-    - `end` is what happens to the connection afterwards: it is kept, closed, reset, or silent until the client leaves.
-    - `name` is the name of the fault in the log.
+    - `body`: text and bytes are sent unchanged, anything else as JSON.
+    - `chunks`: a stream in place of `body`. Text and bytes are sent unchanged, a number is a pause in seconds, and
+      anything else is sent as a server-sent event with JSON data. `done` adds `data: [DONE]`.
+    - `raw`: bytes in place of everything, including status line and headers; only `chunks` follow, without framing.
+    - `headers`: additional headers. They replace those of the same name that the server would send (`Content-Type`,
+      `Content-Length`, `Transfer-Encoding`).
+    - `delay`: seconds before the first byte.
+    - `cut`: the share of the body that is sent, from 0 to 1; the Content-Length stays that of the whole body.
+    - `end`: what happens to the connection afterwards: it is kept open, closed, reset, or left silent until the client
+      disconnects (`hang`).
+    - `name`: the name of the fault in the log.
     """
 
     body: Any = ""
@@ -140,10 +144,10 @@ class Reply:
 
     @staticmethod
     def from_case(case: Mapping[str, Any]) -> Reply:
-        """Return the literal reply of a case: `status` and `body`, or `stream` (its events) and `done`.
+        """Return the literal reply that a test case describes: `status` and `body`, or `stream` (events) and `done`.
 
-        `headers`, `delay`, `cut` and `end` have their meaning; `raw` is text. Other things are ignored, and `case`
-        is the name.
+        `headers`, `delay`, `cut` and `end` are the fields of the reply; `raw` is text, and `case` becomes the name.
+        Other keys are ignored.
         """
         given = {
             name: case[name] for name in ("status", "body", "headers", "done", "delay", "cut", "end") if name in case
@@ -156,13 +160,13 @@ class Reply:
 
     @property
     def payload(self) -> bytes:
-        """The body without a stream, as bytes."""
+        """The body as bytes; `chunks` are ignored."""
         if isinstance(self.body, bytes):
             return self.body
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode("utf-8", "surrogatepass")
 
     def start(self, length: int | None) -> bytes:
-        """Return status line and headers, for a body of `length` bytes or a stream in chunks."""
+        """Return the status line and headers for a body of `length` bytes, or for a chunked stream (None)."""
         kind = "application/json" if self.chunks is None else "text/event-stream; charset=utf-8"
         framing = ("Transfer-Encoding", "chunked") if length is None else ("Content-Length", str(length))
         named = {name.lower() for name in self.headers} if self.headers else ()
@@ -174,7 +178,7 @@ class Reply:
         return f"HTTP/1.1 {self.status} {phrase}\r\n{''.join([*usual, *own])}\r\n".encode("utf-8", "surrogateescape")
 
     def pieces(self) -> Iterable[bytes | float]:
-        """Return the pieces of the stream, and the seconds between them."""
+        """Yield the stream's pieces as bytes, and the pauses in seconds as numbers."""
         for chunk in self.chunks or ():
             if isinstance(chunk, (bytes, int, float)):
                 yield chunk

@@ -1,4 +1,4 @@
-"""Faults of servers and of the way to them: each turns a good reply into a bad one."""
+"""Server and network faults: each turns a good reply into a bad one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK: Final = 2**16
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: `change` returns the bad reply to a request from the good one. `name` is in the log."""
+    """A fault. `change` takes a request and its good reply and returns the bad reply; `name` is the name in the log."""
 
     name: str
     change: Callable[[Request, Reply], Reply]
@@ -27,15 +27,15 @@ class Fault:
         return self.name
 
     def __call__(self, request: Request, good: Reply) -> Reply:
-        """Return the bad reply, or the good one if it has nothing that the fault could spoil."""
+        """Return the bad reply, or the good one if the fault does not apply to it."""
         bad = self.change(request, good)
         return good if bad is good else replace(bad, name=self.name)
 
 
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
-    """Return a status, with an error in the format of the request unless `body` says something else.
+    """Return a fault that replies with a status. The default `body` is an error in the API format of the request.
 
-    `_` in the names of headers becomes `-`.
+    `_` in header names becomes `-`.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     if retry_after is not None:
@@ -48,7 +48,7 @@ def status(code: int, retry_after: float | str | None = None, body: Any = None, 
 
 
 def error_in_body(code: int = 500) -> Fault:
-    """Return an error as the body of a reply with status 200."""
+    """Return a fault that replies with status 200 and the error for `code` in the body."""
     return Fault(f"error_in_body:{code}", lambda request, _: Reply(failure(request, code, "scripted, with status 200")))
 
 
@@ -59,7 +59,7 @@ reset: Final = Fault("reset", lambda _, __: Reply(raw=b"", end="reset"))
 """The connection is reset before the reply."""
 
 hang: Final = Fault("hang", lambda _, __: Reply(raw=b"", end="hang"))
-"""No byte is sent until the client leaves."""
+"""Nothing is sent, and the connection stays open until the client disconnects."""
 
 cut: Final = Fault("cut", lambda _, good: replace(good, cut=0.5, end="close"))
 """The connection is closed in the middle of the body."""
@@ -68,30 +68,30 @@ reset_in_body: Final = Fault("reset_in_body", lambda _, good: replace(good, cut=
 """The connection is reset in the middle of the body."""
 
 hang_in_body: Final = Fault("hang_in_body", lambda _, good: replace(good, cut=0.5, end="hang"))
-"""The second half of the body never comes."""
+"""The second half of the body is never sent."""
 
 empty: Final = Fault("empty", lambda _, good: replace(good, body="", chunks=None, done=False))
 """The body is empty."""
 
 cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data: data[: len(data) // 3]))
-"""The body ends after a third, and its length is right."""
+"""The body ends after a third, with the matching Content-Length."""
 
 invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _spoil))
-"""The first string of a model's text has bytes that are not UTF-8."""
+"""The first text in the body starts with bytes that are not UTF-8."""
 
 byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(good, lambda data: b"\xef\xbb\xbf" + data))
-"""The body begins with a byte-order mark."""
+"""The body starts with a byte-order mark."""
 
 carriage_returns: Final = Fault(
     "carriage_returns", lambda _, good: _with_stream(good, lambda data: data.replace(b"\n", b"\r"))
 )
-"""Lines of a stream end with CR alone. A reply that is no stream stays as it is."""
+"""Lines of a stream end with CR alone. A reply that is not a stream stays unchanged."""
 
 comments: Final = Fault("comments", lambda _, good: _with_stream(good, _with_comments))
-"""Comments are between the events of a stream. A reply that is no stream stays as it is."""
+"""There are comments between the events of a stream. A reply that is not a stream stays unchanged."""
 
 no_done: Final = Fault("no_done", lambda _, good: _with_stream(good, lambda data: data.removesuffix(DONE)))
-"""A stream ends without `[DONE]`. A reply that is no stream stays as it is."""
+"""A stream ends without `[DONE]`. A reply that is not a stream stays unchanged."""
 
 endless: Final = Fault("endless", lambda _, good: _with_chunks(good, repeat(b" " * _BLOCK)))
 """The body never ends."""
@@ -100,27 +100,27 @@ web_page: Final = Fault(
     "web_page",
     lambda _, __: Reply("<!DOCTYPE html><title>Welcome</title>Hello.", headers={"Content-Type": "text/html"}),
 )
-"""A web page is sent instead of a reply."""
+"""An HTML page is sent instead of a reply."""
 
 
 def says(name: str, said: Say) -> Fault:
-    """Return a fault called `name`: the model says this in place of the good reply."""
+    """Return a fault called `name`, with which the model says `said` instead of the good reply."""
     return Fault(name, lambda request, _: spoken(request, said))
 
 
 _HALF: Final = "The answer is probab"
 
 empty_text: Final = says("empty_text", Say(" \n"))
-"""The reply has no text, with a normal end."""
+"""The reply has no text but ends normally."""
 
 reasoning_only: Final = says("reasoning_only", Say("", reasoning="I think that it is clear."))
-"""Everything is in the reasoning, with chat completions; the Messages API sends no content."""
+"""The reply has reasoning but no text."""
 
 broken_off: Final = says("broken_off", Say(_HALF, finish="error"))
-"""The reply ends in the middle with the reason `error`."""
+"""The reply breaks off with the finish reason `error`."""
 
 out_of_resources: Final = says("out_of_resources", Say(_HALF, finish="insufficient_system_resource"))
-"""The reply ends in the middle, for a reason of one provider."""
+"""The reply breaks off with a finish reason that only one provider uses."""
 
 filtered: Final = says("filtered", Say("", finish="content_filter"))
 """The provider's filter stopped the reply."""
@@ -134,16 +134,16 @@ refused: Final = Fault(
 """The provider's filter refuses the request with status 400."""
 
 out_of_tokens: Final = says("out_of_tokens", Say(_HALF, finish="length"))
-"""The reply is cut off at the limit of tokens."""
+"""The reply is cut off at the token limit."""
 
 
 def content_type(kind: str = "text/html") -> Fault:
-    """Return a good reply that says that it is something else."""
+    """Return a fault that gives the good reply a wrong Content-Type."""
     return Fault("content_type", lambda _, good: _with_headers(good, {"Content-Type": kind}))
 
 
 def content_length(difference: int) -> Fault:
-    """Return a good reply whose announced length is wrong by so many bytes; the connection is closed after it."""
+    """Return a fault that adds `difference` bytes to the Content-Length; the connection is closed after the reply."""
 
     def change(_: Request, good: Reply) -> Reply:
         whole = _with_body(good, lambda data: data)
@@ -155,12 +155,12 @@ def content_length(difference: int) -> Fault:
 
 
 def slow_start(seconds: float) -> Fault:
-    """Return a good reply whose first byte comes late."""
+    """Return a fault that delays the first byte of the good reply."""
     return Fault(f"slow_start:{seconds:g}", lambda _, good: replace(good, delay=good.delay + seconds))
 
 
 def drip(seconds: float, size: int = 1) -> Fault:
-    """Return a good reply of which `size` bytes come at a time, with a pause before the next."""
+    """Return a fault that sends the good reply `size` bytes at a time, with a pause of `seconds` after each."""
 
     def change(_: Request, good: Reply) -> Reply:
         data = _bytes(good)
@@ -173,7 +173,7 @@ def drip(seconds: float, size: int = 1) -> Fault:
 
 
 def oversized(megabytes: float) -> Fault:
-    """Return a good reply with so many megabytes of blanks before it."""
+    """Return a fault that sends so many megabytes of spaces before the good body."""
     blocks = round(megabytes * 2**20 / _BLOCK)
     return Fault(
         f"oversized:{megabytes:g}", lambda _, good: _with_chunks(good, [*repeat(b" " * _BLOCK, blocks), _bytes(good)])
@@ -181,7 +181,7 @@ def oversized(megabytes: float) -> Fault:
 
 
 def bomb(megabytes: float) -> Fault:
-    """Return a good reply that is compressed with so many megabytes of blanks before it."""
+    """Return a fault that sends the good body compressed, with so many megabytes of spaces before it."""
     packing = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = [packing.compress(b" " * _BLOCK) for _ in range(round(megabytes * 2**20 / _BLOCK))]
 
@@ -194,17 +194,20 @@ def bomb(megabytes: float) -> Fault:
 
 
 def redirect(to: str, code: int = 302) -> Fault:
-    """Return a redirection."""
+    """Return a fault that redirects to the URL `to`."""
     return Fault(f"redirect:{code}", lambda _, __: Reply("", code, {"Location": to}))
 
 
 def raw(data: bytes, end: Any = "close") -> Fault:
-    """Return bytes in place of the whole reply, its status line included."""
+    """Return a fault that sends `data` instead of the whole reply, including the status line."""
     return Fault("raw", lambda _, __: Reply(raw=data, end=end))
 
 
 def named(text: str) -> Fault:
-    """Return the fault with this name: `429`, `hang`, `slow_start:2`, `status:429:7`. Raises `ValueError`."""
+    """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`.
+
+    The values after the colons are arguments of the function with that name. Raises `ValueError`.
+    """
     name, *given = text.split(":")
     if name.isdecimal():
         name, given = "status", [name, *given]

@@ -1,4 +1,4 @@
-"""The formats of OpenAI's chat completions and Anthropic's Messages API: replies, streams and errors."""
+"""The formats of OpenAI chat completions and Anthropic's Messages API: replies, streams and errors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ERRORS: Final = {
     529: "overloaded_error",
 }
 _PIECE: Final = 16
-"""Characters in an event of a stream."""
+"""Characters per stream event."""
 
 
 def spoken(request: Request, said: Say) -> Reply:
-    """Return what the model says in the format of `request`.
+    """Return what the model says, in the API format of `request`.
 
-    A text that is a JSON object becomes a call of the tool that `request` forces, if it forces one.
+    If `request` forces a tool, a text that is a JSON object becomes a call to that tool.
     """
     said = as_forced_call(said, request)
     streamed = bool(request.fields.get("stream"))
@@ -48,7 +48,7 @@ def spoken(request: Request, said: Say) -> Reply:
 
 
 def as_forced_call(said: Say, request: Request) -> Say:
-    """Return `said` as a call of the tool that `request` forces; or unchanged, if there is none or no object."""
+    """Return `said` as a call to the tool that `request` forces; unchanged without such a tool or a JSON object."""
     choice = request.fields.get("tool_choice")
     if said.calls or not isinstance(choice, dict):
         return said
@@ -63,17 +63,17 @@ def as_forced_call(said: Say, request: Request) -> Say:
 
 
 def failure(request: Request, status: int, message: str) -> Any:
-    """Return the body of an error in the format of `request`."""
+    """Return the body of an error reply in the API format of `request`."""
     return message_error(status, message) if request.speaks_messages else completion_error(message)
 
 
 def completion_error(message: str) -> dict[str, Any]:
-    """Return an error of chat completions."""
+    """Return the body of a chat completions error."""
     return {"error": {"type": "scripted_error", "message": message, "param": None, "code": None}}
 
 
 def message_error(status: int, message: str) -> dict[str, Any]:
-    """Return an error of the Messages API, with its type for `status`."""
+    """Return the body of a Messages API error, with the error type for `status`."""
     return {"type": "error", "error": {"type": _ERRORS.get(status, "api_error"), "message": message}}
 
 
@@ -112,7 +112,7 @@ def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
 
 
 def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
-    """Return a message of the Messages API."""
+    """Return a Messages API message."""
     usage = said.usage or _counted(said, request)
     finish = said.finish or ("tool_calls" if said.calls else "stop")
     content: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What each item is sent, and the log of what was sent."""
+"""The script, which decides the reply to each item, and the log of all calls."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from karenina_testing.server.formats import spoken
 from karenina_toolkit.http.urls import MASK
 
 One: TypeAlias = "str | Say | Reply | Fault | Mapping[str, Any] | Callable[[Request], Any] | None"
-"""What one request is sent: what the model says, a literal reply, a JSON object (the body of a literal
-reply), or a fault. None is the default of the side.
+"""The reply to one request: what the model says, a literal reply, a JSON object (a literal reply's body), or a fault.
 
-A function gets the request and returns one of these, or an awaitable of it; it runs in the server's event loop.
+None stands for the side's default.
+
+
+A function takes the request and returns one of these, or an awaitable of one; it runs in the server's event loop.
 """
 Sent: TypeAlias = "One | Sequence[One]"
-"""A sequence is for the calls of an item in order; its last element is sent again and again. A fault spoils the next
-reply of the sequence, or the default if there is none.
+"""One reply for all calls of an item, or a sequence with a reply for each call, whose last element is repeated.
+
+In a sequence, a fault is applied to the next reply, or to the default if none follows.
 """
 
 _MARK: Final = re.compile(r"\[item ([^\]\n]{1,200})\]")
@@ -34,18 +37,18 @@ _UNKNOWN: Final = "I do not know."
 _SECRET: Final = re.compile(
     r"(authorization|cookie|credential|key|passw(or)?d|secret|signature|token)s?$|(^|[^a-z])(auth|sig)$", re.IGNORECASE
 )
-"""The names of headers and of parts of a query whose values may be secrets."""
+"""The names of headers and query parameters whose values may be secrets."""
 
 
 @dataclass(eq=False)
 class Side:
-    """The script of one side, the answering model or the judge.
+    """The script of one side: the answering model or the judge.
 
-    - `reply` is sent where nothing else is said.
-    - `items` are the replies and faults of single items, by key.
-    - `shares` are faults with their share of all calls, such as `{faults.hang: 0.02}`. Which call meets one follows
-      from `seed`, item and number of the call alone, not from the order in which calls arrive. Items in `items` meet
-      none.
+    - `reply`: the default reply.
+    - `items`: the replies and faults of particular items, by key.
+    - `shares`: faults with their share of all calls, such as `{faults.hang: 0.02}`. Which calls are affected depends
+      only on `seed`, the side, the item and the call's number, not on the order in which calls arrive. Items in `items`
+      are never affected.
     """
 
     reply: Sent = _UNKNOWN
@@ -54,7 +57,7 @@ class Side:
     seed: int | str = 0
 
     def __post_init__(self) -> None:
-        """Refuse shares that make more than the whole."""
+        """Raise `ValueError` for shares that are negative or add up to more than 1."""
         if sum(self.shares.values()) > 1 or min(self.shares.values(), default=0) < 0:
             raise ValueError(f"the shares of faults are {list(self.shares.values())}: between 0 and 1 together")
 
@@ -66,7 +69,7 @@ class Side:
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault that a call meets by share, if any."""
+        """Return the fault that `shares` assign to a call, if any."""
         if not self.shares:
             return None
         digest = hashlib.blake2b(f"{self.seed} {side} {item} {call}".encode("utf-8", "replace"), digest_size=8).digest()
@@ -80,11 +83,11 @@ class Side:
 
 @dataclass(eq=False)
 class Entry:
-    """One request and what it was sent.
+    """One request and its reply.
 
-    `call` counts the calls of its item on its side, from 1. `at` is when it came and `sent_at` when its reply was sent,
-    by `time.monotonic`. `whole` says whether everything was sent while the client was still there, `refused` that too
-    many calls were under way.
+    `call` is the number of the call among its item's calls on its side, from 1. `at` is when the request arrived and
+    `sent_at` when the reply was sent, by `time.monotonic`. `whole` is whether the reply was sent while the client was
+    still connected; `refused` is whether the call was refused because too many were in flight.
     """
 
     item: str
@@ -99,17 +102,17 @@ class Entry:
 
     @property
     def fault(self) -> str | None:
-        """The name of the fault, if it met one."""
+        """The name of the injected fault, if any."""
         return self.reply.name if self.reply is not None else None
 
     @property
     def status(self) -> int | None:
-        """The status that was sent, if any was."""
+        """The status that was sent; None if the reply was raw or there was none."""
         return self.reply.status if self.reply is not None and self.reply.raw is None else None
 
     @property
     def body(self) -> Any:
-        """The body of the reply: as JSON values, text or bytes; the pieces of a stream."""
+        """The reply's body as JSON values, text or bytes; for a stream, its chunks."""
         if self.reply is None:
             return None
         if self.reply.raw is not None:
@@ -117,9 +120,9 @@ class Entry:
         return self.reply.body if self.reply.chunks is None else self.reply.chunks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as JSON values, without the bodies of streams, and with keys and the like as `***`.
+        """Return the entry as JSON values, without stream bodies, and with secrets replaced by `***`.
 
-        These are the values of headers and of parts of the query, by their names. Bodies are as they were sent.
+        Secrets are recognized by the names of headers and query parameters. Bodies are not masked.
         """
         body = self.body if isinstance(self.body, (str, dict, list)) else None
         sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}
@@ -136,7 +139,7 @@ def _mask_query(target: str) -> str:
 
 
 class Log:
-    """The entries of all calls in the order in which they came. It may be read while the server runs."""
+    """The entries of all calls, in the order of arrival. It may be read while the server runs."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
@@ -151,12 +154,12 @@ class Log:
             self.came.notify_all()
 
     def __getitem__(self, item: str) -> list[Entry]:
-        """Return the entries of an item; none is an empty list."""
+        """Return an item's entries; an empty list if there are none."""
         with self.came:
             return list(self._items.get(item, ()))
 
     def __iter__(self) -> Iterator[Entry]:
-        """Return all entries."""
+        """Iterate over the entries so far."""
         with self.came:
             return iter(list(self._entries))
 
@@ -170,23 +173,23 @@ class Log:
             return {item: list(entries) for item, entries in self._items.items()}
 
     def faults(self) -> Counter[str]:
-        """Return how often each fault was met."""
+        """Return how often each fault occurred."""
         return Counter(entry.fault for entry in self if entry.fault is not None)
 
     def clear(self) -> None:
-        """Forget all entries. Numbers of calls go on."""
+        """Remove all entries. Call numbers continue."""
         with self.came:
             self._entries.clear()
             self._items.clear()
 
     def to_jsonl(self) -> str:
-        """Return the log as JSON lines, with keys masked as `Entry.to_dict` says."""
+        """Return the log as JSON lines, with secrets masked as by `Entry.to_dict`."""
         return "".join(json.dumps(entry.to_dict()) + "\n" for entry in self)
 
 
 @dataclass(eq=False)
 class Script:
-    """Both sides, and the numbers of calls so far."""
+    """The scripts of both sides, and the number of calls so far."""
 
     answers: Side
     judge: Side | None
@@ -195,14 +198,14 @@ class Script:
     _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def entry(self, request: Request) -> Entry:
-        """Return the entry of a request, without its reply."""
+        """Count a call and return its entry, without the reply."""
         side = "judge" if self.is_judge(request) else "answer"
         item = self.item_of(request) if self.item_of is not None else self._item(request)
         self._calls[side, item] += 1
         return Entry(item, side, self._calls[side, item], request, time.monotonic())
 
     def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
-        """Return the reply to a call, or an awaitable of it."""
+        """Return the reply to a call, or an awaitable of the reply."""
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
             found, fault = _nth(side.items[entry.item], entry.call)
@@ -217,9 +220,7 @@ class Script:
         return _spoiled(made, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the key of the last mark `[item KEY]`, else the longest key of the script that the text holds, else
-        the text of the last message of the user.
-        """
+        """Return the KEY of the last mark `[item KEY]`, else the longest script key, else the last user message."""
         text = "\n".join(text for _, text in request.texts)
         if marks := _MARK.findall(text):
             return str(marks[-1])
@@ -231,7 +232,7 @@ class Script:
 
 
 def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
-    """Return what is said to a call, and the fault that spoils it: what comes next in the sequence is spoiled."""
+    """Return the reply to a call, and the fault to apply to it; a fault takes the next reply in the sequence."""
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]
     fault = left[0] if left and isinstance(left[0], Fault) else None
@@ -269,5 +270,5 @@ async def _spoiled(coming: Awaitable[Reply], fault: Fault | None, request: Reque
 
 
 def asks_the_judge(request: Request) -> bool:
-    """Return whether a request is the judge's: its path begins with `/judge/`, or it asks for JSON."""
+    """Return whether a request is for the judge: its path starts with `/judge/`, or it asks for JSON."""
     return request.path.startswith("/judge/") or request.asks_for_json

@@ -1,4 +1,4 @@
-"""The scripted server, in a thread of its own."""
+"""The scripted server, which runs in its own thread."""
 
 from __future__ import annotations
 
@@ -23,29 +23,31 @@ from karenina_testing.server.faults import Fault
 from karenina_testing.server.script import Entry, Log, One, Script, Sent, Side, asks_the_judge
 
 WAIT: Final = 10.0
-"""Seconds after which something that a test waits for counts as failed."""
+"""Seconds after which waiting for something in a test fails."""
 
 
 class ScriptedServer:
-    """A server that replies and fails as its script says, as long as its `with` block lasts, and logs each call.
+    """A server that replies and fails as scripted while its `with` block lasts, and logs each call.
 
-    - `answers` is what the answering model says: a `Side`, or its `items`, or its `reply`.
-    - `judge` is the same for calls of a judge, which get the script of `answers` unless it is given.
-    - `item_of` returns the key of a request's item. The default is the KEY of the last mark `[item KEY]` in the
-      messages; without a mark, the longest key of the script that they contain; without that, the last user message.
-      A judge's messages contain the question, so its calls have the item of the answer.
-    - `is_judge` returns whether a request is the judge's. The default: its path begins with `/judge/`
-      (`f"{server.url}/judge/v1"` is a base URL), or it asks for JSON (a response format or a forced tool).
-    - `is_call` returns whether a request is a call. Others are not logged: `/v1/models` lists `models`, `/log` returns
-      the log as JSON lines with keys masked, `/stats` numbers (calls answered, and refused with status 429), and
-      anything else an empty JSON object.
-    - `latency` are seconds before each reply without a fault. Calls that come while `allowed` are under way get
-      `refusal`.
-    - `tls` makes it an HTTPS server.
+    - `answers`: the script of the answering model: a `Side`, its `items` (a mapping), or its `reply`.
+    - `judge`: the same for the judge, whose calls use the script in `answers` by default.
+    - `item_of`: a function that returns the key of a request's item. By default, this is the KEY of the last mark
+      `[item KEY]` in the messages; without a mark, the longest of the script's keys that they contain; without such a
+      key, the last user message. A judge's messages contain the question, so its calls get the item of the answer.
+    - `is_judge`: a function that returns whether a request is for the judge. By default, it is if its path starts with
+      `/judge/` (`f"{server.url}/judge/v1"` is a base URL), or if it asks for JSON (a response format or a forced tool).
+    - `is_call`: a function that returns whether a request is a model call; by default, POST requests are. Other
+      requests are not logged: `/v1/models` lists `models`, `/log` returns the log as JSON lines with secrets masked,
+      `/stats` returns counts (calls answered, calls refused with status 429), and anything else an empty JSON object.
+    - `latency`: seconds before each reply without a fault.
+    - `allowed`: the limit of calls in flight; calls above it get `refusal` (by default, status 429).
+    - `tls`: an SSL context, which makes this an HTTPS server.
+    - `path`: the path at the end of `url`, such as `/v1`.
 
-    `url` ends with `path`, such as `/v1`. What a function of the script or one of the three above raises is a problem
-    of the test: it is in `problems`, the connection is closed, and the end of the block raises it, or adds it as a note
-    to what the block has raised. So is a function that still blocks the server 10 seconds after the end of the block.
+    An exception raised in a function of the script or in one of the three functions above is added to `problems`, and
+    the connection is closed. The end of the block raises the first problem; if the block itself raised an exception,
+    all problems are added to it as notes. A function that still blocks the server 10 seconds after the end of the
+    block is also a problem.
     """
 
     def __init__(
@@ -85,12 +87,12 @@ class ScriptedServer:
         self._thread: threading.Thread | None = None
         self._over: asyncio.Event | None = None
 
-    # --- For tests.
+    # --- Called by tests.
 
     def says(self, *replies: One) -> None:
-        """Send these replies to the next calls, one after the other, and then the last one again and again.
+        """Send these replies to the next calls, in order, and then repeat the last one.
 
-        They replace the script of both sides.
+        They replace the scripts of both sides.
         """
         left = list(replies)
         self.script.answers = Side(lambda _: left.pop(0) if len(left) > 1 else left[0])
@@ -107,19 +109,19 @@ class ScriptedServer:
         return [request.body for request in self.requests]
 
     def has_requests(self, number: int) -> bool:
-        """Wait until there were so many calls. Return whether there were. It blocks: call it in a thread."""
+        """Wait up to `WAIT` seconds for `number` calls. Return whether they arrived. It blocks: call it in a thread."""
         with self.log.came:
             return self.log.came.wait_for(lambda: len(self.log) >= number, WAIT)
 
     def all_closed(self) -> bool:
-        """Wait until every connection is closed. Return whether that happened."""
+        """Wait up to `WAIT` seconds until every connection is closed. Return whether all are. It blocks."""
         with self.log.came:
             return self.log.came.wait_for(lambda: not self._open, WAIT)
 
-    # --- For connections.
+    # --- Called by connections.
 
     def opened(self, connection: Connection) -> int:
-        """Count an open connection and return its number."""
+        """Count an open connection and return its number, from 1."""
         with self.log.came:
             self._open.add(connection)
             self.connections += 1
@@ -133,7 +135,7 @@ class ScriptedServer:
             self.log.came.notify_all()
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
-        """Return the log's entry of a request, and its reply."""
+        """Return the log entry of a request (None if it is not a call), and the reply or an awaitable of it."""
         if not self.is_call(request):
             return None, self._other(request)
         entry = self.script.entry(request)
@@ -156,11 +158,11 @@ class ScriptedServer:
         return entry, entry.reply
 
     def failed(self, problem: BaseException) -> None:
-        """Note a problem of the test."""
+        """Record a problem."""
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Write into the log whether everything was sent."""
+        """Record in the log entry whether the whole reply was sent."""
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()
@@ -195,10 +197,10 @@ class ScriptedServer:
             return Reply(self.log.to_jsonl(), headers={"Content-Type": "application/jsonl"})
         return Reply({})
 
-    # --- Its life.
+    # --- Start and stop.
 
     def __enter__(self) -> Self:
-        """Start it; it listens when this returns."""
+        """Start the server; it is listening when this returns."""
         started: threading.Event = threading.Event()
         failed: list[BaseException] = []
 
@@ -219,7 +221,7 @@ class ScriptedServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop it, with all connections. Raises what a function of the script raised, or that one blocks the server."""
+        """Stop the server and its connections. Raise the first problem, or add all to `error` as notes."""
         if self._loop is not None and self._over is not None:
             self._loop.call_soon_threadsafe(self._over.set)
         if self._thread is not None:
@@ -251,7 +253,7 @@ class ScriptedServer:
 
 
 def _blocked_error(thread: threading.Thread) -> TimeoutError:
-    """Return the error for a server that does not stop, with the name of the function that its thread is in."""
+    """Return the error for a server that does not stop; it names the function that blocks the server's thread."""
     frame, called = sys._current_frames().get(thread.ident or 0), None
     while frame is not None and not _module(frame).startswith(__package__):
         frame, called = frame.f_back, frame
@@ -269,7 +271,7 @@ def _module(frame: FrameType) -> str:
 
 @contextmanager
 def refusing_url() -> Iterator[str]:
-    """Provide a URL at which connections are refused: its port is taken, and nobody listens."""
+    """Provide a URL that refuses connections: its port is reserved, but nothing listens on it."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{unused.getsockname()[1]}"

@@ -1,1 +1,1 @@
-"""Contracts that run the installed command `karenina` on samples, as users do."""
+"""Contracts that run the installed `karenina` command on samples, as users do."""

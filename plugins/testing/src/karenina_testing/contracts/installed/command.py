@@ -1,4 +1,4 @@
-"""The contract of every command that a plugin adds to `karenina`."""
+"""The contract for every command that a plugin adds to `karenina`."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -17,12 +17,12 @@ _IMPORTED: Final = re.compile(r"^import '([\w.]+)' #", re.MULTILINE)
 
 
 class CommandContract(PluginContract):
-    """A command, run as users run it.
+    """The contract for a command, run as users run it.
 
     - `command`: its words after `karenina`, such as `("longest",)` or `("model", "list")`.
-    - `files`: texts of files by name, which are in the folder in which it runs.
-    - `arguments`: arguments with which it works; `prints`: a part of what it then prints to the standard output.
-    - `refused`: arguments that it refuses, each with a part of the message.
+    - `files`: the text files in the working directory, as a mapping of names to contents.
+    - `arguments`: arguments that are accepted; `prints`: part of the resulting standard output.
+    - `refused`: arguments that are refused, each with part of the error message.
     """
 
     command: ClassVar[Sequence[str]]
@@ -32,7 +32,7 @@ class CommandContract(PluginContract):
     refused: ClassVar[Mapping[tuple[str, ...], str]]
 
     def call(self, folder: Path, *arguments: str) -> CommandRun:
-        """Return how the command ends with these arguments, in a folder with the files."""
+        """Run the command with these arguments in `folder`, which gets the files, and return how it ended."""
         for name, text in self.files.items():
             (folder / name).write_text(text, "utf-8")
         return run_command(folder, *self.command, *arguments)
@@ -53,7 +53,7 @@ class CommandContract(PluginContract):
         assert called - started, "add it with karenina_terminal.lazy_commands.add_lazy_command"
 
     def _imported(self, run: CommandRun) -> set[str]:
-        """Return the modules of the plugin that a command imported."""
+        """Return the plugin's modules that a command imported."""
         package = self.entry_point.partition(":")[0].partition(".")[0]
         return {name for name in _IMPORTED.findall(run.err) if name.partition(".")[0] == package}
 

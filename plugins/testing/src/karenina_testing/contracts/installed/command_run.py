@@ -1,4 +1,4 @@
-"""The installed command `karenina`, run as users do: in a process, a folder and an environment of its own."""
+"""The installed `karenina` command, run as users do: in its own process, directory and environment."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Final
 from karenina_core.catalog import install_command
 
 TIMEOUT: Final = 120.0
-"""Seconds after which a command that has not ended is an error."""
+"""The time limit of a command in seconds."""
 _STATE: Final = "state"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRun:
-    """How a command ended: its exit code, and what it wrote to the standard and the error output."""
+    """How a command ended: its exit code, standard output and standard error."""
 
     code: int
     out: str
@@ -28,10 +28,11 @@ class CommandRun:
 
 
 def run_command(folder: Path, *arguments: str | Path, **environment: str) -> CommandRun:
-    """Run `karenina` with these arguments in `folder`, with further variables of the environment.
+    """Run `karenina` with these arguments in `folder`; `environment` adds environment variables.
 
-    Variables that begin with KARENINA_ and files of the user have no effect: the home folder is `folder/state`. Raises
-    `LookupError` if the command is not installed, and `subprocess.TimeoutExpired`.
+    The user's own configuration has no effect: inherited variables that begin with KARENINA_ or PYTEST_ are removed,
+    and the home directory is `folder/state`. Raises `LookupError` if the command is not installed, and
+    `subprocess.TimeoutExpired` after `TIMEOUT` seconds.
     """
     state = folder / _STATE
     state.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The contract of every executor of runs."""
+"""The contract for every run executor."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -18,7 +18,7 @@ from karenina_testing.server import ScriptedServer, faults
 _TIME_IS_OVER: Final = 124
 _RUN_TIMEOUT: Final = 3.0
 _LATENCY: Final = 60.0
-"""Seconds before a reply, for which a run that is stopped does not wait."""
+"""Seconds before each reply; a run that is stopped must not wait for it."""
 
 
 class AnyExecutor(Protocol):
@@ -26,24 +26,24 @@ class AnyExecutor(Protocol):
 
     @property
     def name(self) -> str:
-        """What the setting `executor` takes."""
+        """The value of the setting `executor` that selects it."""
 
     @property
     def description(self) -> str:
-        """One line about it."""
+        """A one-line description."""
 
     @property
     def settings(self) -> type[BaseModel] | None:
-        """The model of its settings."""
+        """Its settings model, if it has settings."""
 
 
 class ExecutorContract(RunContract):
-    """An executor: `executor`, with `settings` under which it runs."""
+    """The contract for an executor: set `executor`, and in `settings` the configuration that it needs."""
 
     executor: ClassVar[AnyExecutor]
 
     def executed(self, folder: Path, *options: str, **settings: Any) -> SampleRun:
-        """Return how a run ends that it executes."""
+        """Run the sample benchmark with the executor and return how the run ended."""
         return self.run(folder, *options, **{**self.settings, "executor": self.executor.name, **settings})
 
     def test_it_has_a_name_and_a_description(self) -> None:
@@ -68,7 +68,7 @@ class ExecutorContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_stored_results_are_kept(self, tmp_path: Path) -> None:
-        """A run with the journal of an earlier one runs only the items that it does not have."""
+        """A run that continues an earlier run's journal runs only the items that are missing from it."""
         first = self.executed(tmp_path)
         again = self.executed(tmp_path, replicate_count=2)
         kept = {one.item: one.metadata.timestamp for one in again.results}

@@ -1,4 +1,4 @@
-"""The contract of every format of exported results."""
+"""The contract for every export format of results."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -22,23 +22,23 @@ class AnyExporter(Protocol):
 
     @property
     def name(self) -> str:
-        """What `--format` takes."""
+        """The name for `--format`."""
 
     @property
     def summary(self) -> str:
-        """One line of help."""
+        """One line for the command's help."""
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """The suffixes of files."""
+        """The file suffixes."""
 
     @property
     def is_binary(self) -> bool:
-        """Whether a terminal cannot show it."""
+        """Whether the export is binary, so that a terminal cannot show it."""
 
     @property
     def takes_table(self) -> bool:
-        """Whether it can write a table that the user chooses."""
+        """Whether it can write the table that `--table` names."""
 
     @property
     def read(self) -> Any:
@@ -46,28 +46,28 @@ class AnyExporter(Protocol):
 
 
 class ExporterContract(PluginContract):
-    """A format of exported results, written by `karenina export`.
+    """The contract for an export format of results, written by `karenina export`.
 
     - `exporter`: the exporter.
-    - `names_questions`: whether an export has the id of each question as text. For a binary format, override
-      `question_ids` instead, which reads them; say False for formats without ids, such as summaries.
+    - `names_questions`: whether an export contains the id of each question as text. For a binary format, override
+      `question_ids` to read the ids; set it to False for formats without ids, such as summaries.
     """
 
     exporter: ClassVar[AnyExporter]
     names_questions: ClassVar[bool] = True
 
     def question_ids(self, content: bytes, ids: Sequence[str]) -> set[str]:
-        """Return those of `ids` that the content of an export has."""
+        """Return those of `ids` that occur in an export."""
         text = content.decode("utf-8")
         return {id for id in ids if id in text}
 
     def export(self, folder: Path, results: Iterable[VerificationResult], *options: str | Path) -> CommandRun:
-        """Return how the export of the results to the standard output ends; `options` may name an output."""
+        """Export the results and return how the command ended; it prints the export unless `options` name a file."""
         write_results(folder / _RESULTS, results)
         return run_command(folder, "export", _RESULTS, "--format", self.exporter.name, *options)
 
     def exported(self, folder: Path, results: Iterable[VerificationResult], *options: str) -> bytes:
-        """Return the content of the export of the results."""
+        """Export the results to a file and return its content."""
         output = folder / f"exported{self._suffix}"
         done = self.export(folder, results, "-o", output, *options)
         assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""The contract of every observer of runs."""
+"""The contract for every run observer."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -15,13 +15,13 @@ from karenina_testing.contracts.installed.run import GENES, RunContract, SampleR
 
 
 class ObserverContract(RunContract):
-    """Observers that a plugin offers for runs under `settings` (hook `karenina_observers`).
+    """The contract for the observers that a plugin offers under `settings` (hook `karenina_observers`).
 
-    Override `observed`, which returns what they left in the folder of a run: the text of a file, for example.
+    Override `observed` to return what they left in a run's folder, such as the text of a file.
     """
 
     def observed(self, folder: Path) -> object:
-        """Return what the observers left in the folder of a run; None if nothing."""
+        """Return what the observers left in a run's folder, or None if they left nothing."""
         raise NotImplementedError
 
     def observers(self, **settings: Any) -> Sequence[object]:
@@ -32,7 +32,7 @@ class ObserverContract(RunContract):
         return offered
 
     def observed_run(self, folder: Path) -> SampleRun:
-        """Return how a run ends under the settings, in which no observer may fail."""
+        """Run the sample benchmark under `settings` and return how it ended. No observer may fail."""
         run = self.run(folder, **self.settings)
         assert "an observer of" not in run.err, run.err
         assert "the observers of" not in run.err, run.err
@@ -65,7 +65,7 @@ class ObserverContract(RunContract):
         assert runs[0].by_item == runs[1].by_item
 
     def test_results_of_the_journal_are_no_error(self, tmp_path: Path) -> None:
-        """Items whose results are stored finish, and have not begun."""
+        """For an item whose result is already stored, observers see the end but no start."""
         first, second = self.observed_run(tmp_path), self.observed_run(tmp_path)
         assert first.by_item == second.by_item
 

@@ -1,4 +1,4 @@
-"""The contract of every panel of judges."""
+"""The contract for every panel of judges."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -15,17 +15,20 @@ from karenina_testing.contracts.installed.run import GENES, JOURNAL, RunContract
 from karenina_testing.server import Request, ScriptedServer, Side, faults
 
 Opinion = Callable[[int, str], str | None]
-"""The gene that a judge, by its number, finds in the answer to a question; None if its call fails."""
+"""A function that takes a judge's number and a question id and returns the gene that the judge extracts.
+
+None makes the judge's call fail.
+"""
 
 
 class PanelContract(RunContract):
-    """A panel of judges, under `settings`. `judges` is the number of judges that it is given."""
+    """The contract for a panel of judges: `settings` turns it on, and `judges` is the number of judges."""
 
     judges: ClassVar[int] = 3
 
     @contextmanager
     def served(self, opinion: Opinion) -> Iterator[tuple[ScriptedServer, list[str]]]:
-        """Run a server with the judges for the block, and yield it with the options that name them."""
+        """Run a server with the judges while the block lasts; yield it with the command options that select them."""
 
         def reply(request: Request) -> Any:
             judge = int(request.fields["model"].rpartition("-")[2])
@@ -38,7 +41,7 @@ class PanelContract(RunContract):
             yield server, [word for name in names for word in ("--judge", name)]
 
     def evaluated(self, folder: Path, opinion: Opinion, *, panel: bool = True) -> tuple[SampleRun, int]:
-        """Return how a run ends, and the number of its calls; without `panel`, the settings are not given."""
+        """Return how a run ended, and the number of its calls; with `panel=False`, `settings` is not used."""
         with self.served(opinion) as (server, judges):
             run = self.run(folder, *judges, judged=True, **(self.settings if panel else {}))
         return run, len(server.log)

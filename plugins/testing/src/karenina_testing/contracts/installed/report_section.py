@@ -1,4 +1,4 @@
-"""The contract of every section of reports."""
+"""The contract for every report section."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
@@ -23,24 +23,25 @@ _UNJUDGED: Final = [one for one in Outcome if not one.judged]
 
 
 class ReportSectionContract(PluginContract):
-    """Sections of the page of `karenina report`.
+    """The contract for sections that a plugin adds to the page written by `karenina report`.
 
-    - `sections`: the ids of the sections that a report of `results` has; by default these are a result of each outcome.
+    - `sections`: the ids of the sections that a report on `results()` must contain. By default, `results` returns one
+      result for each outcome.
     """
 
     sections: ClassVar[Sequence[str]]
 
     def results(self) -> list[VerificationResult]:
-        """Return the results of a run for which the sections are in the report."""
+        """Return results for which the report contains the sections."""
         return sample_results()
 
     def report(self, folder: Path, *runs: Sequence[VerificationResult]) -> CommandRun:
-        """Return how `karenina report` ends for these runs; the report is `report.html`."""
+        """Run `karenina report` on these runs and return how it ended; the report is `report.html`."""
         files = [write_results(folder / f"run{number}.results.jsonl", run) for number, run in enumerate(runs)]
         return run_command(folder, "report", *files, "-o", "report.html")
 
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
-        """Return the plugin's sections of a report of these runs by their ids, as JSON values.
+        """Return the plugin's sections in a report on these runs, by id, as JSON values.
 
         Each has a `title`, and `blocks` with `columns` and `rows`, or a `text`.
         """

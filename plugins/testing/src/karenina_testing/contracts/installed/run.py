@@ -1,4 +1,4 @@
-"""A small run of the installed command, for the contracts of plugins that take part in runs."""
+"""A small run of the installed command, for contracts of plugins that take part in runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karenina_testing.contracts.installed.command_run import run_command
 from karenina_testing.contracts.plugin import PluginContract
 
 GENES: Final = {"venetoclax": "BCL2", "imatinib": "ABL1", "olaparib": "PARP1"}
-"""The questions of the sample, by id, with their right answers."""
+"""The correct answers to the sample questions, by question id."""
 _BENCHMARK: Final = "sample.yaml"
 _RESULTS: Final = "sample.results.jsonl"
 JOURNAL: Final = "sample.journal"
@@ -21,7 +21,7 @@ JOURNAL: Final = "sample.journal"
 
 @dataclass(frozen=True, slots=True)
 class SampleRun:
-    """How a run ended: its exit code, the results in its file, and what it wrote to the error output."""
+    """How a run ended: its exit code, its results, and what it wrote to standard error."""
 
     code: int
     results: list[VerificationResult]
@@ -29,20 +29,20 @@ class SampleRun:
 
     @property
     def by_item(self) -> dict[ItemId, tuple[str, object]]:
-        """The outcome of each item, and what was compared."""
+        """The outcome and the field results of each item."""
         return {one.item: (one.outcome.value, one.template.field_results) for one in self.results}
 
 
 class RunContract(PluginContract):
-    """A plugin that takes part in runs under `settings`, a configuration as a file has it."""
+    """The contract for a plugin that takes part in runs. `settings` is a configuration, as in a configuration file."""
 
     settings: ClassVar[Mapping[str, Any]] = {}
 
     def run(self, folder: Path, *options: str, judged: bool = False, **settings: Any) -> SampleRun:
-        """Return how `karenina run` ends, with recorded answers unless `options` name a model (`--answering`).
+        """Run `karenina run` on the questions in `GENES` and return how it ended.
 
-        The questions are those of `GENES`. The last answer is wrong. With `judged`, a judge reads the answers, and
-        otherwise they are compared without one.
+        The answers are recorded unless `options` select a model (`--answering`); the last recorded answer is wrong.
+        With `judged`, a judge fills the templates; otherwise the answers are searched for the gene, without a judge.
         """
         questions = [
             {"id": id, "question": f"Which gene is the target of {id}?", "answer": {"gene": _field(gene, judged)}}
@@ -67,6 +67,6 @@ def _field(gene: str, judged: bool) -> dict[str, object]:
 
 
 def read_results(file: Path) -> list[VerificationResult]:
-    """Return the results in a file; none if there is no file."""
+    """Return the results in a file; an empty list if the file does not exist."""
     lines = file.read_text("utf-8").splitlines() if file.exists() else []
     return [VerificationResult.model_validate_json(line) for line in lines if line.startswith('{"metadata"')]

@@ -1,4 +1,4 @@
-"""Results as runs write them, for the contracts of what reads results: with every outcome, and with hostile texts."""
+"""Sample results as runs write them, with every outcome and with hostile text, for contracts of result readers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ HOSTILE: Final = (
     "=1+1 | </script><b>bold</b> & \"quoted\" 'text', \u202etwisted\u202c \x1b[31mred\x1b[0m \x00 \U0001f9ec\r\n"
     "# a second line; \\ %s {0} ${1}"
 )
-"""A text with what breaks formats: markup, formulas, control characters, line breaks."""
+"""Text that tends to break file formats: markup, formulas, control characters, line breaks."""
 
 
 def sample_results(
     outcomes: Sequence[Outcome] = tuple(Outcome), *, model: str = "model", hostile: bool = False
 ) -> list[VerificationResult]:
-    """Return one result for each outcome, of the questions `q0`, `q1`, ...; `hostile` adds a text to each of theirs."""
+    """Return one result for each outcome, for questions `q0`, `q1`, ...; `hostile` appends `HOSTILE` to most texts."""
     return [_result(number, outcome, model, HOSTILE if hostile else "") for number, outcome in enumerate(outcomes)]
 
 
 def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
-    """Write a file of results."""
+    """Write the results to `file`, one JSON line each, and return `file`."""
     file.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
     return file
 
