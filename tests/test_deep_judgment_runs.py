@@ -13,6 +13,7 @@ import pytest
 from karenina import Benchmark
 from karenina_core import Outcome, VerificationConfig, VerificationResult, hookimpl
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo, Message
@@ -122,7 +123,7 @@ def test_without_the_plugin_its_names_name_it() -> None:
     with plugin_room.use_plugins(Plugins.discover(found=points)), pytest.raises(ConfigError) as caught:
         VerificationConfig(deep_judgment_rubric_mode="enable_all", deep_judgment_enabled=True)
     assert len(caught.value.problems) == 2
-    assert all("pip install karenina" in problem for problem in caught.value.problems)
+    assert all(install_command("karenina-deep-judgment") in problem for problem in caught.value.problems)
 
 
 def test_an_unusable_search_tool_ends_the_run_before_any_call() -> None:

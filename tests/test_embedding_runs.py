@@ -3,6 +3,7 @@ the real model."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
@@ -14,6 +15,7 @@ import pytest
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo
 from karenina_core.planning.plan import PlanError
@@ -192,7 +194,7 @@ def test_the_check_is_planned_only_with_templates_and_on_request(model: str) -> 
 def test_without_its_library_no_call_is_made(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # type: ignore[arg-type]  # as the import system has it
     models = judging("myocardial infarction")
-    with pytest.raises(PlanError, match=r'pip install "karenina-embedding\[models\]"'):
+    with pytest.raises(PlanError, match=re.escape(install_command("karenina-embedding[models]"))):
         run(models, model)
     assert models.requests == []
 
@@ -226,6 +228,6 @@ def test_semantic_match_without_its_plugin_is_refused_before_any_call(model: str
     benchmark.add_question("What happened to him?", "heart attack", SEMANTIC)
     with plugin_room.use_plugins(plugins):
         config = VerificationConfig(answering_models=[models.model("a")], parsing_models=[models.model("j")])
-        with pytest.raises(ConfigError, match=r'pip install "karenina\[embedding\]"'):
+        with pytest.raises(ConfigError, match=re.escape(install_command("karenina-embedding"))):
             benchmark.run_verification(config)
     assert models.requests == []

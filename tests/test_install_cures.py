@@ -1,14 +1,17 @@
-"""Every extra that a message or a page names exists."""
+"""Every extra that a message or a page names exists, and messages say how to install it from where Karenina is from."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from karenina_core.catalog import install_command
 from karenina_engine.results.tables import LibraryMissing, result_table
 
 ROOT = Path(__file__).parent.parent
@@ -59,6 +62,35 @@ def test_the_extra_of_a_missing_library_of_frames_exists(frame: str, monkeypatch
         monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(LibraryMissing) as caught:
         getattr(result_table([]), frame)()
-    found = NAMED.search(str(caught.value))
-    assert found is not None
-    assert found["extras"] in extras_of(folder_of(found["name"]))
+    extras = extras_of(folder_of("karenina-engine"))
+    assert str(caught.value).rpartition(": ")[2] in {install_command(f"karenina-engine[{extra}]") for extra in extras}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [one for one in FILES if one.suffix == ".py" and "pip install" in one.read_text("utf-8")],
+    ids=lambda one: one.name,
+)
+def test_commands_that_install_members_are_made_by_the_core(file: Path) -> None:
+    assert re.findall(r"""pip install [\\'"]*karenina[\w-]*\[""", file.read_text("utf-8")) == []
+
+
+def test_the_error_json_and_screen_name_the_same_command(tmp_path: Path) -> None:
+    file = tmp_path / "questions.xlsx"
+    file.write_bytes(b"")
+    load = f"from karenina import Benchmark; Benchmark.load({str(file)!r})"
+    check = f"from karenina_cli import main; sys.argv[1:] = ['check', {str(file)!r}]; main()"
+    shown = [
+        subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.modules['openpyxl'] = None; {code}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+        for code in (load, check, check.replace("]; main", ", '--json']; main"))
+    ]
+    command = install_command("karenina-benchmark[excel]")
+    assert command in shown[0].stderr
+    assert command in shown[1].stdout
+    assert json.dumps(command)[1:-1] in shown[2].stdout

@@ -11,6 +11,7 @@ import pytest
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import (
     CallableRubricTrait,
     DynamicRubric,
@@ -188,7 +189,8 @@ def test_traits_without_a_scoring_plugin_are_a_plan_error() -> None:
         if not point.value.startswith(("karenina_rubric", "karenina_deep_judgment", "karenina_agentic"))
     ]
     models = judging()
-    with pytest.raises(PlanError, match=r"rubric traits \(doi\).*: pip install karenina, or set evaluation_mode"):
+    cure = re.escape(f"{install_command('karenina-rubric')}, or set evaluation_mode")
+    with pytest.raises(PlanError, match=rf"rubric traits \(doi\).*: {cure}"):
         run(benchmark(DOI), models, Plugins.discover(found=found))
     assert models.requests == []
 

@@ -9,6 +9,7 @@ import pytest
 
 from karenina_core import ANY, ArtifactKey, ArtifactKeys, Question, Skip, Slot, Stage, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_core.planning.plan import Plan, PlanError, make_plan
 from karenina_core.plugins import Plugins
@@ -246,7 +247,7 @@ def test_an_empty_slot_names_what_is_installed_for_it() -> None:
 
 
 def test_an_empty_slot_names_the_distribution_to_install() -> None:
-    assert "pip install karenina" in problems(skeleton(Slot.PARSE_TEMPLATE))
+    assert install_command("karenina-template") in problems(skeleton(Slot.PARSE_TEMPLATE))
 
 
 def test_a_stage_must_produce_what_its_slot_requires() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from karenina_claude_agent_sdk.settings import ClaudeAgentExtra, base_url_of, check, key_of, unavailable
+from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 
@@ -87,4 +88,4 @@ def test_a_missing_sdk_is_named_as_pip_names_it(monkeypatch: pytest.MonkeyPatch)
     assert unavailable() is None
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
 
-    assert unavailable() == "claude-agent-sdk is not installed: pip install 'karenina[claude_agent_sdk]'"
+    assert unavailable() == f"claude-agent-sdk is not installed: {install_command('karenina-claude-agent-sdk')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from langchain_servers import Scripted, claude_model, completion, model
 
+from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_langchain import plugin
@@ -178,9 +180,9 @@ async def test_what_else_the_environment_holds_is_not_sent_to_strangers(
 @pytest.mark.parametrize(
     ("interface", "line"),
     [
-        ("langchain", 'pip install "karenina-langchain[openai]"'),
-        ("openai_endpoint", 'pip install "karenina-langchain[openai]"'),
-        ("openrouter", 'pip install "karenina-langchain[openai]"'),
+        ("langchain", install_command("karenina-langchain[openai]")),
+        ("openai_endpoint", install_command("karenina-langchain[openai]")),
+        ("openrouter", install_command("karenina-langchain[openai]")),
     ],
 )
 def test_a_missing_provider_is_an_error_with_the_cure(
@@ -200,7 +202,7 @@ def test_a_model_of_a_missing_provider_is_refused(monkeypatch: pytest.MonkeyPatc
     )
     check = SPECS["langchain"].check
     assert check is not None
-    with pytest.raises(AdapterConfigError, match=r'pip install "karenina-langchain\[anthropic\]"'):
+    with pytest.raises(AdapterConfigError, match=re.escape(install_command("karenina-langchain[anthropic]"))):
         check(model(None, "langchain", model_name="claude-x", endpoint_api_key="k"))
 
 
@@ -226,7 +228,9 @@ def test_a_missing_package_of_a_provider_has_the_cure(
     monkeypatch.setattr("karenina_langchain.providers.find_spec", lambda _: None)
     check = SPECS["langchain"].check
     assert check is not None
-    with pytest.raises(AdapterConfigError, match=r'pip install "karenina-langchain\[others\]" langchain-groq'):
+    with pytest.raises(
+        AdapterConfigError, match=re.escape(install_command("karenina-langchain[others]") + " langchain-groq")
+    ):
         check(model(None, "langchain", model_name="m", model_provider="groq", endpoint_api_key="k"))
 
 

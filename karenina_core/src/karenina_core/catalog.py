@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
 from typing import Final, TypedDict
 
 CORE: Final = "karenina-core"
@@ -62,10 +63,24 @@ def official_first(distribution: str) -> bool:
     return distribution not in read_catalog()["members"]
 
 
-def install_command(distribution: str) -> str:
-    """Return the command that installs `distribution`; members are installed through `karenina` or its extras."""
-    members = read_catalog()["members"]
-    if distribution not in members:
-        return f"pip install {distribution}"
-    extra = members[distribution]
-    return f"pip install 'karenina[{extra}]'" if extra else "pip install karenina"
+def install_command(requirement: str) -> str:
+    """Return the command that installs a distribution, or one with an extra such as `karenina-otel[otlp]`.
+
+    Members are installed through `karenina` or its extras. What was installed from a local folder is named by its
+    absolute path, because the package index may not have it, or only older versions; so results must not store it.
+    """
+    from importlib.metadata import Distribution  # imported here because they slow down the start of the command line
+    from shlex import quote
+    from urllib.request import url2pathname
+
+    whole = {name: f"karenina[{extra}]" if extra else "karenina" for name, extra in read_catalog()["members"].items()}
+    name, bracket, extras = whole.get(requirement, requirement).partition("[")
+    names = (name, CORE) if name == "karenina" else (name,)  # a checkout of `karenina` contains the folder of the core
+    for one in [one for known in names for one in Distribution.discover(name=known)][:1]:
+        found = json.loads(one.read_text("direct_url.json") or "{}")
+        folder = Path(url2pathname(found.get("url", "").removeprefix("file://")))
+        folder = folder.parent if one.name == CORE else folder
+        if "dir_info" in found and (folder / "pyproject.toml").is_file():
+            option = "-e " if found["dir_info"].get("editable") else ""
+            return f"pip install {option}{quote(f'{folder}{bracket}{extras}')}"
+    return f"pip install {quote(f'{name}{bracket}{extras}')}"

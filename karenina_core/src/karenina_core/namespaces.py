@@ -105,6 +105,6 @@ def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str])
     if name in owners:
         return f"its plugin is not installed: {install_command(owners[name])}"
     if package and package not in third_parties():
-        near = did_you_mean(package, third_parties(), "")
-        return f"no plugin {package} is installed: pip install {package.replace('_', '-')}, if that is its name{near}"
+        near = f", if that is its name{did_you_mean(package, third_parties(), '')}"
+        return f"no plugin {package} is installed: {install_command(package.replace('_', '-'))}{near}"
     return f"no plugin has such a field{did_you_mean(name, known)}"

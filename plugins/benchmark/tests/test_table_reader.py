@@ -2,12 +2,14 @@
 
 import builtins
 import datetime
+import re
 
 import openpyxl
 import pytest
 
 from karenina_benchmark import BenchmarkFileError
 from karenina_benchmark.tables.table_reader import read_rows
+from karenina_core.catalog import install_command
 
 
 def excel(path, *rows, title="Sheet"):
@@ -83,7 +85,7 @@ def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(BenchmarkFileError, match=r'pip install "karenina-benchmark\[excel\]"'):
+    with pytest.raises(BenchmarkFileError, match=re.escape(install_command("karenina-benchmark[excel]"))):
         read_rows(tmp_path / "t.xlsx")
 
 

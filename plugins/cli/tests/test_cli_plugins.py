@@ -116,7 +116,7 @@ def test_missing_adapters_are_listed_with_their_install_command() -> None:
     found = adapters()
     assert found.keys() == read_catalog()["adapters"].keys()
     assert found["claude_agent_sdk"]["tier"] == "deep_agent"
-    assert found["claude_agent_sdk"]["reason"].endswith("pip install 'karenina[claude_agent_sdk]'")
+    assert found["claude_agent_sdk"]["reason"].endswith(install_command("karenina-claude-agent-sdk"))
     for name, one in found.items():
         owner = read_catalog()["adapters"][name]
         assert (one["state"], one["version"], one["available"]) == ("not installed", None, False)
@@ -128,7 +128,7 @@ def test_missing_adapters_are_listed_with_their_install_command() -> None:
 def test_the_line_to_copy_is_whole_whatever_the_width(width: int, installed: Installed) -> None:
     out = run_karenina("plugins", plugins=installed(lambda: LINE), width=width).out
     assert f"telegraph is not available: {LINE}\n" in out
-    assert "openai is not available: karenina-openai is not installed: pip install karenina\n" in out
+    assert f"openai is not available: karenina-openai is not installed: {install_command('karenina-openai')}\n" in out
 
 
 @pytest.mark.parametrize(("unavailable", "word"), [(None, "available"), (lambda: LINE, "not available")])

@@ -10,6 +10,7 @@ import pytest
 from karenina_benchmark import Benchmark
 from karenina_core import Question, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric
 from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
@@ -204,7 +205,7 @@ def test_tavily_without_its_client_names_the_pip_line(monkeypatch: pytest.Monkey
     with plugin_room.use_plugins(plugins):
         (need,) = DeepJudgmentParseTemplate().before_run(VerificationConfig(**ON), [], NO_TRUST)
     assert "deep_judgment_search_tool: the search tool 'tavily' cannot be used" in need.problem
-    assert 'pip install "karenina-deep-judgment[tavily]"' in need.problem
+    assert install_command("karenina-deep-judgment[tavily]") in need.problem
 
 
 def test_tavily_without_a_key_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import threading
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from karenina_core import Question, Skip, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command
 from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
@@ -170,7 +172,7 @@ def test_it_is_left_out_unless_asked_for(room: Plugins) -> None:
 
 
 def test_without_the_extra_the_plan_names_the_installation(room: Plugins, without_library: None) -> None:
-    with pytest.raises(ConfigError, match=r'pip install "karenina-embedding\[models\]"'):
+    with pytest.raises(ConfigError, match=re.escape(install_command("karenina-embedding[models]"))):
         EmbeddingCheck().included(config(), Question(question="?"))
     assert EmbeddingCheck().included(VerificationConfig(), Question(question="?")) == Skip(
         "embedding_check_enabled is false"

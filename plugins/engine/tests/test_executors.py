@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pydantic import BaseModel, Field
 from karenina_benchmark import Benchmark
 from karenina_core import VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command
 from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
@@ -171,7 +173,8 @@ def test_the_first_stop_has_grace_after_the_budget_is_spent() -> None:
         ("asyncoi", "there is no executor 'asyncoi'.*asyncio"),
         (
             "ray",
-            "executor: 'ray' needs another package: karenina-ray is not installed: pip install 'karenina\\[ray\\]'",
+            "executor: 'ray' needs another package: karenina-ray is not installed: "
+            + re.escape(install_command("karenina-ray")),
         ),
     ],
 )

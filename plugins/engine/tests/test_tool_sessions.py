@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from karenina_core import ModelConfig, hookimpl
+from karenina_core.catalog import install_command
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterConfigError
@@ -244,7 +246,12 @@ def with_source(plugins: Plugins) -> None:
     [
         (with_source, {"mcp_urls_dict": SERVERS}, True, None),
         (without_source, {"mcp_urls_dict": SERVERS}, False, None),
-        (without_source, {"mcp_urls_dict": SERVERS}, True, "is not installed: pip install 'karenina\\[mcp\\]'"),
+        (
+            without_source,
+            {"mcp_urls_dict": SERVERS},
+            True,
+            re.escape(f"is not installed: {install_command('karenina-mcp')}"),
+        ),
         (with_source, {"mcp_urls_dict": {"cliffs": "x"}}, True, "answering model 'scripted': no cliffs here"),
         (with_source, {"mcp_tool_filter": ["look"]}, True, "mcp_tool_filter is set, but there is no MCP server"),
     ],

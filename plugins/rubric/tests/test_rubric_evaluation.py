@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from rubric_runs import judge, judgement, score, scripted_replies
+from rubric_runs import ANSWER, judge, judgement, score, scripted_replies
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, hookimpl
@@ -22,7 +23,7 @@ from karenina_core.data.rubrics import (
 from karenina_core.models.ports import Message
 from karenina_rubric.evaluation import RubricEvaluation
 from karenina_rubric.evaluators import TraitScore
-from karenina_testing import ScriptedModels
+from karenina_testing import ScriptedModels, run_stage
 
 DOI = RegexRubricTrait(name="doi", pattern="doi:")
 SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
@@ -101,6 +102,14 @@ def test_an_unclaimed_trait_is_an_error_of_this_trait() -> None:
         "no installed plugin defines traits of type 'smell': install the plugin that does; "
         "there are: agentic, callable, llm, metric, regex"
     )
+
+
+def test_the_error_of_a_trait_without_an_evaluator_names_no_folder() -> None:
+    question = Question(question="What does BCL2 do?", rubric=[DOI])  # type: ignore[arg-type]  # a list is accepted
+    given = {Keys.RAW_LLM_RESPONSE: ANSWER}
+    found = asyncio.run(run_stage(RubricEvaluation, question=question, artifacts=given, plugins=[]))
+    says = "no evaluator for regex traits is active: unblock karenina-rubric, or install it again"
+    assert found.field("trait_errors") == {"doi": says}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from enum import Enum
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from karenina_core.catalog import install_command
 from karenina_template.templates.normalize import SynonymMap
 from karenina_template.templates.primitives import (
     BooleanMatch,
@@ -246,7 +247,7 @@ def test_semantic_match_asks_nothing_about_what_is_no_text(word_overlap):
 
 def test_semantic_match_without_the_plugin_says_what_to_install():
     withdraw_similarity()
-    with pytest.raises(SimilarityUnavailable, match=r'pip install "karenina\[embedding\]"'):
+    with pytest.raises(SimilarityUnavailable, match=re.escape(install_command("karenina-embedding"))):
         SemanticMatch().check("a", "a")
 
 

@@ -12,6 +12,7 @@ import pytest
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.catalog import install_command
 from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import ErrorCategory, Message, ParserReply, PortError
@@ -301,7 +302,7 @@ def test_primitives_that_cannot_work_prevent_the_run() -> None:
         VerifyTemplate().before_run(config, [fine, *nearly], NO_TRUST)
     (problem,) = refused.value.problems
     assert problem.startswith(f"question {nearly[0].id}, field gene: ")
-    assert 'pip install "karenina[embedding]"' in problem
+    assert install_command("karenina-embedding") in problem
 
 
 @pytest.mark.parametrize("key", [Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED], ids=lambda key: key.name)

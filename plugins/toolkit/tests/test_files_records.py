@@ -578,7 +578,7 @@ def test_a_missing_library_is_named_with_the_extra(
 ) -> None:
     for name in ("openpyxl", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(FileError, match=rf"which is not installed; install it: pip install \"mine\[{extra}\]\""):
+    with pytest.raises(FileError, match=rf"which is not installed; install it: pip install 'mine\[{extra}\]'"):
         read_records(write(str(tmp_path), f"t{suffix}", b""), package="mine")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import gzip
 import json
+import re
 import sys
 import zlib
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from karenina_core import ModelConfig
+from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.models.settings_models import StrictSettings
@@ -152,7 +154,9 @@ def test_without_aiohttp_the_cure_is_its_extra(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     error = failed(Reply({}))
     assert error.category is ErrorCategory.PERMANENT
-    assert "pip install 'karenina-toolkit[http]'" in str(error)
+    assert "aiohttp is not installed; install the extra `http` of karenina-toolkit" in str(error)  # results store it
+    with pytest.raises(AdapterConfigError, match=re.escape(install_command("karenina-toolkit[http]"))):
+        check_server(model("http://host/v1"))
 
 
 class Extra(StrictSettings):

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult
 
 from pydantic import Field
 
+from karenina_core.catalog import install_command
 from karenina_core.models import adapters
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.settings_models import AllowedInFiles
@@ -92,7 +93,7 @@ def unavailable() -> str | None:
     """Return a message if a package that the adapter needs is not installed, else None. Imports none of them."""
     missing = [name for name in ("claude_agent_sdk", "mcp", "aiohttp") if find_spec(name) is None]
     return (
-        f"{missing[0].replace('_', '-')} is not installed: pip install 'karenina[claude_agent_sdk]'"
+        f"{missing[0].replace('_', '-')} is not installed: {install_command('karenina-claude-agent-sdk')}"
         if missing
         else None
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.text import did_you_mean
 
@@ -94,9 +95,8 @@ def explain_missing_package(name: str) -> str | None:
     """
     if name in _KNOWN:
         if find_spec(_KNOWN[name].package) is None:
-            return (
-                f'{_distribution_name(_KNOWN[name].package)} is not installed: pip install "karenina-langchain[{name}]"'
-            )
+            command = install_command(f"karenina-langchain[{name}]")
+            return f"{_distribution_name(_KNOWN[name].package)} is not installed: {command}"
         return None
     known = name in _PACKAGES
     package = _PACKAGES.get(name, f"langchain_{name}")
@@ -105,7 +105,7 @@ def explain_missing_package(name: str) -> str | None:
     if known:
         return (
             f"the provider {name!r} needs packages that are not installed: "
-            f'pip install "karenina-langchain[others]" {_distribution_name(package)}'
+            f"{install_command('karenina-langchain[others]')} {_distribution_name(package)}"
         )
     return f"there is no provider {name!r}{did_you_mean(name, sorted({*_KNOWN, *_PACKAGES}))}"
 
@@ -117,8 +117,8 @@ def unavailable(interface: str) -> str | None:
     if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _KNOWN.values()):
         return None
     return (
-        'no provider is installed: pip install "karenina-langchain[openai]" or "karenina-langchain[anthropic]", '
-        'or "karenina-langchain[others]" with the package of another provider'
+        f"no provider is installed: {install_command('karenina-langchain[openai]')}, or its extra anthropic, or its "
+        "extra others with the package of another provider"
     )
 
 

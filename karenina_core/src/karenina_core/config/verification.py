@@ -142,8 +142,7 @@ class VerificationConfig(BaseModel):
 
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
-    distribution = read_catalog()["settings"].get(plain)
-    if distribution is not None:
+    if (distribution := read_catalog()["settings"].get(plain)) is not None:
         return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
     listed = "; `karenina config` lists all names"
     package = plain.partition("." if plain == name else "__")[0]

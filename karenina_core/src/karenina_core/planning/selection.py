@@ -307,8 +307,7 @@ def _describe_missing_stage(name: str, failures: Mapping[str, str], installed: I
     """Return why there is no stage `name`, and how to fix it."""
     if name in failures:
         return f"its plugin cannot be used: {failures[name]}"
-    owner = read_catalog()["stages"].get(name)
-    if owner is not None:
+    if (owner := read_catalog()["stages"].get(name)) is not None:
         return f"it is not installed: {install_command(owner)}"
     return f"no installed plugin offers it{did_you_mean(name, installed)}{not_loaded()}"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karenina_benchmark.errors import BenchmarkFileError, Problems, nearest_key, suggest_key
+from karenina_core.catalog import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -70,7 +71,8 @@ class Section:
         for key in unknown:
             cure = suggest_key(key, known, f"the keys here are {', '.join(known)}")
             if isinstance(self.value[key], Mapping) and nearest_key(key, known) is None:
-                cure += f"; if {key} is the package of a plugin, install it: pip install {str(key).replace('_', '-')}"
+                command = install_command(str(key).replace("_", "-"))
+                cure += f"; if {key} is the package of a plugin, install it: {command}"
             problems.found.append(self.error(f"unknown key {key!r}", cure, key))
         problems.raise_all()
 

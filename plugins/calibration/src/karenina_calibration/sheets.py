@@ -15,6 +15,7 @@ from pydantic_core import from_json, to_json
 
 from karenina_calibration.answers import truth_text
 from karenina_calibration.label_file import ExtractionLabel, Label
+from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_engine.results.tables import LibraryMissing
@@ -82,7 +83,7 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
     except ImportError as error:
-        raise LibraryMissing("openpyxl is not installed: pip install 'karenina-calibration[excel]'") from error
+        raise LibraryMissing(f"openpyxl is not installed: {install_command('karenina-calibration[excel]')}") from error
 
     def write(file: BinaryIO) -> None:
         book = Workbook(write_only=True)

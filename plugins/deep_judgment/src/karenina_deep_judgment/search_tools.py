@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from karenina_core.catalog import install_command
 from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ServiceNeed
@@ -125,7 +126,7 @@ class TavilySearch:
     def unavailable(self) -> str | None:
         """Return why the tool is unavailable (its client is not installed, or the key is not set), or None."""
         if find_spec("tavily") is None:
-            return 'its client is not installed: pip install "karenina-deep-judgment[tavily]"'
+            return f"its client is not installed: {install_command('karenina-deep-judgment[tavily]')}"
         if not os.environ.get("TAVILY_API_KEY"):
             return "its API key is missing: set the environment variable TAVILY_API_KEY"
         return None

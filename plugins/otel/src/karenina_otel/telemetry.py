@@ -19,6 +19,7 @@ from opentelemetry import _logs, trace
 from opentelemetry._logs import Logger
 from opentelemetry.trace import ProxyTracerProvider, Tracer
 
+from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_core.version import __version__
 from karenina_otel.conventions import SCHEMA_URL
@@ -133,7 +134,7 @@ def _exporters(variable: str) -> list[EntryPoint]:
         point = next((known[candidate] for candidate in candidates if candidate in known), None)
         if point is None:
             cure = (
-                'pip install "karenina-otel[otlp]"'
+                install_command("karenina-otel[otlp]")
                 if candidates[0] in ("otlp_proto_http", "otlp")
                 else f"install it, or set {variable} to one of {', '.join(sorted({*known, 'none'}))}"
             )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
-from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import (
     AgenticRubricTrait,
     CallableRubricTrait,
@@ -284,7 +283,7 @@ def _explain_unclaimed(trait: RubricTrait) -> str:
         near = did_you_mean(trait.type, trait_kinds())
         return f"no installed plugin defines traits of type {trait.type!r}: install the plugin that does{near}"
     if trait.type in ("llm", "regex", "callable", "metric"):
-        return f"no evaluator for {trait.type} traits is active: {install_command('karenina-rubric')}, or unblock it"
+        return f"no evaluator for {trait.type} traits is active: unblock karenina-rubric, or install it again"
     return f"no installed plugin scores traits of type {trait.type!r}: install the plugin that does"
 
 

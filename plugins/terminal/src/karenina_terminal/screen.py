@@ -8,17 +8,14 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from karenina_core.catalog import CORE
 from karenina_core.errors import KareninaError
 from karenina_terminal.text_layout import LEAST_WIDTH
 from karenina_toolkit.printable import clean
@@ -67,10 +64,6 @@ _PIPE_WIDTH = 120
 _UNLIMITED = 1_000_000
 _HANGING = 4
 """The minimum indentation of the continuation lines of a wrapped line."""
-_INSTALL = re.compile(
-    r"pip install (?P<quote>['\"]?)(?P<name>karenina(?:-[a-z-]*[a-z])?)(?P<extra>\[[\w,-]+\])?(?P=quote)"
-    r"(?![\w\[<>=~!-])"
-)
 _TRAILING_SPACES = re.compile(r" +$", re.MULTILINE)
 
 
@@ -106,13 +99,13 @@ class Screen:
         """Print a message to standard error."""
         from rich.text import Text
 
-        self.err.print(Text(name_checkout(clean(text))), soft_wrap=True)
+        self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
         """Print an error to standard error and exit."""
         from rich.text import Text
 
-        self.err.print(Text("Error: ", style="bold red") + Text(name_checkout(clean(text))), soft_wrap=True)
+        self.err.print(Text("Error: ", style="bold red") + Text(clean(text)), soft_wrap=True)
         raise typer.Exit(code)
 
     @contextmanager
@@ -142,43 +135,6 @@ def get_screen(context: typer.Context) -> Screen:
     return found if isinstance(found, Screen) else Screen.make()
 
 
-def name_checkout(text: str) -> str:
-    """Return a message in which `pip install` commands for Karenina name the checkout it was installed from.
-
-    The package index may not have these distributions, or only older ones. Without a checkout, and for other packages,
-    the message is not changed.
-    """
-    return _INSTALL.sub(_install_from_checkout, text)
-
-
-def _install_from_checkout(found: re.Match[str]) -> str:
-    folder = _find_checkout(found["name"])
-    if folder is None:
-        return found[0]
-    with suppress(ValueError):
-        folder = Path(folder.relative_to(Path.cwd()))
-    shown = "." if folder == Path() else str(folder) if folder.is_absolute() else f"./{folder}"
-    return f"pip install {quote(shown + (found['extra'] or ''))}"
-
-
-def _find_checkout(name: str) -> Path | None:
-    """Return the checkout folder that a distribution was, or would be, installed from; None for the package index."""
-    from importlib.metadata import PackageNotFoundError, distribution  # imported here, because they slow down the start
-    from urllib.parse import urlsplit
-    from urllib.request import url2pathname
-
-    for known in (name, CORE):
-        with suppress(PackageNotFoundError, ValueError):
-            url = urlsplit(json.loads(distribution(known).read_text("direct_url.json") or "{}").get("url", ""))
-            if url.scheme == "file":
-                folder = Path(url2pathname(url.path))
-                root, member = folder.parent, name.removeprefix("karenina-").replace("-", "_")
-                beside = [root, root / "plugins" / member, root / "adapters" / member]
-                places = [folder] if known == name else beside[:1] if name == "karenina" else beside[1:]
-                return next((place for place in places if (place / "pyproject.toml").is_file()), None)
-    return None
-
-
 def print_wrapped(console: Console, text: Text) -> None:
     """Print text; on a terminal, wrap each line at words and indent the continuation lines."""
     for line in text.split("\n") if console.is_terminal else ():
@@ -200,7 +156,7 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
     from karenina_terminal.text_layout import format_table
 
     width = console.width if console.is_terminal or "COLUMNS" in os.environ else _UNLIMITED
-    for line in format_table([[name_checkout(clean(cell)) for cell in row] for row in rows], width, texts):
+    for line in format_table([[clean(cell) for cell in row] for row in rows], width, texts):
         console.print(line, markup=False, soft_wrap=True)
 
 

@@ -62,10 +62,11 @@ def demo(
 
 def _offered(screen: Screen) -> Demo:
     from karenina_core import plugins
+    from karenina_core.catalog import install_command
 
     found = plugins.command_plugins().call(karenina_demos)
     if not found:
-        screen.fail("no installed plugin has a demo; karenina-local has one: pip install karenina")
+        screen.fail(f"no installed plugin has a demo; karenina-local has one: {install_command('karenina-local')}")
     return found[0]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_core.text import did_you_mean
 from karenina_engine.results import table_columns as columns
@@ -122,7 +123,7 @@ def unknown_table(name: str, known: Iterable[str]) -> str:
 
 def _missing(library: str) -> LibraryMissing:
     extra = {"pyarrow": "arrow"}.get(library, library)
-    return LibraryMissing(f"{library} is not installed: pip install 'karenina-engine[{extra}]'")
+    return LibraryMissing(f"{library} is not installed: {install_command(f'karenina-engine[{extra}]')}")
 
 
 def _fields(result: VerificationResult) -> Iterator[FieldRow]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from unicodedata import category, normalize
 
+from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_engine.results.result_set import parse_result
 from karenina_engine.results.table_columns import as_json
@@ -118,7 +119,7 @@ def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
     try:
         from openpyxl import Workbook
     except ImportError as error:
-        raise LibraryMissing("openpyxl is not installed: pip install 'karenina-report[excel]'") from error
+        raise LibraryMissing(f"openpyxl is not installed: {install_command('karenina-report[excel]')}") from error
     book = Workbook(write_only=True)
     sheets = _Sheets(request, book)
     for name in (request.table,) if request.table is not None else _TABLES:

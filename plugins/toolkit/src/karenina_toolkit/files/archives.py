@@ -15,6 +15,7 @@ from copy import copy
 from pathlib import Path
 from typing import IO, Final, cast
 
+from karenina_core.catalog import install_command
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.bounded_files import FileError
 
@@ -98,7 +99,7 @@ class Archive:
             import zstandard
         except ImportError as error:
             what = "it is compressed with Zstandard, which needs the library zstandard"
-            cure = f'install it: pip install "{self._zstandard_extra}"'
+            cure = f"install it: {install_command(self._zstandard_extra)}"
             raise FileError(self._path, name, what, cure) from error
         try:
             with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as reader:

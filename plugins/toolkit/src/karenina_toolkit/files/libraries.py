@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from karenina_core.catalog import install_command
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.tables import CELLS_PER_ROW, Cells, cell_limit, too_many_cells_error
@@ -288,7 +289,7 @@ class ParquetRows:
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
     """Return the error for a library that is not installed; `package` is what to install."""
     name = (error.name or "a library").partition(".")[0]
-    cure = f'install it: pip install "{package}"'
+    cure = f"install it: {install_command(package)}"
     return FileError(path, "", f"reading {what} needs {name}, which is not installed", cure)
 
 

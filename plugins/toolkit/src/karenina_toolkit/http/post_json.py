@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
+from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError, extra_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_toolkit.http.endpoints import check_api_key, check_base_url, find_api_key
@@ -30,7 +32,6 @@ T = TypeVar("T")
 
 DEFAULT_TIMEOUT: Final = 300.0
 """Seconds for one request, if the model sets none."""
-_MISSING: Final = "aiohttp is not installed: pip install 'karenina-toolkit[http]'"
 
 
 def check_server(
@@ -41,6 +42,9 @@ def check_server(
     No request is made. `extra` is the class of the adapter's own settings (None if it has none), and `like` an example
     of a valid URL.
     """
+    if find_spec("aiohttp") is None:
+        command = install_command("karenina-toolkit[http]")
+        raise AdapterConfigError(f"model {model.id!r}: aiohttp is not installed: {command}")
     if extra is not None:
         extra_of(model, extra)
     elif model.extra:
@@ -113,7 +117,8 @@ class Sender:
         try:
             import aiohttp
         except ImportError as error:
-            raise PortError(f"{self.where}: {_MISSING}", category=ErrorCategory.PERMANENT) from error
+            missing = "aiohttp is not installed; install the extra `http` of karenina-toolkit"  # results store this
+            raise PortError(f"{self.where}: {missing}", category=ErrorCategory.PERMANENT) from error
 
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),

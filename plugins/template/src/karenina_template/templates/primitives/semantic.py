@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
+from karenina_core.catalog import install_command
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.values import Number, text_of
@@ -32,7 +33,7 @@ class SimilarityUnavailable(RuntimeError):
     def __init__(self) -> None:
         super().__init__(
             "comparing texts by meaning (SemanticMatch) needs an embedding model, but no plugin provides one: "
-            'pip install "karenina[embedding]"'
+            f"{install_command('karenina-embedding')}"
         )
 
 

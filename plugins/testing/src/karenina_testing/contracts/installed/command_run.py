@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from karenina_core.catalog import install_command
+
 TIMEOUT: Final = 120.0
 """The time limit of a command in seconds."""
 _STATE: Final = "state"
@@ -50,7 +52,8 @@ def run_command(folder: Path, *arguments: str | Path, **environment: str) -> Com
 def _find_command() -> str:
     found = shutil.which("karenina", path=sysconfig.get_path("scripts"))
     if found is None:
-        raise LookupError("the command `karenina` is not installed beside this Python: pip install karenina")
+        command = install_command("karenina-cli")
+        raise LookupError(f"the command `karenina` is not installed beside this Python: {command}")
     return found
 
 
