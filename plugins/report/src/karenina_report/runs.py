@@ -109,8 +109,10 @@ _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": N
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     """Return the runs in `sources`, in order: one for each answering model in each source.
 
-    `model` chooses one answering model by its id. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    `model` chooses one answering model by its id. Raises `ResultFileError`, `JournalError`, and `ConfigError`, also
+    for a file that is given twice.
     """
+    check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     found = [_runs_of(source, model) for source in sources]
     for source, runs in zip(sources, found, strict=True):
         if not runs:
@@ -120,6 +122,16 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
             )
     _rename([run for runs in found for run in runs], one_each=all(len(runs) == 1 for runs in found))
     return [run for runs in found for run in runs]
+
+
+def check_named_once(files: Sequence[Path]) -> None:
+    """Raise `ConfigError` if a file is given twice, also under two names: its results would count twice."""
+    seen: dict[Path, Path] = {}
+    for file in files:
+        first = seen.setdefault(file.resolve(), file)
+        if first is not file:
+            same = "is given twice" if first == file else f"is the same file as {first}"
+            raise ConfigError([f"{file} {same}, and its results would count twice: name it once"])
 
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:
