@@ -23,6 +23,7 @@ from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.header import read_header
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.results.result_set import read_results
+from karenina_toolkit.files.file_names import describe_repeated
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -126,12 +127,9 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
 
 def check_named_once(files: Sequence[Path]) -> None:
     """Raise `ConfigError` if a file is given twice, also under two names: its results would count twice."""
-    seen: dict[Path, Path] = {}
-    for file in files:
-        first = seen.setdefault(file.resolve(), file)
-        if first is not file:
-            same = "is given twice" if first == file else f"is the same file as {first}"
-            raise ConfigError([f"{file} {same}, and its results would count twice: name it once"])
+    repeated = describe_repeated(files)
+    if repeated is not None:
+        raise ConfigError([f"{repeated}, and its results would count twice: name it once"])
 
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:

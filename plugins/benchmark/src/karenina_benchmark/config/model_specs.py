@@ -11,6 +11,7 @@ from typing import Any
 
 from karenina_core.errors import ConfigError
 from karenina_toolkit.files import FileError, read_records
+from karenina_toolkit.files.file_names import describe_repeated
 from karenina_toolkit.files.value_limits import find_problem_in_json
 from karenina_toolkit.http.urls import complete_url, redact_url
 
@@ -111,12 +112,10 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
     says which of several models with one name has which id. Raises `ConfigError`, also for a file that is given twice.
     """
     models = [parse_model(spec) for spec in specs]
-    files: dict[Path, Path] = {}
+    repeated = describe_repeated(recordings)
+    if repeated is not None:
+        raise ConfigError([f"the file of recordings {repeated}: name it once"])
     for path in recordings:
-        first = files.setdefault(path.resolve(), path)
-        if first is not path:
-            same = "is given twice" if first == path else f"is the same file as {first}"
-            raise ConfigError([f"the recordings {path} {same}: name it once"])
         name = _recorded_model(path)
         models.append({"interface": recording_interface(), "model_name": name, "manual_traces": str(path)})
     taken = {model["id"] for model in models if isinstance(model.get("id"), str)}
