@@ -105,6 +105,9 @@ def test_a_number_in_an_id_is_explained(caplog: pytest.LogCaptureFixture) -> Non
 def test_a_file_of_recordings_is_named_once(again: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"a\.jsonl is (given twice|the same file as a\.jsonl): name it once"):
         parse_models([], [Path("a.jsonl"), Path(again)])
+    file = Path("a.jsonl")
+    with pytest.raises(typer.BadParameter, match="given twice"):
+        parse_models([], [file, file])
 
 
 @pytest.mark.parametrize(

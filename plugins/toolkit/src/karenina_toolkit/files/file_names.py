@@ -46,7 +46,7 @@ def describe_repeated(files: Iterable[Path]) -> str | None:
             real = resolve_links(file)
         except OSError:  # reading it reports the loop
             continue
-        first = seen.setdefault(real, file)
-        if first is not file:
-            return f"{file} is given twice" if first == file else f"{file} is the same file as {first}"
+        if real in seen:
+            return f"{file} is given twice" if seen[real] == file else f"{file} is the same file as {seen[real]}"
+        seen[real] = file
     return None
