@@ -155,6 +155,27 @@ def test_a_task_is_its_owners_whichever_stage_asks(benchmark: Path) -> None:
     assert owners["RubricEvaluation", "rubric_metric"] == "karenina-rubric"
 
 
+DATES = """
+from typing import Literal
+class Answer(BaseAnswer):
+    day: date = VerifiedField(description="The day", ground_truth="1986-04-26", verify_with=ExactMatch())
+    days: list[date] = VerifiedField(description="Days", ground_truth=["1986-04-26"], verify_with=SetContainment())
+    near: Literal["1986-04-26", "1986-04-27"] = VerifiedField(
+        description="Which", ground_truth="1986-04-26", verify_with=LiteralMatch()
+    )
+"""
+
+
+@pytest.mark.parametrize("answer", [(), ("--answer", "I do not know."), ("--answer", "It was in 1986.")])
+def test_a_question_with_dates_has_one_parsing_prompt(answer: tuple[str, ...], tmp_path: Path) -> None:
+    made = Benchmark.create(name="days")
+    made.add_question("When did it explode?", "26 April 1986", DATES, question_id="day")
+    made.save(tmp_path / "days.jsonld")
+    shown = prompts(tmp_path / "days.jsonld", "-a", "openai:m", "-j", "openai:j", *answer)
+    assert shown["failed"] == []
+    assert [one["task"] for one in shown["prompts"]] == ["generation", "parsing"]
+
+
 def test_an_answer_that_is_recorded_is_asked_of_nobody(benchmark: Path, tmp_path: Path) -> None:
     recordings = tmp_path / "answers.jsonl"
     recordings.write_text('{"question_id": "gene", "answer": "BCL2"}\n', "utf-8")

@@ -73,6 +73,27 @@ def test_a_replicate_without_a_recording_is_missing(tmp_path: Path) -> None:
     assert mismatches(file, asked) == ["1 of 2 questions have no recorded answer: 'q1'"]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"id": "q1", "replicate": 1}, {"id": "q1", "replicate": 2}, {"id": "q1", "replicate": 3}, {"id": "q2"}],
+        [{"question": "Where?", "replicates": ["a", "b", "c"], "response": None}, {"id": "q2"}],
+    ],
+)
+def test_replicates_that_the_run_does_not_have_are_reported(
+    rows: list[dict[str, Any]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = lines(tmp_path, *rows)
+    assert mismatches(file) == []
+    (said,) = caplog.messages
+    assert said.startswith(f"{file}: 2 recorded answers are not used")
+    assert "replicate_count=3" in said
+    caplog.clear()
+    assert mismatches(file, [CallInfo(q.question_id, q.question, n) for q in QUESTIONS for n in (1, 2, 3)]) == []
+    assert mismatches(file, QUESTIONS[1:], tuple(QUESTIONS)) == []
+    assert caplog.messages == []
+
+
 def test_recordings_of_other_questions_are_not_reported(tmp_path: Path) -> None:
     file = lines(tmp_path, {"id": "q1"}, {"question": "When?"})
     assert mismatches(file, QUESTIONS[:1], tuple(QUESTIONS)) == []

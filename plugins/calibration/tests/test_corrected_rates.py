@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def test_show_prints_the_corrected_rate_below_the_raw_one(first: Path) -> None:
 def test_without_labels_nothing_is_added(second: Path) -> None:
     assert "Corrected" not in karenina("show", second).out
     assert karenina("show", second, "--json").json["notes"] == []
-    assert "Corrected" not in karenina("compare", second, second).out
+    again = shutil.copy(second, second.with_name("again.results.jsonl"))
+    assert "Corrected" not in karenina("compare", second, again).out
 
 
 def test_selected_results_have_no_corrected_rate(first: Path) -> None:

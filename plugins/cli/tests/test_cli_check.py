@@ -239,6 +239,8 @@ def test_rows_and_an_encoding_are_given_by_options() -> None:
     file = write("a.json", '{"a": [{"q": "Which?", "b": 1}], "c": [{"q": "Why?", "b": 2}]}')
     assert "--rows 'a.*' or --rows 'c.*'" in reported(file)[0][1]
     assert findings(file, "--rows", "c", "--columns", "question=q,answer=b") == []
+    twice = run_karenina("check", file, "--rows", "c", "--columns", "question=q,answer=b", "--columns", "answer=q")
+    assert (twice.code, "--columns answer is given twice" in twice.err) == (2, True)
     table = Path("t.csv")
     table.write_bytes("question,answer\nKto?,Łódź\n".encode("cp1250"))
     assert "name it with --encoding" in reported(table)[0][1]

@@ -13,7 +13,7 @@ import typer
 from command_runs import make_plugins, run_karenina, write_benchmark
 
 from karenina_benchmark.config.model_specs import parse_model
-from karenina_cli.input.configuration import parse_models, read_configuration
+from karenina_cli.input.configuration import parse_models, read_configuration, with_settings
 from karenina_core import hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
@@ -89,6 +89,39 @@ def test_ids_are_the_names_numbered_where_they_are_taken() -> None:
     models = parse_models(["x:a", "y:a", own, "x:b", "x:a"], [Path("r.jsonl")])
 
     assert [model["id"] for model in models] == ["a", "a-2", "b", "b-2", "a-3", "r"]
+
+
+def test_a_number_in_an_id_is_explained(caplog: pytest.LogCaptureFixture) -> None:
+    parse_models(["x:m@http://one.org/v1", "x:m@http://two.org/v1"], [Path("a.jsonl"), Path("o/a.jsonl")])
+    of_names, of_files = caplog.messages
+    assert "'m' is x:m@http://one.org/v1, and 'm-2' is x:m@http://two.org/v1" in of_names
+    assert f"'a' is a.jsonl, and 'a-2' is {Path('o/a.jsonl')}" in of_files
+    caplog.clear()
+    parse_models(["x:m", "x:m", "x:n"])
+    assert caplog.messages == [], "equal models need no explanation"
+
+
+@pytest.mark.parametrize("again", ["a.jsonl", "o/../a.jsonl"])
+def test_a_file_of_recordings_is_named_once(again: str) -> None:
+    with pytest.raises(typer.BadParameter, match=r"a\.jsonl is (given twice|the same file as a\.jsonl): name it once"):
+        parse_models([], [Path("a.jsonl"), Path(again)])
+    file = Path("a.jsonl")
+    with pytest.raises(typer.BadParameter, match="given twice"):
+        parse_models([], [file, file])
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["replicate_count=1", "replicate_count=2"], "--set replicate_count is given twice: keep one"),
+        (["prices.m.input=1", "prices={}"], "--set prices would replace --set prices.m.input"),
+    ],
+)
+def test_a_setting_that_would_be_lost_is_refused(settings: list[str], said: str) -> None:
+    with pytest.raises(typer.BadParameter, match=said):
+        read_configuration(None, None, settings)
+    with pytest.raises(typer.BadParameter, match=said):
+        with_settings(read_configuration(None, None, None), settings)
 
 
 def test_each_file_of_recordings_is_a_model(tmp_path: Path) -> None:

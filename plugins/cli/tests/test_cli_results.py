@@ -173,6 +173,16 @@ def test_show_prints_each_result_and_the_summary(tmp_path: Path) -> None:
     assert "1 of 2 judged" in done.out
 
 
+def test_show_refuses_a_file_that_is_given_twice(tmp_path: Path) -> None:
+    file = write_results(tmp_path / "r.jsonl", make_result("a"))
+    (tmp_path / "link.jsonl").symlink_to(file)
+
+    for other, said in ((file, "is given twice"), (tmp_path / "link.jsonl", f"is the same file as {file}")):
+        done = run_karenina("show", file, other, "--quiet")
+        assert (done.code, done.out) == (2, "")
+        assert said in done.err
+
+
 @pytest.mark.parametrize("line", ["x" * 2_700_000, "It is BCL2, I think.\n" * 130_000])
 def test_show_lays_out_the_beginning_of_a_huge_answer(line: str, tmp_path: Path) -> None:
     file = write_results(

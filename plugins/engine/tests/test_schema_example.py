@@ -51,3 +51,22 @@ def test_booleans_can_be_false() -> None:
     assert json.loads(
         example_for_schema({"type": "object", "properties": {"x": {"type": "boolean"}}}, WORDS, yes=False)
     ) == {"x": False}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+        {"oneOf": [{"type": "integer"}, {"$ref": "#/$defs/None"}]},
+        {"type": ["string", "null"]},
+        {"enum": ["1986-04-26", None]},
+    ],
+)
+def test_an_empty_example_has_null_where_it_may(part: dict[str, Any]) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"x": part, "days": {"type": "array", "items": part}, "word": {"type": "string"}},
+        "$defs": {"None": {"type": "null"}},
+    }
+    found = json.loads(example_for_schema(schema, WORDS, empty=True))
+    assert found == {"x": None, "days": [], "word": WORDS}

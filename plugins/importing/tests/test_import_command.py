@@ -41,6 +41,7 @@ def test_an_edited_mapping_is_used_by_the_next_import(source: Path) -> None:
         "answer:\n  city:\n    description: The city\n    ground_truth: {column: raw_answer}\n    weight: 2",
     )
     Path("mine.yaml").write_text(text, "utf-8")
+    assert "--map answer is given twice" in import_file(source, "--map", "answer=text", "--map", "answer=none").err
     again = import_file(source, "--map-file", "mine.yaml")
 
     assert first.code == 0, first.err

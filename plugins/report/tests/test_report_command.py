@@ -219,7 +219,7 @@ def test_with_a_baseline_the_others_are_held_to_it(better: Path, worse: Path) ->
     assert compare(worse, better, "--baseline", worse, "--fail-on-regression").code == 0
 
 
-def test_bad_input_ends_with_2_and_a_cure(better: Path, tmp_path: Path) -> None:
+def test_bad_input_ends_with_2_and_a_cure(better: Path, worse: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.jsonl"
     broken.write_text("{}\n", "utf-8")
 
@@ -227,10 +227,14 @@ def test_bad_input_ends_with_2_and_a_cure(better: Path, tmp_path: Path) -> None:
         ([better], "contains only one answering model"),
         ([better, tmp_path / "missing.jsonl"], "missing.jsonl cannot be read"),
         ([better, broken], "line 1 is not a result"),
-        ([better, better, "--cut", "clarity"], "is not of the form TRAIT=SCORE"),
-        ([better, better, "--cut", "clarity=3"], "no result has a score of the trait 'clarity'"),
-        ([better, better, "--scale", "clarity=5:1"], "is not of the form TRAIT=LOW:HIGH"),
-        ([better, better, "--by", "colour"], "there is no column 'colour'"),
+        ([better, better], "is given twice"),
+        ([better, worse, tmp_path / "x" / ".." / better.name], "is the same file as"),
+        ([better, worse, "--cut", "clarity"], "is not of the form TRAIT=SCORE"),
+        ([better, worse, "--cut", "clarity=3"], "no result has a score of the trait 'clarity'"),
+        ([better, worse, "--scale", "clarity=5:1"], "is not of the form TRAIT=LOW:HIGH"),
+        ([better, worse, "--cut", "a=1", "--cut", "a=2"], "--cut a is given twice"),
+        ([better, worse, "--scale", "a=1:2", "--scale", "a=1:5"], "--scale a is given twice"),
+        ([better, worse, "--by", "colour"], "there is no column 'colour'"),
     ):
         done = compare(*arguments)
         assert (done.code, done.out) == (2, ""), done.out

@@ -205,6 +205,20 @@ class RecordingIndex:
             lines = "recording matches" if len(left) == 1 else "recordings match"
             yield f"{len(left)} {lines} no question: {_list_some([self._describe(*one) for one in left.values()])}"
 
+    def later_replicates(self, asked: Iterable[CallInfo]) -> tuple[int, int]:
+        """Return how many answers of the questions of `asked` are of later replicates than asked, and the last one."""
+        most: dict[tuple[str, str], int] = {}
+        for info in asked:
+            key = info.question_id, info.question
+            most[key] = max(most.get(key, 0), info.replicate)
+        later: dict[tuple[int, int], int] = {}
+        for key, count in most.items():
+            for one in self._recordings_of(*key)[0]:
+                for replicate in _replicates_of(one):
+                    if replicate > count:
+                        later[id(one), replicate] = replicate
+        return len(later), max(later.values(), default=0)
+
     def _mark_used(self, info: CallInfo, left: dict[int, tuple[str, Recording]]) -> None:
         names = [compose(info.question_id), *([digest_of(info.question)] if self._has_digests else ())]
         by_name = (one for name in names for one in self._by_id.get(name, ()))
@@ -219,14 +233,19 @@ class RecordingIndex:
         """Return the recording for a question: by id, else by text, else by digest. Raises `RecordingMissing`."""
         return _to_answer(self._find_value(question_id, text, replicate))
 
+    def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
+        """Return the recordings for a question, and whether they were found by its text."""
+        found = self._by_id.get(compose(question_id)) if question_id else None
+        if found is not None:
+            return found, False
+        found = self._by_text.get(compose(text))
+        if found is not None or not self._has_digests:
+            return found or (), True
+        return self._by_id.get(digest_of(text), ()), False
+
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
         sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
-        found = self._by_id.get(compose(question_id)) if question_id else None
-        by_text = found is None
-        if found is None:
-            found = self._by_text.get(compose(text))
-        if found is None and self._has_digests:
-            found, by_text = self._by_id.get(digest_of(text)), False
+        found, by_text = self._recordings_of(question_id, text)
         if not found:
             several = "recording" if self.count == 1 else "recordings"
             raise RecordingMissing(
@@ -252,6 +271,13 @@ class RecordingIndex:
         if _is_empty(value):
             raise EmptyRecording(sought, first.place)
         return value
+
+
+def _replicates_of(recorded: Recording) -> Iterable[int]:
+    """Return the replicates of a recording; none if it is the answer of every replicate."""
+    if isinstance(recorded.value, Mapping) and "replicates" in recorded.value:
+        return range(1, len(recorded.value["replicates"]) + 1)
+    return () if recorded.replicate is None else (recorded.replicate,)
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import CallInfo
 
+logger = logging.getLogger("karenina")
+
 
 @dataclass(frozen=True)
 class Recordings:
@@ -41,8 +44,22 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recording{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages from `RecordingIndex.mismatches`, each prefixed with the source's name."""
-        index = self._index()
+        """Return the messages of `RecordingIndex.mismatches`, each with the name of the source.
+
+        Log a warning if the run has fewer replicates than are recorded.
+        """
+        index, asked = self._index(), list(asked)
+        count, last = index.later_replicates(asked)
+        if count:
+            answers = "1 recorded answer is" if count == 1 else f"{count} recorded answers are"
+            logger.warning(
+                "%s: %s not used, because the run has fewer replicates; to judge all replicates, add "
+                "`--set replicate_count=%d` (replicate_count = %d)",
+                index.name,
+                answers,
+                last,
+                last,
+            )
         return [f"{index.name}: {problem}" for problem in index.mismatches(asked, others)]
 
     def find(self, info: CallInfo) -> Answer:

@@ -79,13 +79,16 @@ class FieldMapping:
     def changed(self, changes: Iterable[str]) -> FieldMapping:
         """Return the mapping with changes of the form `NAME=PATH`; an empty path unmaps the name.
 
-        Raises `ConfigError`.
+        Raises `ConfigError`, also for two changes of the same name.
         """
-        found = self
+        found, seen = self, set[str]()
         for change in changes:
             name, sign, path = change.partition("=")
             if not sign:
                 raise ConfigError([f"--map {change!r} is not NAME=PATH, such as question=doc.question"])
+            if name.strip() in seen:
+                raise ConfigError([f"--map {name.strip()} is given twice: keep one"])
+            seen.add(name.strip())
             found = found._changed_one(name.strip(), path.strip())
         return found
 

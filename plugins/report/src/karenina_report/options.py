@@ -62,6 +62,8 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
         name, equals, score = one.rpartition("=")
         if not equals or not name or not is_number(score):
             raise config_error(f"--cut {one} is not of the form TRAIT=SCORE, such as --cut clarity=4")
+        if name in found:
+            raise config_error(f"--cut {name} is given twice: keep one")
         found[name] = float(score)
     return found
 
@@ -74,6 +76,8 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
         low, colon, high = ends.partition(":")
         if not (equals and name and colon and is_number(low) and is_number(high)) or float(low) >= float(high):
             raise config_error(f"--scale {one} is not of the form TRAIT=LOW:HIGH, such as --scale clarity=1:5")
+        if name in found:
+            raise config_error(f"--scale {name} is given twice: keep one")
         found[name] = (float(low), float(high))
     return found
 

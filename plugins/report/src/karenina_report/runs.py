@@ -23,6 +23,7 @@ from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.header import read_header
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.results.result_set import read_results
+from karenina_toolkit.files.file_names import describe_repeated
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -109,8 +110,10 @@ _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": N
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     """Return the runs in `sources`, in order: one for each answering model in each source.
 
-    `model` chooses one answering model by its id. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    `model` chooses one answering model by its id. Raises `ResultFileError`, `JournalError`, and `ConfigError`, also
+    for a file that is given twice.
     """
+    check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     found = [_runs_of(source, model) for source in sources]
     for source, runs in zip(sources, found, strict=True):
         if not runs:
@@ -120,6 +123,13 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
             )
     _rename([run for runs in found for run in runs], one_each=all(len(runs) == 1 for runs in found))
     return [run for runs in found for run in runs]
+
+
+def check_named_once(files: Sequence[Path]) -> None:
+    """Raise `ConfigError` if a file is given twice, also under two names: its results would count twice."""
+    repeated = describe_repeated(files)
+    if repeated is not None:
+        raise ConfigError([f"{repeated}, and its results would count twice: name it once"])
 
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:

@@ -70,6 +70,8 @@ def parse_columns(
             name, equals, column = pair.partition("=")
             if not equals or not column.strip():
                 raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
+            if name.strip() in found:
+                raise typer.BadParameter(f"--columns {name.strip()} is given twice: keep one")
             found[name.strip()] = column.strip()
     reading = (("rows", rows), ("encoding", encoding), ("sheet", sheet))
     found |= {name: value for name, value in reading if value is not None}

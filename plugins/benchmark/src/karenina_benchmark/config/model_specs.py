@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from karenina_core.errors import ConfigError
 from karenina_toolkit.files import FileError, read_records
+from karenina_toolkit.files.file_names import describe_repeated
 from karenina_toolkit.files.value_limits import find_problem_in_json
 from karenina_toolkit.http.urls import complete_url, redact_url
+
+logger = logging.getLogger("karenina")
 
 _URL = re.compile(r"@(?P<url>https?://.*)$", re.IGNORECASE)
 _INTERFACE = re.compile(r"[A-Za-z_][\w.-]*")
@@ -104,9 +108,13 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
     """Return the models of one role, each with an `id`: the given one, or its name, numbered if that is taken.
 
     Each file of `recordings` is one more model, which gives the answers in the file. Its name is that of the model that
-    all of them name, or else that of the file without its suffix, so that it does not depend on other files.
+    all of them name, or else that of the file without its suffix, so that it does not depend on other files. A warning
+    says which of several models with one name has which id. Raises `ConfigError`, also for a file that is given twice.
     """
     models = [parse_model(spec) for spec in specs]
+    repeated = describe_repeated(recordings)
+    if repeated is not None:
+        raise ConfigError([f"the file of recordings {repeated}: name it once"])
     for path in recordings:
         name = _recorded_model(path)
         models.append({"interface": recording_interface(), "model_name": name, "manual_traces": str(path)})
@@ -120,7 +128,25 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
             id, number = f"{base}-{number}", number + 1
         taken.add(id)
         model["id"] = id
+        if id != base:
+            other = next((_origin(one) for one in models if one.get("id") == base), None)
+            if other not in (None, _origin(model)):
+                logger.warning(
+                    "two models have the name %r: %r is %s, and %r is %s; to choose an id, give the model as a JSON "
+                    "object with `id`",
+                    *(base, base, other, id, _origin(model)),
+                )
     return models
+
+
+def _origin(model: Mapping[str, Any]) -> str:
+    """Return where the replies of a model come from: its recordings, or its interface, name and base URL."""
+    traces = model.get("manual_traces")
+    if isinstance(traces, str):
+        return traces
+    name = f"{model.get('interface')}:{model.get('model_name')}"
+    url = model.get("endpoint_base_url")
+    return f"{name}@{redact_url(url)}" if isinstance(url, str) else name
 
 
 def recording_interface() -> str:

@@ -81,7 +81,9 @@ def show(
         from karenina_report.registered_notes import find_notes
         from karenina_report.rules import find_rules
         from karenina_report.run_notes import NotedRun
+        from karenina_report.runs import check_named_once
 
+        check_named_once(files)
         reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
         loaded = read_named_benchmark(files, benchmark, reading)
         read = [(file, result) for file in files for result in read_results(file)]

@@ -67,6 +67,7 @@ def read_configuration(
         layers.add({"answering_models": models}, "--answering" if answering else "--recordings")
     if judges:
         layers.add({"parsing_models": parse_models(judges)}, "--judge")
+    _check_given_once(settings or ())
     for setting in settings or ():
         name, value = _parse_setting(setting, layers.values)
         merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
@@ -79,10 +80,29 @@ def read_configuration(
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
     """Return a configuration with the settings of `--set` applied. Raises `ConfigError` and `typer.BadParameter`."""
     values = dict(config.given())
+    _check_given_once(settings or ())
     for setting in settings or ():
         name, value = _parse_setting(setting, values)
         values[name] = value
     return config.with_values(**values) if settings else config
+
+
+def _check_given_once(settings: Sequence[str]) -> None:
+    """Raise `typer.BadParameter` if one of several `name=value` would replace an earlier one."""
+    from karenina_core.config import all_settings
+
+    names: list[str] = []
+    for setting in settings:
+        name, equals, _ = setting.partition("=")
+        name = name.strip()
+        if not equals or not _NAME.fullmatch(name):
+            continue
+        if name in names:
+            raise typer.BadParameter(f"--set {name} is given twice: keep one")
+        keys = [one for one in names if one.startswith(f"{name}.") and one not in all_settings()]
+        if keys:
+            raise typer.BadParameter(f"--set {name} would replace --set {keys[0]}, which is before it: give it first")
+        names.append(name)
 
 
 def _check_has_value(setting: str) -> None:

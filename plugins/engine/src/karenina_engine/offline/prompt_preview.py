@@ -2,7 +2,8 @@
 
 Every request is recorded as the adapter's port would receive it. The replies are placeholders that let as many stages
 as possible send a prompt: text ports return the placeholder answer, and JSON ports fill their schema with words from
-it.
+it. If a stage rejects such a reply and asks again, as it does for a date that the placeholder answer does not have, the
+next reply is as empty as the schema allows, and the repeated request is not recorded.
 """
 
 from __future__ import annotations
@@ -58,18 +59,28 @@ _TEXTS: Final[Mapping[str, str]] = {
 }
 
 
-def example_for_schema(schema: Schema, words: str, *, yes: bool = True) -> str:
+def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: bool = False) -> str:
     """Return JSON text that is valid under `schema`.
 
     Strings are the beginning of `words`, so that a quotation is found in the answer; booleans are `yes`; a list has one
-    item, unless the schema sets other limits. Null stands for parts nested too deeply or not understood.
+    item, unless the schema sets other limits. Null stands for parts nested too deeply or not understood. With `empty`,
+    what may be null is null, and lists are as short as they may be.
     """
-    return json.dumps(_value(schema, schema, words.strip(), yes, 0), ensure_ascii=False)
+    return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
 
 
-def _value(part: Schema, root: Schema, words: str, yes: bool, depth: int) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Filling:
+    """The parameters of `example_for_schema`."""
+
+    words: str
+    yes: bool
+    empty: bool
+
+
+def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
     part = _resolve(part, root)
-    if depth > _MAX_DEPTH:
+    if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
         return None
     if "const" in part:
         return part["const"]
@@ -78,31 +89,41 @@ def _value(part: Schema, root: Schema, words: str, yes: bool, depth: int) -> Any
     for key in ("anyOf", "oneOf"):
         if key in part:
             options = [option for option in part[key] if _resolve(option, root).get("type") != "null"]
-            return _value(options[0], root, words, yes, depth + 1) if options else None
+            return _value(options[0], root, filling, depth + 1) if options else None
     if part.get("allOf"):
         merged: dict[str, Any] = {}
         for piece in part["allOf"]:
             merged.update(_resolve(piece, root))
-        return _value(merged, root, words, yes, depth + 1)
+        return _value(merged, root, filling, depth + 1)
     kinds = part.get("type", "object" if "properties" in part else None)
     kind = next((one for one in kinds if one != "null"), "null") if isinstance(kinds, list) else kinds
     match kind:
         case "object":
             inner = part.get("properties", {})
-            return {name: _value(one, root, words, yes, depth + 1) for name, one in inner.items()}
+            return {name: _value(one, root, filling, depth + 1) for name, one in inner.items()}
         case "array":
-            length = max(part.get("minItems", 0), min(1, part.get("maxItems", 1)))
-            return [_value(part.get("items", {}), root, words, yes, depth + 1) for _ in range(length)]
+            length = max(part.get("minItems", 0), 0 if filling.empty else min(1, part.get("maxItems", 1)))
+            return [_value(part.get("items", {}), root, filling, depth + 1) for _ in range(length)]
         case "boolean":
-            return yes
+            return filling.yes
         case "integer":
             return int(_number(part))
         case "number":
             return _number(part)
         case "string":
-            return _text(part, words)
+            return _text(part, filling.words)
         case _:
             return None
+
+
+def _may_be_null(part: Schema, root: Schema) -> bool:
+    options = [_resolve(one, root) for key in ("anyOf", "oneOf") for one in part.get(key, ())]
+    return any(None in one.get("enum", ()) or "null" in _kinds(one) for one in (part, *options))
+
+
+def _kinds(part: Schema) -> Sequence[str]:
+    kinds = part.get("type", ())
+    return [kinds] if isinstance(kinds, str) else kinds
 
 
 def _number(part: Schema) -> float:
@@ -241,6 +262,17 @@ class _Records:
             Prompt(self.current.name, owner, task, model.id, port, messages, model, request.schema, request.options)
         )
 
+    def is_repeated(self, request: ModelRequest) -> bool:
+        """Return whether a request continues one of the same stage and schema, because the reply was rejected."""
+        assert self.current is not None
+        return any(
+            one.stage == self.current.name
+            and one.schema == request.schema
+            and len(one.messages) < len(request.messages)
+            and one.messages == tuple(request.messages[: len(one.messages)])
+            for one in self.prompts
+        )
+
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
         """Return the task with whose instructions the request begins, preferably one named `latest`; None if none does.
 
@@ -335,14 +367,16 @@ class _PreviewPorts:
     async def call(self, request: ModelRequest) -> Any:
         """Record a request, and return a placeholder reply."""
         records = self.records
+        repeated = request.schema is not None and records.is_repeated(request)
         if not self.recorded(request.model):
-            records.add(request)
+            if not repeated:
+                records.add(request)
         elif records.current is not None:
             records.replayed[records.current.name] = request.model.id
         if request.schema is not None:
             assert records.current is not None
             yes = records.current.name not in self.negative
-            return ParserReply(example_for_schema(request.schema, self.answer, yes=yes), "json_schema")
+            return ParserReply(example_for_schema(request.schema, self.answer, yes=yes, empty=repeated), "json_schema")
         if request.options is not None:
             return AgentReply((Message.assistant(self.answer),))
         return LLMReply(self.answer)

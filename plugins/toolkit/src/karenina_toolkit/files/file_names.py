@@ -1,10 +1,11 @@
-"""Checks of names from untrusted files: whether they are plain words, or paths that stay in a folder."""
+"""Checks of names of files: whether they are plain words, stay in a folder, or name one file twice."""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -35,3 +36,17 @@ def resolve_links(path: Path) -> Path:
         if error.errno == errno.ELOOP:
             raise
         return Path(os.path.realpath(path))
+
+
+def describe_repeated(files: Iterable[Path]) -> str | None:
+    """Return that a file is given twice, also under another name or through a link; None if none is."""
+    seen: dict[Path, Path] = {}
+    for file in files:
+        try:
+            real = resolve_links(file)
+        except OSError:  # reading it reports the loop
+            continue
+        if real in seen:
+            return f"{file} is given twice" if seen[real] == file else f"{file} is the same file as {seen[real]}"
+        seen[real] = file
+    return None
