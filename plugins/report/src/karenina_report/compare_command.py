@@ -249,9 +249,9 @@ def _notes(found: Comparison) -> Iterator[str]:
     for runs in after:
         others = [run for run in runs if run.model != base.model and bases.get(run.label) == base.label]
         if found.baseline is None and len(runs) > 1 and others:
-            names = ", ".join(f"{run.label} ({run.name})" for run in others)
+            compared = ", ".join(names[run.label] for run in others)
             yield (
-                f"{names} are compared with {base.label} ({base.name}), which is another model: {base.source} has no "
+                f"{compared} are compared with {names[base.label]}, which is another model: {base.source} has no "
                 f"results of these models{_renamed(found)}."
             )
     for run in found.runs:
