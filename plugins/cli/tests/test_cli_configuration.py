@@ -208,6 +208,16 @@ def test_a_table_that_is_neither_is_refused(value: str) -> None:
     assert "Shout" not in done.err
 
 
+def test_a_setting_with_two_values_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    with plugin_room.use_plugins(make_plugins()):
+        read_configuration(None, None, ["run_name=a", "run_name=a"])
+        assert caplog.messages == []
+        config = read_configuration(None, None, ["run_name=secret", "run_name=b"])
+
+    assert config.setting("run_name") == "b"
+    assert caplog.messages == ["--set run_name has 2 values: the last one counts"]
+
+
 def test_one_key_of_a_table_can_be_set(tmp_path: Path) -> None:
     done = run_karenina("plan", "--set", "slots.generate_answer=Shout", plugins=make_plugins())
 

@@ -70,7 +70,9 @@ def parse_columns(
             name, equals, column = pair.partition("=")
             if not equals or not column.strip():
                 raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
-            found[name.strip()] = column.strip()
+            name, column = name.strip(), column.strip()
+            if found.setdefault(name, column) != column:
+                raise typer.BadParameter(f"--columns maps {name!r} to {found[name]!r} and to {column!r}: keep one")
     reading = (("rows", rows), ("encoding", encoding), ("sheet", sheet))
     found |= {name: value for name, value in reading if value is not None}
     found |= {"exact": "true"} if exact else {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
+logger = logging.getLogger("karenina")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -55,6 +58,7 @@ def read_configuration(
     )
     from karenina_core.config import read_environment
 
+    _warn_of_repeats(settings or ())
     layers = ConfigLayers()
     of_benchmark = f"the config section of {benchmark.path if benchmark is not None else None}"
     if benchmark is not None and benchmark.run_config:
@@ -78,11 +82,20 @@ def read_configuration(
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
     """Return a configuration with the settings of `--set` applied. Raises `ConfigError` and `typer.BadParameter`."""
+    _warn_of_repeats(settings or ())
     values = dict(config.given())
     for setting in settings or ():
         name, value = _parse_setting(setting, values)
         values[name] = value
     return config.with_values(**values) if settings else config
+
+
+def _warn_of_repeats(settings: Sequence[str]) -> None:
+    """Warn of settings that `--set` gives several different values; the values are not shown, as they may be keys."""
+    found = {tuple(map(str.strip, one.split("=", 1))) for one in settings}
+    for name, count in Counter(name for name, *_ in found).items():
+        if count > 1:
+            logger.warning("--set %s has %d values: the last one counts", name, count)
 
 
 def _check_has_value(setting: str) -> None:
