@@ -73,6 +73,8 @@ def test_columns_that_are_not_there_end_with_the_cure(site: Environment) -> None
     assert "--columns question=COLUMN,answer=COLUMN" in done.stderr
     assert site.karenina("plan", file, "--columns", "question=What,answer=Gold").returncode == 0
     assert site.karenina("plan", file, "--columns", "What").returncode == 2
+    twice = site.karenina("plan", file, "--columns", "question=What,answer=Gold", "--columns", "answer=What")
+    assert (twice.returncode, "--columns answer is given twice: keep one" in twice.stderr) == (2, True)
 
 
 def test_a_table_without_answers_ends_before_any_call(site: Environment) -> None:
@@ -138,7 +140,15 @@ def test_commands_on_results_read_any_sheet_of_the_benchmark(site: Environment, 
 @pytest.mark.usefixtures("second_sheet")
 def test_a_table_is_read_as_in_the_run_of_the_results(site: Environment) -> None:
     done = site.karenina("report", "out.jsonl", "--benchmark", "two.xlsx", "--by", "author")
-    other = site.karenina("report", "copy/out.jsonl", "--benchmark", "two.xlsx")
 
     assert (done.returncode, "left out" in done.stderr) == (0, False), done.stderr
-    assert "the benchmark has no such question; a table may be read otherwise than in the run (--sheet" in other.stderr
+
+
+@pytest.mark.usefixtures("second_sheet")
+@pytest.mark.parametrize("command", ["show", "stats", "compare", "report"])
+def test_a_benchmark_without_the_questions_is_named(site: Environment, command: str) -> None:
+    results = ("copy/out.jsonl", "out.jsonl") if command == "compare" else ("copy/out.jsonl",)
+    done = site.karenina(command, *results, "--benchmark", "two.xlsx", "--sheet", "Sheet")
+
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "1 question of the results is not in the benchmark; a table may be read otherwise" in said

@@ -9,6 +9,7 @@ import openpyxl
 import pytest
 
 from karenina_benchmark import Benchmark, BenchmarkFileError
+from karenina_benchmark.checking import check_file
 from karenina_benchmark.question_ids import make_question_id
 from karenina_template.question_template import template_of
 
@@ -35,6 +36,18 @@ def test_a_row_is_a_question_with_its_answer(tmp_path: Path) -> None:
     assert expected(benchmark, "gene") == {"answer": "BCL2"}
     assert expected(benchmark, "q2-in-which-year") == {"answer": "2016"}
     assert expected(benchmark, "q3-why") is None
+
+
+def test_rows_without_an_answer_are_errors_that_name_the_cell(tmp_path: Path) -> None:
+    benchmark, report = check_file(written(tmp_path, "question,answer\nWhich gene?,BCL2\nWhy?,\nHow?,N/A\n"))
+
+    assert benchmark is not None
+    errors = [str(one) for one in report.findings if one.level == "error"]
+    cure = "; write the answer, leave the question out (`karenina run --skip-broken`), or "
+    for error, what in zip(
+        errors, ("3: the right answer is empty in 'answer'", "4: the right answer is 'N/A'"), strict=True
+    ):
+        assert f"genes.csv, line {what}{cure}" in error
 
 
 def test_the_answer_is_compared_as_text_without_regard_to_case(tmp_path: Path) -> None:

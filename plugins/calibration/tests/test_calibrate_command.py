@@ -56,6 +56,22 @@ def test_agreement_is_weighted_by_the_draw(tmp_path: Path) -> None:
     assert one["sensitivity"]["value"] == pytest.approx(0.95)
 
 
+def test_weighted_shares_of_merged_verdicts_are_named(tmp_path: Path) -> None:
+    """At least 5 of 6 other verdicts are drawn, and at most 3 of them get a label that is not unclear."""
+    found = [result(f"q{at}", True) for at in range(60)] + [result(f"w{at}", False) for at in range(6)]
+    merged = label_run(
+        tmp_path / "merged.results.jsonl",
+        found,
+        count=20,
+        say=lambda answer: None if answer.question_id in ("w0", "w1", "w2") else is_right(answer),
+    )
+    apart = label_run(tmp_path / "apart.results.jsonl", found, count=20)
+
+    says = "labels of merged verdicts count for different numbers of answers, so their share is weighted"
+    assert says in karenina("calibrate", merged).out
+    assert says not in karenina("calibrate", apart).out
+
+
 def test_fields_and_worst_items_are_listed(run: Path) -> None:
     out = karenina("calibrate", run, "--worst", "1").out
     found = karenina("calibrate", run, "--json").json

@@ -214,6 +214,21 @@ def test_a_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None:
     assert karenina("calibrate", run).code == 0
 
 
+@pytest.mark.parametrize(("option", "name"), [("--sheet", "again.csv"), ("--page", "again.html")])
+def test_a_sheet_of_labelled_answers_is_for_a_further_person(run: Path, tmp_path: Path, option: str, name: str) -> None:
+    assert "further person" not in karenina("label", run, "--sheet", tmp_path / "sheet.csv").err
+    fill_in(tmp_path / "sheet.csv")
+    karenina("label", run, "--from", tmp_path / "sheet.csv", "--labeller", "ann")
+
+    done = karenina("label", run, option, tmp_path / name)
+    other = karenina("label", run, option, tmp_path / name, "--labeller", "ben")
+
+    says = "60 answers to label, all of them labelled by ann already: a further person can label them too"
+    assert says in done.err
+    assert "has 60 answers to label" in other.err
+    assert "further person" not in other.err
+
+
 def test_notes_with_any_line_end_are_read_back(run: Path, tmp_path: Path) -> None:
     karenina("label", run, "--n", "20", type="q\n")
     (item, *_) = lines(labels_of(run), "draw")[0]["items"]

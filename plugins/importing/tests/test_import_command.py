@@ -317,6 +317,8 @@ def test_a_file_of_two_formats_needs_from(tmp_path: Path) -> None:
     ("name", "content", "problem"),
     [
         ("a.txt", b"question,answer\n", "the format of a.txt is not known"),
+        ("a.jsonl", b'{"question": "Wh', "a.jsonl, line 1, column 14: the JSON is incomplete"),
+        ("a.json", b'[{"question": "Why?"},\n{"q', "a.json, line 2, column 2: the JSON is incomplete"),
         ("a.yaml", b"a: 1\nb: [1, {\n", "a.yaml, line 3, column 1: the YAML is not valid"),
         ("a.eval", b"PK\x03\x04 cut", "the archive is damaged"),
         ("a.parquet", b"PAR1 cut", "it cannot be read as parquet"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_runs import run_karenina
-from jury_runs import Jury, found
+from jury_runs import FAILS, Jury, found
 
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
@@ -110,6 +110,19 @@ def test_each_jury_line_of_a_run_of_two_models_names_its_model(tmp_path: Path, m
     assert done.code == 0, done.err
     for name in ("first", "second"):
         assert f"Jury {name}: jury(a,b); alone: a 100.0% of 2, b 50.0% of 2" in " ".join(done.out.split())
+
+
+def test_an_answer_without_any_vote_has_no_row_of_agreement(tmp_path: Path) -> None:
+    jury = Jury({"q": {"a": RIGHT, "b": RIGHT}, "r": {"a": FAILS, "b": FAILS}})
+    with plugin_room.use_plugins(jury.plugins):
+        jury.benchmark.run_verification(
+            jury.config("a", "b", jury={}), output=tmp_path / "r.results.jsonl", progress=False
+        )
+    done = run_karenina("jury", tmp_path / "r.results.jsonl", plugins=jury.plugins)
+
+    assert done.code == 0, done.err
+    assert "Not judged  1: no quorum, or an error" in done.out
+    assert [line.split()[0] for line in done.out.splitlines() if line.strip()][-4:] == ["vote", "gene", "year", "drug"]
 
 
 def test_results_without_a_jury_are_refused(tmp_path: Path) -> None:

@@ -64,6 +64,16 @@ def test_a_regression_ends_with_1(better: Path, worse: Path) -> None:
     assert failed.json["failures"] == [failed.err.removeprefix("Error: ").strip()]
 
 
+def test_a_condition_names_the_questions_that_it_does_not_check(better: Path, tmp_path: Path) -> None:
+    few = [*run([True] * 9, model="new"), result("more", True, model="new"), result("q9", None, model="new")]
+    done = compare(better, save(tmp_path / "few.results.jsonl", few), "--fail-on-regression")
+
+    assert done.code == 0
+    assert "A (better) and B (few) are compared on 9 questions; 22 are not checked: " in done.err
+    assert "20 only in A (better), 1 only in B (few), 1 without a verdict in both." in done.err
+    assert "not checked" not in compare(better, better, "--fail-on-regression").err
+
+
 def test_a_run_not_shown_as_good_exits_with_1(better: Path, tmp_path: Path) -> None:
     equal = save(tmp_path / "equal.results.jsonl", run([True] * 29 + [False], model="equal"))
 
@@ -173,8 +183,8 @@ def test_the_other_one_of_a_rescored_run_has_to_be_rescored(tmp_path: Path) -> N
     line = '{"run":{"distributions":{},"rescored":true}}\n'
     new.write_text(line + new.read_text("utf-8"), "utf-8")
 
-    assert "left out: not comparable without `karenina rescore` of A too: 1 question: q0" in compare(old, new).out
-    assert "left out: not comparable without `karenina rescore` of B too: 1 question: q0" in compare(new, old).out
+    assert "left out: not comparable without `karenina rescore` of A too: q0" in compare(old, new).out
+    assert "left out: not comparable without `karenina rescore` of B too: q0" in compare(new, old).out
 
 
 def test_each_judge_must_meet_the_condition(tmp_path: Path) -> None:

@@ -132,7 +132,10 @@ def test_a_changed_template_is_listed_and_left_out() -> None:
 
     assert pair.changed == {"q0": ["template"]}
     assert verdicts(pair).questions == 2
-    assert verdicts(only(compare(a, b, any_template=True).pairs)).questions == 3
+    compared = only(compare(a, b, any_template=True).pairs)
+    assert verdicts(compared).questions == 3
+    assert not compared.changed
+    assert compared.notes == ["1 question with a different template, compared anyway: q0"]
 
 
 def test_runs_with_other_templates_throughout_are_not_comparable_without_rescore() -> None:

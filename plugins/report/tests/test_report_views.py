@@ -36,8 +36,7 @@ def test_statistics_print_what_the_command_prints(files: tuple[Path, Path], monk
     printed = commanded("stats", files[0].name)
 
     assert "80.0%, 95% CI [" in repr(found)
-    for line in repr(found).splitlines():
-        assert line in printed
+    assert " ".join(repr(found).split()) in " ".join(printed.split())  # lines are broken at different widths
 
 
 def commanded(*arguments: str | Path) -> str:

@@ -322,9 +322,13 @@ class _Check:
             if not any(one.what == self._benchmark.missing_answers for one in self.findings):
                 self._add("error", None, self._benchmark.missing_answers, "")
             return
-        cure = 'add `answer`, or evaluate it with evaluation_mode = "rubric_only"'
-        place = self._benchmark.place_of(question.id)
-        self._add("error", place, "the question has no answer template", cure, question=question.id)
+        what, cure = "the question has no answer template", "add `answer`"
+        if columns := self._benchmark.answer_columns:
+            empty = f"is empty in {' and '.join(map(repr, columns))}"
+            what = f"the right answer {f'is {question.raw_answer!r:.40}' if question.raw_answer else empty}"
+            cure = "write the answer"
+        cure += ', leave the question out (`karenina run --skip-broken`), or set evaluation_mode = "rubric_only"'
+        self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
         """Check the truths against their template, and with `quality` also what a judge sees of the template."""

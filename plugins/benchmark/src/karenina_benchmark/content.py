@@ -94,6 +94,8 @@ class BenchmarkContent:
         """A notice for the user about how the file was read; it is not part of the content."""
         self.missing_answers = ""
         """Why no question has a template, and how to fix it; empty if a table has answers or templates."""
+        self.answer_columns: tuple[str, ...] = ()
+        """The columns with the right answers of the table that the benchmark was read from."""
         self._questions: MutableMapping[str, Question] = {}
         self._written_ids: dict[str, str] | None = None
         self._places: _Places | None = None

@@ -62,12 +62,17 @@ class TemplateAgreement(ReportModel):
 
 
 class StratumLabels(ReportModel):
-    """A stratum of the corrected rate: the numbers of its answers, its usable labels, and the labels that say right."""
+    """A stratum of the corrected rate: the numbers of its answers, its usable labels, and the labels that say right.
+
+    `weighted` is True if strata of which different shares were drawn are merged in it, so that its labels count for
+    different numbers of answers.
+    """
 
     verdicts: Sequence[str]
     answers: int
     labels: int
     right: int
+    weighted: bool = False
 
 
 class CorrectedPassRate(ReportModel):

@@ -100,6 +100,10 @@ def _corrected(found: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
     if found.powered is not None:
         rows.append(("", f"PPI++ as a cross-check: {percent(found.powered.value)} {_range(found.powered)}"))
     rows.append(("", more_labels_text(found)))
+    if any(one.weighted for one in found.strata):
+        rows.append(
+            ("", "labels of merged verdicts count for different numbers of answers, so their share is weighted")
+        )
     table = [["verdict", "answers", "labels", "right"]]
     alone = len(found.strata) == 1
     table += [

@@ -111,6 +111,7 @@ def _strata(
             answers=len(some),
             labels=sum(place(one.answer) == stratum for one in usable),
             right=sum(place(one.answer) == stratum and bool(one.right) for one in usable),
+            weighted=len({one.weight for one in usable if place(one.answer) == stratum}) > 1,
         )
         for stratum, some in members.items()
     ]

@@ -130,6 +130,8 @@ def label(
         people = {person for _, person in opened.labels.stale}
         reader = people.pop() if labeller is None and len(people) == 1 else name
         in_file = opened.ask(opened.asked_in_file(labeller), labeller)
+        if labeller is None and reader in _labelled(in_file, opened):
+            reader = "NAME"
         if sheet is not None:
             from karenina_calibration.sheets import count_cut, write_sheet
 
@@ -141,7 +143,7 @@ def label(
             moved = write_sheet(sheet, in_file)
             read = label_command("label", results, file, "--from", str(sheet), "--labeller", reader)
             screen.note(
-                f"The sheet {sheet} has {_count(in_file)}{moved_note(moved)}. Write yes, no or "
+                f"The sheet {sheet} has {_count(in_file, opened, labeller)}{moved_note(moved)}. Write yes, no or "
                 f"unclear in the column `right`, and read it with: {read}"
             )
         if page is not None:
@@ -150,8 +152,8 @@ def label(
             moved = write_label_page(page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict)
             read = label_command("label", results, file, "--from", saved_name(file, reader))
             screen.note(
-                f"The page {page} has {_count(in_file)}{moved_note(moved)}. The file that it saves has the name of the "
-                f"labeller in its file name; read it (here that of {reader}) with: {read}"
+                f"The page {page} has {_count(in_file, opened, labeller)}{moved_note(moved)}. The file that it saves "
+                f"has the name of the labeller in its file name; read it (here that of {reader}) with: {read}"
             )
         if sheet is None and page is None and not allowed_in_files:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
@@ -176,10 +178,23 @@ def _labels_read(labels: Sequence[Label]) -> str:
     return f"{quantity(len(labels), 'label')} {'was' if len(labels) == 1 else 'were'} read from"
 
 
-def _count(asked: Sequence[AskedAnswer]) -> str:
-    """Return as text how many answers there are to label, and how many of them again."""
+def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
+    """Return the names of those who labelled the answers already; empty if answers are asked again."""
+    if any(one.why for one in asked):
+        return []
+    return sorted({name for one in asked for name in opened.labels.by_item.get(one.answer.id, {})})
+
+
+def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
+    """Return as text how many answers there are to label, how many of them again, and how many by a further person."""
     again = sum(bool(one.why) for one in asked)
-    return quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
+    found = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
+    names = _labelled(asked, opened) if labeller is None else []
+    if not names:
+        return found
+    known = sum(bool(opened.labels.by_item.get(one.answer.id)) for one in asked)
+    how_many = "all" if known == len(asked) else f"{known:,}"
+    return f"{found}, {how_many} of them labelled by {', '.join(names)} already: a further person can label them too"
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_importing.import_format import Fit, ImportFormat
-from karenina_importing.source_files import head_of
+from karenina_importing.source_files import head_of, read_json
 from karenina_terminal.completion import complete_files, matching
-from karenina_toolkit.files import SUFFIXES
+from karenina_toolkit.files import LINES, SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
     """Return the only format that a file has. Raises `ConfigError` if it has none, or could have several.
 
-    Raises `BenchmarkFileError` for YAML that is not valid.
+    Raises `BenchmarkFileError` for YAML or JSON that is not valid.
     """
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 
@@ -57,6 +57,8 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
             raise ConfigError([f"{path} could be {names}: choose one with --from"])
     if path.suffix.lower() in YAML:
         read_document(path)
+    elif path.suffix.lower() in (*LINES, ".json") and head.start.strip() and not head.lines:
+        read_json(path)
     known = "; ".join(f"{one.key} ({one.name})" for one in formats)
     raise ConfigError([f"the format of {path} is not known; if it is one of these, choose it with --from: {known}"])
 

@@ -33,7 +33,8 @@ def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
             rows.append([name, f"{judge.asked:,}", f"{judge.failed:,}", *_cells(judge.pass_rate), _short(judge.agrees)])
         yield [Grid([head, *rows])]
         fields = [[in_one_line(name), *_cells(rate), f"{rate.out_of:,}"] for name, rate in one.fields.items()]
-        yield [Grid([["field", "all judges agree", "95% CI", "answers"], *fields])]
+        if fields:
+            yield [Grid([["vote on", "all judges agree", "95% CI", "answers"], *fields])]
 
 
 def _facts(one: JuryStatistics) -> Iterator[tuple[str, str]]:

@@ -39,10 +39,10 @@ class JudgeStatistics(BaseModel):
 class JuryStatistics(BaseModel):
     """The statistics of one jury and answering model.
 
-    `unanimous` is the share of answers on which all first judges (those that vote) agree, `fields` the same by field,
-    and `escalated` the share of answers for which the judge `escalate_to` was asked. `saved_calls` and `saved_tokens`
-    estimate what that judge would have used for the other answers, from its mean usage; `saved_usd` is their cost, None
-    if unknown.
+    `unanimous` is the share of answers on which all first judges (those that vote) agree, `fields` the same by field
+    (or for the outcome or verdict) of the answers with a vote, and `escalated` the share of answers for which the judge
+    `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate what that judge would have used for the other
+    answers, from its mean usage; `saved_usd` is their cost, None if unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -115,7 +115,7 @@ def _describe(
     per_answer = (strong.calls / strong.asked, strong.tokens / strong.asked) if strong is not None else (0.0, 0.0)
     spared = escalated.out_of - escalated.hits if escalate_to is not None else 0
     cost = costs.get(escalate_to) if escalate_to is not None and strong is not None else None
-    names = dict.fromkeys(name for _, record in answers for name in record.agreement)
+    names = dict.fromkeys(name for _, record in answers for name, share in record.agreement.items() if share)
     return JuryStatistics(
         jury=jury,
         answering=answering,
@@ -128,7 +128,7 @@ def _describe(
             name: rate(
                 (result.question_id, record.agreement[name] == 1)
                 for result, record in answers
-                if name in record.agreement
+                if record.agreement.get(name)
             )
             for name in names
         },

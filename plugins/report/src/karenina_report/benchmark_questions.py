@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from karenina_core.data.rubrics.base import ScaledTrait
+from karenina_core.text import compose
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
     from karenina_core.data.rubrics.rubric import Rubric
 
 
@@ -32,6 +35,18 @@ def load_benchmark(
     from karenina_benchmark import Benchmark as Loaded
 
     return Loaded.load(benchmark, columns=columns, skip_broken=skip_broken)
+
+
+def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
+    """Return a warning if questions of the results are not in the benchmark."""
+    absent = {compose(one.question_id) for one in results} - set(map(compose, benchmark.ids))
+    if not absent:
+        return []
+    are = "is" if len(absent) == 1 else "are"
+    return [
+        f"{quantity(len(absent), 'question')} of the results {are} not in the benchmark; "
+        "a table may be read otherwise than in the run (--sheet, --rows, --columns)"
+    ]
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:

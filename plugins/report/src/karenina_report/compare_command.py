@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -23,9 +23,10 @@ from karenina_report.options import (
 from karenina_terminal.lazy_commands import StrictCommand
 from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
-    from karenina_report.comparison.comparison_result import ComparedRun, Comparison
+    from karenina_report.comparison.comparison_result import ComparedRun, Comparison, Pair
 
 FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
@@ -196,6 +197,24 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
         )
 
 
+def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield the number of questions of a pair that the condition does not check, with the reasons."""
+    left_out = {
+        f"only in {names[pair.a]}": len(pair.only_a),
+        f"only in {names[pair.b]}": len(pair.only_b),
+        "with another template, truth or text": len(pair.changed),
+        "without a verdict in both": len(pair.unpaired),
+    }
+    if any(left_out.values()):
+        main = pair.difference()
+        checked = quantity(main.questions if main is not None else 0, "question")
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
+        yield (
+            f"{names[pair.a]} and {names[pair.b]} are compared on {checked}; "
+            f"{sum(left_out.values()):,} are not checked: {reasons}."
+        )
+
+
 def _by_file(found: Comparison) -> list[list[ComparedRun]]:
     """Return the runs of each file."""
     files: dict[str | None, list[ComparedRun]] = {}
@@ -216,19 +235,23 @@ def _renamed(found: Comparison) -> str:
 
 
 def _notes(found: Comparison) -> Iterator[str]:
-    """Yield a note for each run that has no counterpart in the other files.
+    """Yield a note for each run that has no counterpart in the other files, and on questions that are not checked.
 
     Runs that are compared with another model, because the first file lacks theirs, have a note too.
     """
     bases = found.bases()
+    names = {run.label: f"{run.label} ({run.name})" for run in found.runs}
+    for pair in found.pairs:
+        if bases.get(pair.b) == pair.a or bases.get(pair.a) == pair.b:
+            yield from _unchecked_note(pair, names)
     first, *after = _by_file(found)
     base = first[0]
     for runs in after:
         others = [run for run in runs if run.model != base.model and bases.get(run.label) == base.label]
         if found.baseline is None and len(runs) > 1 and others:
-            names = ", ".join(f"{run.label} ({run.name})" for run in others)
+            compared = ", ".join(names[run.label] for run in others)
             yield (
-                f"{names} are compared with {base.label} ({base.name}), which is another model: {base.source} has no "
+                f"{compared} are compared with {names[base.label]}, which is another model: {base.source} has no "
                 f"results of these models{_renamed(found)}."
             )
     for run in found.runs:

@@ -20,7 +20,7 @@ logger: Final = logging.getLogger("karenina")
 
 
 class Note(ReportModel):
-    """A plugin's note on the pass rates, with its numbers as JSON values."""
+    """A note on the runs or their pass rates, such as a plugin's, with its numbers as JSON values."""
 
     name: str
     text: str

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.errors import KareninaError
+from karenina_core.text import compose
 from karenina_engine.journal.user_state import read_own_command
 from karenina_engine.journal.view import JournalView
-from karenina_report.benchmark_questions import load_benchmark
+from karenina_report.benchmark_questions import find_absent, load_benchmark
 from karenina_report.runs import find_journal
 from karenina_template.question_template import template_of
 from karenina_template.templates import TemplateError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_benchmark import Benchmark
+    from karenina_core.data.result import VerificationResult
     from karenina_report.runs import Source
     from karenina_template.templates import Primitive
 
@@ -104,6 +106,27 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
         if template is not None:
             found[template.template_id] = {name: rule_text(rule.primitive) for name, rule in template.key.rules.items()}
     return found, left_out
+
+
+def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResult]) -> Iterator[str]:
+    """Yield a warning for each reason why a benchmark lacks questions of the results, or rules of their fields."""
+    results = list(results)
+    yield from find_absent(benchmark, results)
+    rules, left_out = read_rules(benchmark)
+    asked = {compose(one.question_id) for one in results}
+    untrusted = asked & set(map(compose, left_out))
+    if untrusted:
+        which = "its template is" if len(untrusted) == 1 else "their templates are"
+        yield f"the rules of {quantity(len(untrusted), 'question')} are left out: {which} code"
+    known = asked & set(map(compose, benchmark.ids))
+    changed = {
+        compose(one.question_id)
+        for one in results
+        if one.template.field_results and one.metadata.template_id not in rules
+    }
+    if changed := (changed & known) - untrusted:
+        whose = "its template has" if len(changed) == 1 else "their templates have"
+        yield f"the rules of {quantity(len(changed), 'question')} are left out: {whose} changed since the run"
 
 
 def rule_text(primitive: Primitive) -> str:

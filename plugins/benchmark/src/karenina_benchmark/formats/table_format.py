@@ -121,6 +121,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         benchmark.missing_answers = _describe_missing_answers(table, unused)
     elif unused:
         benchmark.load_warnings.append(f"unused columns: {name_columns(unused)}; map them with --columns")
+    benchmark.answer_columns = tuple(filter(None, (roles.get(TRUTH), *roles.fields.values())))
     if found.refused:
         benchmark.missing_answers = (
             f"{found.refused}: `karenina draft` drafts a template for each answer; `karenina import` writes a trait "

@@ -79,7 +79,7 @@ def show(
         from karenina_engine.results.result_set import VerificationResultSet, read_results
         from karenina_report.options import read_named_benchmark
         from karenina_report.registered_notes import find_notes
-        from karenina_report.rules import find_rules
+        from karenina_report.rules import find_missing_rules, find_rules
         from karenina_report.run_notes import NotedRun
         from karenina_report.runs import check_named_once
 
@@ -109,7 +109,10 @@ def show(
             folders = {file: KeptFiles(file, find_journal(file)) for file in files}
             failures = Failures(screen.out, len(items))
             rules = find_rules(files, loaded)
-            if not rules and any(result.template.field_results for result in items):
+            if loaded is not None:
+                for text in find_missing_rules(loaded, results):
+                    screen.note(f"Warning: {text}.")
+            elif not rules and any(result.template.field_results for result in items):
                 screen.note("The comparison rules are not known: --benchmark FILE shows them")
             for at, result in numbered:
                 if full or question or not failures.repeats(result, at + 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
 
 SPEC_HELP = "interface:model_name, interface:model_name@base_url, or a JSON object of a model's configuration."
+logger = logging.getLogger("karenina")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 

@@ -195,10 +195,10 @@ class Pair(ReportModel):
 
     `lowest` is the pass rate difference with undecided results counted as wrong in A and right in B, `highest` the
     reverse; results with the same values count alike in both runs. Both are None if no result is undecided. `changed`
-    maps questions whose template, truth or text changed to the changed parts; they are compared only with
-    `any_template`. `unpaired` questions have a verdict in at most one of the runs. `unit` is the kind of statistical
-    unit. `more_undecided` counts the questions that are undecided more often in A, and in B. `rescored` has the labels
-    of runs written by `karenina rescore`.
+    maps questions that are left out because their template, truth or text changed to the changed parts; with
+    `any_template` they are compared, with a note. `unpaired` questions have a verdict in at most one of the runs.
+    `unit` is the kind of statistical unit. `more_undecided` counts the questions that are undecided more often in A,
+    and in B. `rescored` has the labels of runs written by `karenina rescore`.
     """
 
     a: str

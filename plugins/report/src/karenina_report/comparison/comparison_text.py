@@ -241,12 +241,15 @@ def _changed_text(pair: Pair) -> str:
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
     if not others:
         cure = "not comparable without `karenina rescore` of both with the same benchmark"
-    return f"{_questions(len(pair.changed))} with a different {what}, left out: {cure}: {_names(list(pair.changed))}"
+    return f"{_questions(len(pair.changed))} with a different {what}, left out: {cure}: {_ids(list(pair.changed))}"
 
 
 def _names(ids: Sequence[str]) -> str:
-    shown = ", ".join(in_one_line(id) for id in ids[:_MOST_NAMES])
-    return f"{_questions(len(ids))}: {shown}" + (", ..." if len(ids) > _MOST_NAMES else "")
+    return f"{_questions(len(ids))}: {_ids(ids)}"
+
+
+def _ids(ids: Sequence[str]) -> str:
+    return ", ".join(in_one_line(id) for id in ids[:_MOST_NAMES]) + (", ..." if len(ids) > _MOST_NAMES else "")
 
 
 def _metric_row(one: Difference) -> list[str]:

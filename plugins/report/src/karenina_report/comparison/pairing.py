@@ -7,18 +7,21 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_report.statistics.columns import make_judge_namer
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_report.runs import Run
 
 Results = list["VerificationResult"]
+_MOST_NAMES: Final = 5
 RESCORE: Final = (
     "first score both runs with the same templates and judge prompts: `karenina rescore JOURNAL BENCHMARK -o RESULTS`, "
     "which makes no call,"
@@ -29,10 +32,10 @@ RESCORE: Final = (
 class Pairing:
     """The questions of both runs with their results.
 
-    `changed` are questions in both runs whose template, truth or text differs, with the changed parts; they are among
-    `questions` only with `any_template`. `judges` are those whose results are compared, and `judge_name` returns the
-    judge of a result. `same_answers` is True if both runs have the same stored answers, so that replicates are paired,
-    and `same_judges` if both have the same judges.
+    `changed` are questions in both runs that are left out because their template, truth or text differs, with the
+    changed parts; with `any_template` they are compared, with a note. `judges` are those whose results are compared,
+    and `judge_name` returns the judge of a result. `same_answers` is True if both runs have the same stored answers, so
+    that replicates are paired, and `same_judges` if both have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -58,16 +61,23 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
     ours, theirs = (_by_question(run.results) for run in (a, b))
     found.only_a = [id for id in ours if id not in theirs]
     found.only_b = [id for id in theirs if id not in ours]
+    changed: dict[str, list[str]] = {}
     for id in ours:
         if id in theirs:
             differing = _differing(ours[id], theirs[id])
             if differing:
-                found.changed[id] = differing
+                changed[id] = differing
             if not differing or any_template:
                 chosen = [
                     [one for one in group if found.judge_name(one) in found.judges] for group in (ours[id], theirs[id])
                 ]
                 found.questions[id] = (chosen[0], chosen[1])
+    if not any_template:
+        found.changed = changed
+    elif changed:
+        what = " or ".join(dict.fromkeys(name for names in changed.values() for name in names))
+        which = ", ".join([*islice(changed, _MOST_NAMES), *(["..."] if len(changed) > _MOST_NAMES else [])])
+        found.notes.append(f"{quantity(len(changed), 'question')} with a different {what}, compared anyway: {which}")
     if not found.questions:
         raise ConfigError([_nothing_in_common(a, b, found)])
     found.same_answers = _same_answers(found.questions.values())

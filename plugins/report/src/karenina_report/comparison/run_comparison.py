@@ -19,8 +19,8 @@ from karenina_report.comparison.comparison_result import ComparedRun, Comparison
 from karenina_report.comparison.paired_values import estimate_difference, pair_values
 from karenina_report.comparison.pairing import Pairing, pair_runs, read_undecided
 from karenina_report.estimators.paired import adjust_by_holm
-from karenina_report.registered_notes import find_notes
-from karenina_report.rules import Rules, find_rules
+from karenina_report.registered_notes import Note, find_notes
+from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.statistics.clusters import Units, assign_units
@@ -77,7 +77,9 @@ def compare(
         NotedRun(run_label(number), run.model, Path(run.source) if run.source is not None else None)
         for number, run in enumerate(runs)
     ]
-    return found.model_copy(update={"notes": find_notes(noted)})
+    missing = find_missing_rules(loaded, (one for run in runs for one in run.results)) if loaded is not None else ()
+    notes = [*(Note(name="Benchmark", text=text) for text in missing), *find_notes(noted)]
+    return found.model_copy(update={"notes": notes})
 
 
 def compare_runs(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from karenina_core.errors import ConfigError, KareninaError, describe_error
 from karenina_core.plugins import active_plugins
-from karenina_core.text import compose
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.kept_files import KeptFiles
 from karenina_engine.results.result_file import default_journal
@@ -23,10 +22,9 @@ from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
 from karenina_report.page.items import ItemIndex, Prompts, make_item
 from karenina_report.page.kept_files import PageFiles
 from karenina_report.page.section import PageRuns, karenina_report_sections
-from karenina_report.rules import Rules, find_rules, read_rules
+from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.runs import find_journal, iterate_results, read_runs
 from karenina_report.statistics.run_statistics import describe_runs
-from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -72,18 +70,10 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
         warn(f"the calls in the journal {journal} are left out: it cannot be read, or belongs to another result file")
     benchmark = load_benchmark(options.benchmark) if options.benchmark is not None else None
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
-    rules, untrusted = read_rules(benchmark) if benchmark is not None else (find_rules(sources), [])
-    if untrusted:
-        warn(f"the comparisons of {len(untrusted)} questions are left out: their templates are code")
+    rules = find_rules(sources, benchmark)
     if benchmark is not None:
-        without = _find_changed(runs, rules, untrusted)
-        absent = without - set(map(compose, benchmark.ids))
-        if absent:
-            what = f"the rules of {quantity(len(absent), 'question')} are left out: the benchmark has no such question"
-            warn(f"{what}; a table may be read otherwise than in the run (--sheet, --rows, --columns)")
-        if changed := len(without - absent):
-            whose = "its template has" if changed == 1 else "their templates have"
-            warn(f"the rules of {quantity(changed, 'question')} are left out: {whose} changed since the run")
+        for text in find_missing_rules(benchmark, (one for run in runs for one in run.results)):
+            warn(text)
     prompts = _find_prompts(sources, benchmark, warn)
     comparison, problem = _compare(runs, options, questions, rules)
     page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
@@ -116,16 +106,6 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     for missing in files.problems():
         warn(missing)
     return moved
-
-
-def _find_changed(runs: Sequence[Run], rules: Rules, untrusted: Sequence[str]) -> set[str]:
-    """Return the questions with compared fields whose template differs from the benchmark's."""
-    return {
-        compose(one.metadata.question_id)
-        for run in runs
-        for one in run.results
-        if one.template.field_results and one.metadata.template_id not in rules
-    } - set(map(compose, untrusted))
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:

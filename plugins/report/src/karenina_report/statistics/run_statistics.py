@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import karenina_report.statistics.statistics_text  # noqa: F401 - it registers how statistics are shown
 from karenina_engine.results.rates import pass_rate
-from karenina_report.benchmark_questions import BenchmarkQuestions, read_benchmark_questions
+from karenina_report.benchmark_questions import (
+    BenchmarkQuestions,
+    find_absent,
+    load_benchmark,
+    read_benchmark_questions,
+)
 from karenina_report.estimators.agreement import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
 from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
 from karenina_report.runs import Run, Source, read_runs
@@ -59,10 +64,16 @@ def describe(
     `cuts`, `scales` and `benchmark` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and
     `JournalError`.
     """
-    questions = read_benchmark_questions(benchmark) if benchmark is not None else None
-    return describe_runs(
-        read_runs(sources, model), by=by, cluster=cluster, cuts=cuts, scales=scales, questions=questions
-    )
+    runs = read_runs(sources, model)
+    loaded = load_benchmark(benchmark) if benchmark is not None else None
+    questions = read_benchmark_questions(loaded) if loaded is not None else None
+    found = describe_runs(runs, by=by, cluster=cluster, cuts=cuts, scales=scales, questions=questions)
+    if loaded is None:
+        return found
+    return [
+        one.model_copy(update={"notes": [*one.notes, *find_absent(loaded, run.results)]})
+        for one, run in zip(found, runs, strict=True)
+    ]
 
 
 def describe_runs(

@@ -161,7 +161,7 @@ def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> It
     if hidden:
         more = f" and {len(hidden) - _MOST_SHOWN} more" if len(hidden) > _MOST_SHOWN else ""
         names = ", ".join(map(repr, hidden[:_MOST_SHOWN])) + more
-        yield f"hidden columns are read like the others: {names}; delete them if they should not be used"
+        yield f"hidden columns can be used like the others: {names}; delete them if they should not be"
 
 
 def _read_csv(
