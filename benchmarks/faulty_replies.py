@@ -45,7 +45,9 @@ GOOD_REPLY: Final = "(good)"
 _CENTS: Final = Decimal("0.0001")
 
 _AT_ONCE_AGAIN: Final = RetryPolicy(max_retries=DEFAULT_MAX_RETRIES, base=0.01, cap=0.05)
-_COUNTED: Final = re.compile(r"server of (\S+) ended (\d+) repl(?:y|ies) (?:with '([^']*)'|without a finish reason)")
+_COUNTED: Final = re.compile(
+    r"server of (\S+) ended (\d+) repl(?:y|ies) (?:with the unknown reason '([^']*)'|without a finish reason)"
+)
 
 
 def truth(item: int) -> str:

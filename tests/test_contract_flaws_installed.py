@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
 
 import pytest
 
+from karenina_core.plugins.discovery import installed
 from karenina_report.exports.exporter import Exporter
 from karenina_testing.contracts import (
     CommandContract,
@@ -26,8 +27,8 @@ Install = Callable[..., None]
 
 
 @pytest.fixture
-def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Return a function that installs a package `flawed` with these modules, for commands that tests start."""
+def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Provide a function that installs a package `flawed` with these modules, for commands that tests start."""
 
     def write(source: str, **modules: str) -> None:
         site = tmp_path_factory.mktemp("site")
@@ -42,8 +43,10 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
         monkeypatch.syspath_prepend(site)
         for name in [name for name in sys.modules if name.partition(".")[0] == "flawed"]:
             monkeypatch.delitem(sys.modules, name)
+        installed.cache_clear()  # another test of this process may have asked before
 
-    return write
+    yield write
+    installed.cache_clear()
 
 
 def assert_found(contract: type[PluginContract], test: str, folder: Path) -> None:

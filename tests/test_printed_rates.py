@@ -255,5 +255,8 @@ def try_run(folder: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_rates_of_a_random_run_follow_from_its_results(tmp_path: Path, seed: int) -> None:
+def test_rates_of_a_random_run_follow_from_its_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # a narrow table is printed in two parts
     try_run(tmp_path, seed)

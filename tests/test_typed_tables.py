@@ -24,7 +24,7 @@ def outcomes(path: Path, values: dict[int, Any]) -> dict[int, Outcome]:
     benchmark = Benchmark.load(path)
     chosen = list(values)
     judged = {f"{row:02}": json.dumps({"answer": value}) for row, value in values.items()}
-    with ScriptedServer(Side("It is said in the response."), Side(items=judged)) as server:
+    with ScriptedServer(Side("It is said in part 1 of the response."), Side(items=judged)) as server:
         model = {"interface": "openai", "model_name": "m", "endpoint_base_url": f"{server.url}/v1"}
         model["endpoint_api_key"] = "none"
         config = VerificationConfig(answering_models=[{"id": "a", **model}], parsing_models=[{"id": "j", **model}])
