@@ -48,6 +48,11 @@ _TIMES: Final = re.compile(
     r"igår|idag|imorgon|imorgen|första|første|andra|tredje|fjärde|fjerde|femte|sjätte|sjette|\w+onde|\w+ende|"
     r"\w*(?:hundra|hundre|hundred|tusen|tusind|tjugo|tyve|tjue)\w*|julafton|jul|påsk|nyår"
     r")\b|"
+    # Czech, Slovak, Polish, Hungarian, Romanian, Finnish, Turkish, Vietnamese and Indonesian: months and days
+    r"\b(?:led[en]n|únor|břez|dub[en]n|květ|červ|srp[en]n|září|říj|listopad|prosin|dnes|včera|zítra|stycz|lut[ye]|mar[czt]|"
+    r"kwie|maj|czerw|lip[ic]|sierp|wrze|paźdz|grud|dziś|wczoraj|janu|febr|márc|ápr|máj|júl|jún|aug|szept|okt|novem|decem|"
+    r"ianu|iun|iul|\w+kuu|tänään|eilen|ocak|şubat|nisan|may\u0131s|haziran|temmuz|ağustos|eylül|ekim|kas\u0131m|aral\u0131k|bugün|dün|"
+    r"tháng|ngày|hôm|sept|desem|hari|tanggal)|"
     # Russian, Ukrainian and Bulgarian: months, days, years and numbers, by how the words begin
     r"\b(?:янв|яну|фев|мар|апр|ма[йяею]|июн|июл|юни|юли|авг|сен|сеп|окт|ноя|ное|дек|січ|лют|берез|квіт|трав|черв|лип|серп|"
     r"вер|жов|лист|груд|сегодня|вчера|завтра|год|лет|век|день|рождеств|пасх|перв|втор|трет|четв|четыр|пят|шест|сед|сем|"
