@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 from conftest import SCRIPTS, Environment
@@ -219,9 +220,11 @@ def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environmen
 
 def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Environment) -> None:
     file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
-    recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2\n" * 50}) + "\n")
+    recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2\n" * 500}) + "\n")
     site.karenina("run", file, "--recordings", recorded, "-q", "first", "-o", "out.jsonl").check_returncode()
-    many = " ".join(["out.jsonl"] * 2000)
+    for number in range(200):
+        copyfile(site.folder / "out.jsonl", site.folder / f"{number}.jsonl")
+    many = "{0..199}.jsonl"
 
     command = f"'{SCRIPTS / 'karenina'}' show {many} | head -c 9"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=site.folder, capture_output=True, text=True)

@@ -69,7 +69,7 @@ def read_configuration(
         layers.add({"answering_models": models}, "--answering" if answering else "--recordings")
     if judges:
         layers.add({"parsing_models": parse_models(judges)}, "--judge")
-    _check_given_once(settings or ())
+    _warn_of_replaced(settings or ())
     for setting in settings or ():
         name, value = _parse_setting(setting, layers.values)
         merged = "." in setting.partition("=")[0] and layers.origin.get(name) == of_benchmark
@@ -82,15 +82,15 @@ def read_configuration(
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
     """Return a configuration with the settings of `--set` applied. Raises `ConfigError` and `typer.BadParameter`."""
     values = dict(config.given())
-    _check_given_once(settings or ())
+    _warn_of_replaced(settings or ())
     for setting in settings or ():
         name, value = _parse_setting(setting, values)
         values[name] = value
     return config.with_values(**values) if settings else config
 
 
-def _check_given_once(settings: Sequence[str]) -> None:
-    """Raise `typer.BadParameter` if one of several `name=value` would replace an earlier one."""
+def _warn_of_replaced(settings: Sequence[str]) -> None:
+    """Warn if one of several `name=value` replaces an earlier one. Values are not shown, as they may be keys."""
     from karenina_core.config import all_settings
 
     names: list[str] = []
@@ -100,10 +100,10 @@ def _check_given_once(settings: Sequence[str]) -> None:
         if not equals or not _NAME.fullmatch(name):
             continue
         if name in names:
-            raise typer.BadParameter(f"--set {name} is given twice: keep one")
+            logger.warning("--set %s is given twice: the last one counts", name)
         keys = [one for one in names if one.startswith(f"{name}.") and one not in all_settings()]
         if keys:
-            raise typer.BadParameter(f"--set {name} would replace --set {keys[0]}, which is before it: give it first")
+            logger.warning("--set %s replaces --set %s, which is before it: give it first to keep both", name, keys[0])
         names.append(name)
 
 
