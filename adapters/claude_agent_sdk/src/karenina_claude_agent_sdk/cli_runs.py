@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class CLITask(Protocol[T]):
-    """What a port does with one CLI run."""
+    """The use that a port makes of one CLI run."""
 
     @property
     def end(self) -> asyncio.Future[T]:

@@ -10,12 +10,12 @@ State = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check: `area` is what was checked, and `text` what was found, with the cure."""
+    """The result of one check: `area` is what was checked, and `text` what was found, and how to fix it."""
 
     area: str
     state: State
     text: str
 
     def to_json(self) -> dict[str, str]:
-        """Return it as JSON values."""
+        """Return the finding as JSON values."""
         return asdict(self)
