@@ -43,6 +43,16 @@ def ends(url: str, within: float = 20.0) -> bool:
     return True
 
 
+def kill(server: LlamaServer) -> None:
+    """Kill the server's process, and wait until it has ended: it closes its port a little before."""
+    pid, until = server.pid, time.monotonic() + 20
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    while server.pid is not None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def status(url: str, key: str | None = None) -> int:
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})
     try:
@@ -85,9 +95,8 @@ def test_callers_that_come_at_once_wait_for_one_start(smollm2: Path) -> None:
 def test_one_that_died_is_started_again_at_the_next_call(smollm2: Path) -> None:
     server = LlamaServer(small(smollm2))
     try:
-        first, pid = server.address(), server.pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+        first = server.address()
+        kill(server)
         assert ends(first.url)
         second = server.address()
         assert second.key != first.key
@@ -100,10 +109,8 @@ def test_one_that_always_dies_is_given_up(smollm2: Path) -> None:
     server = LlamaServer(small(smollm2))
     try:
         for _ in range(4):
-            address, pid = server.address(), server.pid
-            assert pid is not None
-            os.kill(pid, signal.SIGKILL)
-            assert ends(address.url)
+            server.address()
+            kill(server)
         with pytest.raises(PortError, match="ended 4 times") as caught:
             server.address()
         assert not caught.value.retriable

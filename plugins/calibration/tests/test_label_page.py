@@ -88,9 +88,11 @@ def test_labels_given_in_a_report_are_read_as_not_blind(run: Path, context: Brow
     opened = OpenPage(context, report, "#item?at=1")
     expect(opened.part("label-file")).to_have_count(0)
     opened.part("label").get_by_role("button", name="Not right").click()
-    opened.page.wait_for_function("Object.values(localStorage).some((stored) => stored.includes('right'))")
     opened.page.reload()
+    not_right = opened.part("label").get_by_role("button", name="Not right")
+    expect(not_right).to_have_attribute("aria-pressed", "true")
     opened.page.goto(f"{report.as_uri()}#item?at=2")
+    expect(not_right).to_have_attribute("aria-pressed", "false")
     opened.part("label").get_by_role("button", name="Right", exact=True).click()
     opened.part("labeller").fill("ann")
     with opened.page.expect_download() as started:

@@ -1,7 +1,7 @@
 // The page: it reads its data, and shows the view that the address names after the #.
 import { html } from "htm/preact";
 import { render } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Comparison } from "./comparison.js";
 import { canUnpack, readHead } from "./data.js";
 import { quantity } from "./format.js";
@@ -31,7 +31,7 @@ function Page({ head }) {
   const [selected, setSelected] = useState(-1);
   const help = useRef(null);
   const labels = useLabels(head);
-  useEffect(() => {
+  useLayoutEffect(() => { // before the page is painted: nobody can have followed a link yet
     const changed = () => setAddress(readAddress());
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);

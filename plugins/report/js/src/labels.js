@@ -1,6 +1,6 @@
 // Labels of people, given beside the items and saved as a file that `karenina label --from` reads.
 import { html } from "htm/preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { quantity } from "./format.js";
 import { saveAs } from "./plots.js";
 
@@ -31,11 +31,12 @@ function store(place, value) {
 export function useLabels(head) {
   const place = `karenina-report-labels-${head.created}-${head.index.id.length}-${head.index.id[0] ?? ""}`;
   const [given, setGiven] = useState(() => stored(place));
-  useEffect(() => store(place, given), [given]);
   const set = ({ answer_id: id, truth_id: truth }, right) =>
-    setGiven(({ [id]: before, ...others }) =>
-      before && before.right === right ? others : { ...others, [id]: { right, truth, time: new Date().toISOString().replace(/\.\d+Z$/, "+00:00") } },
-    );
+    setGiven(({ [id]: before, ...others }) => {
+      const labels = before && before.right === right ? others : { ...others, [id]: { right, truth, time: new Date().toISOString().replace(/\.\d+Z$/, "+00:00") } };
+      store(place, labels); // at once: an effect would lose the last label of a page that is closed before it is painted
+      return labels;
+    });
   return { given, set };
 }
 
