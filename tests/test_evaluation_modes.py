@@ -11,7 +11,7 @@ from contracts import CONTRACTS
 
 from karenina import Benchmark, Question, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
-from karenina_core.artifacts.slots import EvaluationMode, Slot
+from karenina_core.artifacts.artifact import EvaluationMode, Slot
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.models.ports import AgentReply, CallInfo, Message
 from karenina_core.planning.plan import Plan, make_plan

@@ -1,7 +1,7 @@
-"""The catalog of everything that the members of this project provide, whether they are installed or not.
+"""The version of this project, and the catalog of everything that its members provide, installed or not.
 
-It says which distribution to install for a name in a configuration. The file `catalog.json` is generated from the
-members by `python scripts/catalog.py`; a test compares the two.
+The catalog says which distribution to install for a name in a configuration. The file `catalog.json` is generated from
+the members by `python scripts/catalog.py`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import json
 from functools import cache
 from pathlib import Path
 from typing import Final, TypedDict
+
+__version__ = "0.1.0"
+"""The version of all members, which are released together; `scripts/release.py` writes it."""
 
 CORE: Final = "karenina-core"
 """The name of the core's distribution."""

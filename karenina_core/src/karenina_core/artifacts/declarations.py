@@ -11,8 +11,7 @@ from inspect import Parameter, getattr_static, isasyncgenfunction, iscoroutinefu
 from inspect import isgeneratorfunction as is_generator
 from typing import Any, Final
 
-from karenina_core.artifacts.artifact import ArtifactKey
-from karenina_core.artifacts.slots import STAGE_HOOKS, Slot, find_slot
+from karenina_core.artifacts.artifact import STAGE_HOOKS, ArtifactKey, Slot, find_slot
 from karenina_core.errors import PluginError
 from karenina_core.namespaces import check_name, check_owner
 from karenina_core.text import is_one_edit_away

@@ -4,8 +4,9 @@ The core owns the names that several distributions read; every other name belong
 Values are taken from the first of these that has one: arguments, the environment, a file, the owner's default.
 """
 
-from karenina_core.config.core_settings import CoreSettings, PluginSelection
 from karenina_core.config.setting_owners import (
+    CoreSettings,
+    PluginSelection,
     Setting,
     all_settings,
     flatten_settings,

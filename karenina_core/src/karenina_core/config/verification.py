@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union,
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
 from karenina_core.catalog import CORE, install_command, official_first, read_catalog
-from karenina_core.config.core_settings import CoreSettings
 from karenina_core.config.setting_owners import (
     PREFIX,
+    CoreSettings,
     Setting,
     all_settings,
     flatten_settings,

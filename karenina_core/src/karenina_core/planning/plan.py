@@ -13,8 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.artifacts.artifact import ANY, AnyKey
-from karenina_core.artifacts.slots import Slot
+from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
 from karenina_core.errors import KareninaError, RunError, describe_error
 from karenina_core.planning.selection import SelectedStage, select
 from karenina_core.stages.stage import Stage

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.artifacts.artifact import ANY, AnyKey
+from karenina_core.artifacts.artifact import ANY, AnyKey, EvaluationMode, Slot
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
-from karenina_core.artifacts.slots import EvaluationMode, Slot
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError

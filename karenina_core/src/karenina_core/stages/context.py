@@ -25,8 +25,7 @@ from karenina_core.errors import (
 from karenina_core.models.ports import CallInfo, Message, PortError
 from karenina_core.models.prompts import PromptTask, assemble
 from karenina_core.namespaces import read_owned
-from karenina_core.stages.stage_calls import StageCalls, StagePort
-from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, State
+from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, StageCalls, StagePort, State
 from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
-from karenina_core.artifacts.slots import STAGE_HOOKS
+from karenina_core.artifacts.artifact import STAGE_HOOKS, AnyKey, ArtifactKey
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
 from karenina_core.models.ports import PortError
@@ -17,7 +16,7 @@ from karenina_core.models.ports import PortError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.artifacts.slots import Slot
+    from karenina_core.artifacts.artifact import Slot
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.rubrics import RubricTrait

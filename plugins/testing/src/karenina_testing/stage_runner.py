@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_core import plugins as plugin_room
-from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
-from karenina_core.artifacts.slots import Slot
+from karenina_core.artifacts.artifact import AnyKey, ArtifactKey, Slot
 from karenina_core.config import VerificationConfig, find_adapter, prompt_instructions
 from karenina_core.data.question import Question
 from karenina_core.data.sections import KeptFile, StageRecord, VetoRecord

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
+from karenina_core.catalog import __version__
 from karenina_core.config import all_settings, find_adapter
 from karenina_core.text import compose
-from karenina_core.version import __version__
 from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below

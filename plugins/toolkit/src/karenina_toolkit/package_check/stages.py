@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.artifacts.artifact import ANY, AnyKey
+from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
 from karenina_core.artifacts.keys import standard_keys
-from karenina_core.artifacts.slots import Slot
 from karenina_core.catalog import read_catalog
 from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.question import Question
