@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from karenina_core.text import did_you_mean
-from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.compose import Tree
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import FieldRule
+from karenina_template.templates.field import CLASS_BUILD_LOCK, FieldRule
 from karenina_template.templates.shapes.expressions import Scope, read_value, shorten_source
 
 SIMPLE: Final = frozenset(

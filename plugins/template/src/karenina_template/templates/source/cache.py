@@ -26,9 +26,8 @@ from typing import Any, Final
 
 from karenina_template.templates.base import AnswerKey
 from karenina_template.templates.bound_template import Template, template_id
-from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.compose import Tree
-from karenina_template.templates.field import NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
+from karenina_template.templates.field import CLASS_BUILD_LOCK, NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
 from karenina_template.templates.shapes.declaration import Declaration
 from karenina_template.templates.shapes.expressions import Scope, read_arguments, read_value
 from karenina_template.templates.shapes.shape import Shape
