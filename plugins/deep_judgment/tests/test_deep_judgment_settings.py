@@ -21,8 +21,7 @@ from karenina_deep_judgment import plugin
 from karenina_deep_judgment.auto_fail import DeepJudgmentRubricAutoFail
 from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 from karenina_deep_judgment.search_tools import TavilySearch
-from karenina_deep_judgment.settings import DeepJudgmentSettings
-from karenina_deep_judgment.trait_settings import resolve_trait_settings
+from karenina_deep_judgment.settings import DeepJudgmentSettings, resolve_trait_settings
 from karenina_engine.check.stage_checks import check_configuration
 from karenina_testing import ScriptedModels
 

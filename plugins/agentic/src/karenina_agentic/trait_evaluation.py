@@ -13,11 +13,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate, judge_copy
+from karenina_agentic.investigation import (
+    SCORING,
+    TRAIT,
+    Investigation,
+    InvestigationFailed,
+    investigate,
+    judge_copy,
+    scoring_request,
+    trait_request,
+)
 from karenina_agentic.prepare_workspace import make_cleanup
-from karenina_agentic.prompts import SCORING, TRAIT, scoring_request, trait_request
 from karenina_agentic.settings import AgenticSettings, agentic_traits
-from karenina_agentic.workspace_paths import WorkspaceError, make_slug, unique_name
+from karenina_agentic.workspace_copy import WorkspaceError, make_slug, unique_name
 from karenina_agentic.workspace_removal import CreatedFolder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Stage, VerificationConfig, VerificationContext

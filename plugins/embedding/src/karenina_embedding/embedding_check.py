@@ -14,9 +14,8 @@ from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.models.ports import PortError
 from karenina_core.models.prompts import PromptTask, fence
 from karenina_core.stages.stage import ModelNeed
-from karenina_embedding.embedder import get_embedder
+from karenina_embedding.embedder import CONFIGURED_MODEL, get_embedder
 from karenina_embedding.model_files import ModelUnavailable, explain_missing_library
-from karenina_embedding.semantic_match import CONFIGURED_MODEL
 from karenina_embedding.settings import EmbeddingSettings
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.structured import InvalidReply, ask, object_schema

@@ -1,22 +1,45 @@
-"""`LLMTraitEvaluator`: a judge scores LLM traits, all in one call or each in its own."""
+"""`LLMTraitEvaluator`: a judge scores LLM traits, all in one call or each in its own; its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.models.ports import PortError
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_rubric.evaluators import TraitScore, score_each
 from karenina_rubric.prompts import INFORMED, REASONING, RUBRIC, traits_request
 from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
-from karenina_rubric.settings import RubricSettings, TraitFields
 from karenina_toolkit.structured import InvalidReply, ask, find_mismatches, object_schema, read_object, repair
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
     from karenina_core.models.prompts import PromptTask
+
+
+class RubricSettings(BaseModel):
+    """Settings of rubric evaluation."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    rubric_evaluation_strategy: Literal["batch", "sequential"] = Field(
+        default="batch",
+        description="Score all LLM traits in one call to the judge, or each trait in its own call.",
+    )
+
+
+class TraitFields(BaseModel):
+    """Fields that this distribution adds to LLM traits."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    include_ground_truth: bool = Field(
+        default=False, description="Show the judge the question's reference answer (raw_answer) beside the response."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`CallableTraitEvaluator`: scores an answer by calling a function."""
+"""Evaluators that need no judge: they score an answer by calling a function, or by searching it for a pattern."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from importlib import import_module
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait
+from karenina_core.data.rubrics import CallableRubricTrait, RegexRubricTrait, RubricTrait
 from karenina_core.data.trust import digest_of
 from karenina_core.errors import KareninaError, describe_error
 from karenina_rubric.evaluators import TraitScore, score_each
+from karenina_toolkit.patterns import check_pattern, search
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
     from karenina_core.data.trust import Trust
 
-FIELD: Final = "callable_trait_scores"
+
+CALLABLE_FIELD: Final = "callable_trait_scores"
 
 Function = Callable[[str], object]
 
@@ -53,12 +55,12 @@ class CallableTraitEvaluator:
         async def score(trait: CallableRubricTrait) -> TraitScore:
             given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
             if trait.kind != "literal":
-                return TraitScore(trait.name, FIELD, given)
+                return TraitScore(trait.name, CALLABLE_FIELD, given)
             return TraitScore(
-                trait.name, FIELD, trait.class_names.index(given), fields={"callable_trait_labels": given}
+                trait.name, CALLABLE_FIELD, trait.class_names.index(given), fields={"callable_trait_labels": given}
             )
 
-        return await score_each([one for one in traits if isinstance(one, CallableRubricTrait)], FIELD, score)
+        return await score_each([one for one in traits if isinstance(one, CallableRubricTrait)], CALLABLE_FIELD, score)
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
@@ -164,3 +166,52 @@ def _compile_source(source: str, name: str) -> Function:
         )
     function: Function = functions[chosen[0]]
     return function
+
+
+REGEX_FIELD: Final = "regex_trait_scores"
+
+
+class RegexTraitEvaluator:
+    """An evaluator that searches the answer for each regex trait's pattern.
+
+    `karenina_toolkit.patterns` limits the time of a search.
+    """
+
+    name: ClassVar[str] = "regex"
+    precedence: ClassVar[int] = 0
+
+    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
+        """Return whether this is a regex trait."""
+        return isinstance(trait, RegexRubricTrait)
+
+    async def evaluate(
+        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
+    ) -> Sequence[TraitScore]:
+        """Return one score for each trait."""
+
+        async def score(trait: RegexRubricTrait) -> TraitScore:
+            return TraitScore(trait.name, REGEX_FIELD, await context.in_thread(matches, trait, text))
+
+        return await score_each([one for one in traits if isinstance(one, RegexRubricTrait)], REGEX_FIELD, score)
+
+
+def matches(trait: RegexRubricTrait, text: str) -> bool:
+    """Return whether the trait's pattern occurs in `text`, or the opposite if the trait inverts its result.
+
+    Raises `PatternTimeout` if the search takes too long.
+    """
+    match = search(trait.pattern, text, () if trait.case_sensitive else ("IGNORECASE",))
+    return (match is not None) is not trait.invert_result
+
+
+@lru_cache(maxsize=4096)
+def pattern_error(pattern: str) -> str | None:
+    """Return why `pattern` does not compile, or None if it does.
+
+    Results are cached, because most questions in a benchmark share their patterns.
+    """
+    try:
+        check_pattern(pattern)
+    except ValueError as error:
+        return str(error)
+    return None
