@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, reduce
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from karenina_core.data.rubrics import CallableRubricTrait, RegexRubricTrait, RubricTrait
+from karenina_core.data.rubrics import CallableRubricTrait, RegexRubricTrait
 from karenina_core.data.trust import digest_of
 from karenina_core.errors import KareninaError, describe_error
-from karenina_rubric.evaluators import TraitScore, score_each
+from karenina_rubric.evaluators import KindEvaluator, TraitScore
 from karenina_toolkit.patterns import check_pattern, search
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
     from karenina_core.data.trust import Trust
 
-
-CALLABLE_FIELD: Final = "callable_trait_scores"
 
 Function = Callable[[str], object]
 
@@ -30,7 +28,7 @@ class CallableTraitError(KareninaError, ValueError):
     """Raised when a callable trait's function is unavailable, not trusted, or returns an invalid score."""
 
 
-class CallableTraitEvaluator:
+class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     """An evaluator that calls each callable trait's function with the answer's text, in a thread.
 
     Functions passed in Python run, and so do functions given by import path, because the user installed them.
@@ -41,26 +39,16 @@ class CallableTraitEvaluator:
     """
 
     name: ClassVar[str] = "callable"
-    precedence: ClassVar[int] = 0
+    result_field: ClassVar[str] = "callable_trait_scores"
+    kind = CallableRubricTrait
 
-    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether this is a callable trait."""
-        return isinstance(trait, CallableRubricTrait)
-
-    async def evaluate(
-        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
-    ) -> Sequence[TraitScore]:
-        """Return one score for each trait."""
-
-        async def score(trait: CallableRubricTrait) -> TraitScore:
-            given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
-            if trait.kind != "literal":
-                return TraitScore(trait.name, CALLABLE_FIELD, given)
-            return TraitScore(
-                trait.name, CALLABLE_FIELD, trait.class_names.index(given), fields={"callable_trait_labels": given}
-            )
-
-        return await score_each([one for one in traits if isinstance(one, CallableRubricTrait)], CALLABLE_FIELD, score)
+    async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+        """Return what the function returns; for a literal trait, the position of the class."""
+        given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
+        if trait.kind != "literal":
+            return TraitScore(trait.name, self.result_field, given)
+        position = trait.class_names.index(given)
+        return TraitScore(trait.name, self.result_field, position, fields={"callable_trait_labels": given})
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
@@ -168,31 +156,19 @@ def _compile_source(source: str, name: str) -> Function:
     return function
 
 
-REGEX_FIELD: Final = "regex_trait_scores"
-
-
-class RegexTraitEvaluator:
+class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
     """An evaluator that searches the answer for each regex trait's pattern.
 
     `karenina_toolkit.patterns` limits the time of a search.
     """
 
     name: ClassVar[str] = "regex"
-    precedence: ClassVar[int] = 0
+    result_field: ClassVar[str] = "regex_trait_scores"
+    kind = RegexRubricTrait
 
-    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether this is a regex trait."""
-        return isinstance(trait, RegexRubricTrait)
-
-    async def evaluate(
-        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
-    ) -> Sequence[TraitScore]:
-        """Return one score for each trait."""
-
-        async def score(trait: RegexRubricTrait) -> TraitScore:
-            return TraitScore(trait.name, REGEX_FIELD, await context.in_thread(matches, trait, text))
-
-        return await score_each([one for one in traits if isinstance(one, RegexRubricTrait)], REGEX_FIELD, score)
+    async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+        """Return whether the pattern matches, or the opposite if the trait inverts its result."""
+        return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, text))
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -99,6 +99,36 @@ async def score_each(
             return TraitScore(trait.name, result_field, error=describe_error(error))
 
     return await gather_all(one(trait) for trait in traits)
+
+
+class KindEvaluator(Generic[TraitT]):
+    """The base class of evaluators that score each trait of one `kind` by itself. Subclasses define `score`.
+
+    The traits are scored concurrently. An exception in `score` becomes the error of its trait.
+    """
+
+    name: ClassVar[str]
+    precedence: ClassVar[int] = 0
+    result_field: ClassVar[str]
+    kind: type[TraitT]
+
+    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
+        """Return whether the trait is of this kind."""
+        return isinstance(trait, self.kind)
+
+    async def evaluate(
+        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
+    ) -> Sequence[TraitScore]:
+        """Return one score for each trait."""
+
+        async def score(trait: TraitT) -> TraitScore:
+            return await self.score(trait, text, context)
+
+        return await score_each([trait for trait in traits if isinstance(trait, self.kind)], self.result_field, score)
+
+    async def score(self, trait: TraitT, text: str, context: VerificationContext) -> TraitScore:
+        """Return the score of one trait for the answer `text`."""
+        raise NotImplementedError(f"{type(self).__name__} has no score(): define it")
 
 
 ERRORS: Final = "trait_errors"
