@@ -25,14 +25,6 @@ CALL = ToolCall("c1", "read_file", {"path": "code.txt"})
 LOOKED = [Message.assistant("", [CALL]), Message.tool("42", CALL)]
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "root/task_run"
-    folder.mkdir(parents=True)
-    (folder / "code.txt").write_text("42")
-    return folder
-
-
 def parse(workspace: Path | None, models: ScriptedModels, answer: str = ANSWER, **settings: Any) -> StageRun:
     if workspace is not None:
         settings.setdefault("workspace_root", workspace.parent)

@@ -22,14 +22,6 @@ from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortE
 from karenina_testing import ScriptedModels, StageRun, run_stage
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "root/task_run"
-    folder.mkdir(parents=True)
-    (folder / "code.txt").write_text("42")
-    return folder
-
-
 def trait(name: str = "tested", **fields: Any) -> AgenticRubricTrait:
     return AgenticRubricTrait(name=name, description="Whether there are tests.", **fields)
 
