@@ -19,7 +19,7 @@ CORE: Final = "karenina-core"
 
 
 class AdapterDetails(TypedDict):
-    """The declarations of an adapter, which need not be installed."""
+    """What an adapter declares. The adapter need not be installed."""
 
     description: str
     tier: str
@@ -62,15 +62,16 @@ def read_catalog() -> Catalog:
 
 
 def official_first(distribution: str) -> bool:
-    """Return a sort key that puts this project's distributions first. In a conflict, the last one is to be blocked."""
+    """Return a sort key that puts this project's distributions first: in a conflict, the last is the one to block."""
     return distribution not in read_catalog()["members"]
 
 
 def install_command(requirement: str) -> str:
     """Return the command that installs a distribution, or one with an extra such as `karenina-otel[otlp]`.
 
-    Members are installed through `karenina` or its extras. What was installed from a local folder is named by its
-    absolute path, because the package index may not have it, or only older versions; so results must not store it.
+    Members are installed through `karenina` or its extras. A distribution that was installed from a local folder is
+    named by the folder's absolute path, because the package index may lack it or have only older versions. Because of
+    that path, results must not contain the command.
     """
     from importlib.metadata import Distribution  # imported here because they slow down the start of the command line
     from shlex import quote

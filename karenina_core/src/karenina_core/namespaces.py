@@ -100,7 +100,7 @@ def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Return why a field has no owner and how to fix it. `owners` are members of this project by field."""
+    """Return why a field has no owner and how to fix it. `owners` maps fields to the members that own them."""
     package = name.rpartition(".")[0]
     if name in owners:
         return f"its plugin is not installed: {install_command(owners[name])}"

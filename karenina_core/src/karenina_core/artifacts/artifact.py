@@ -19,9 +19,9 @@ class ArtifactKey(Generic[T]):
     checked when a value is set; None is always accepted and means "no value". A key with a `section` is also a field of
     the result: setting the artifact fills `result.<section>.<field>`.
 
-    Third-party keys start with their package name: `ArtifactKey("my_package.words", int)`. `cure` is appended to the
-    error for a value of the wrong type, and explains how to make a valid one. Raises `ValueError` if the name is empty
-    or has surrounding spaces.
+    Third-party keys start with their package name: `ArtifactKey("my_package.words", int)`. `cure` says how
+    to get a valid value; it is appended to the error for a value of the wrong type. Raises `ValueError` if the name is
+    empty or has surrounding spaces.
     """
 
     __slots__ = ("cure", "field", "name", "section", "type")
@@ -76,7 +76,7 @@ EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
 
 
 class Slot(Enum):
-    """The slots of the pipeline, in the reference order. The value is the rank, which only breaks ties in the plan."""
+    """The slots of the pipeline, in their usual order. The value is the rank, which only breaks ties in a plan."""
 
     VALIDATE_TEMPLATE = 1
     GENERATE_ANSWER = 2

@@ -43,7 +43,7 @@ class PluginSelection(StrictSettings):
 
 
 class CoreSettings(BaseModel):
-    """The names that the core owns, because several distributions read them."""
+    """The settings that the core owns, because several distributions read them."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     model_config = ConfigDict(frozen=True, protected_namespaces=())
@@ -154,7 +154,7 @@ class Setting:
 
     @property
     def changes_results(self) -> bool:
-        """Whether results depend on the setting; true unless its settings model says otherwise.
+        """Whether results depend on the setting; true unless its settings model declares otherwise.
 
         Limits, timeouts and the like are declared with
         `Field(..., json_schema_extra={"changes_results": False})`.
@@ -227,7 +227,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with alternative names replaced, by the `translate` method of settings models that have one."""
+    """Return settings with alternative names replaced, by the settings models that define `translate`."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal, Self
 
 OutcomeGroup = Literal["right", "partial", "wrong", "failed", "scored", "not_judged", "undecided"]
-"""The groups in which outcomes are counted and shown. `failed`: not correct, for another reason than its fields."""
+"""The groups in which outcomes are counted and shown. `failed`: not correct, but not because of its field values."""
 
 
 class Outcome(StrEnum):

@@ -18,7 +18,7 @@ Secrecy = Literal["key", "whole", "by_name"]
 
 - `key`: all of it, because it is an API key, which the environment may provide.
 - `whole`: all of it, because it may contain secrets anywhere.
-- `by_name`: the entries whose names are those of secrets.
+- `by_name`: the entries whose names suggest a secret, such as `api_key`.
 """
 
 _MASK: Final = "*" * 10
@@ -128,7 +128,7 @@ class ModelConfig(StrictSettings):
         default=None,
         exclude=True,
         repr=False,
-        description="The folder out of which no link leads to a file that the model names; by default, any does.",
+        description="The folder that no link to a file of the model may leave; by default, links may lead anywhere.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(

@@ -254,8 +254,9 @@ def select(
 ) -> StageSelection:
     """Choose the stages by evaluation mode, `[slots]`, the stages' own conditions, and the artifacts that they need.
 
-    `failures` says by name why a plugin is not used, which is a problem only if its stage is needed. `conflicts` are
-    problems with names that several distributions offer: it is unknown which one the user meant.
+    `failures` maps names of plugins to the reasons why they are not used; a reason is a problem only if the plugin's
+    stage is needed. `conflicts` are problems with names that several distributions offer, because it is unknown which
+    distribution the user meant.
     """
     candidates, problems = _make_candidates(offered)
     found = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])

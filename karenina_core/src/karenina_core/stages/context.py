@@ -335,7 +335,7 @@ class VerificationContext:
         self._state.at_end.append(callback)
 
     def enter_workspace(self, folder: Path) -> None:
-        """Register that agents work in the folder. Ports call this themselves before an agent runs there."""
+        """Register that agents work in the folder. Called automatically before an agent runs there."""
         self._state.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:

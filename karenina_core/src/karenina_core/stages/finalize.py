@@ -1,4 +1,4 @@
-"""`FinalizeResult`, the stage of slot 13, which makes the `VerificationResult` of an item, whatever happened before."""
+"""`FinalizeResult`, the stage of slot 13, which creates the `VerificationResult` of an item, even after errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RESERVED_LEVELS: Final = 20
 
 
 class FinalizeResult(Stage):
-    """The last stage: reads all artifacts, makes no call, and always makes a result."""
+    """The last stage, which reads all artifacts and always creates a result. It calls no model."""
 
     name = "FinalizeResult"
     optional = ANY
@@ -47,7 +47,7 @@ class FinalizeResult(Stage):
     runs_after_error = True
 
     def execute(self, context: VerificationContext) -> None:
-        """Make the result of the item."""
+        """Create the result of the item."""
         context.set_artifact(VERIFICATION_RESULT, make_result(context.state))
 
 

@@ -73,8 +73,8 @@ class Stage:
     - `optional`: artifacts that it reads if they exist; it comes after their producers.
     - `produces`: artifacts that it creates; a stage that runs must set all of them (None is a value).
     - `revises`: artifacts of other stages that it may replace; other readers come after the last reviser.
-    - `after`, `before`: names of stages, or slots for the stages in them. They only order stages of the plan, and do
-      not add stages to it.
+    - `after`, `before`: names of stages, or slots, which stand for all stages in them. They only order the stages of a
+      plan, and add none to it.
     - `scope`: `"item"`, or `"answer"` for a stage that runs once for all judges of an answer.
     - `settings`: the pydantic model of the settings that the stage owns; stages of one distribution may share one.
     - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
@@ -116,9 +116,9 @@ class Stage:
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Return whether the stage belongs to the plan of `question`. Must have no side effects.
 
-        Raises `ConfigError` if it does but the configuration cannot work: the problems are reported with the plan,
-        before any call. A stage without this method is included, except in a slot that takes one stage, where the
-        configuration must select it.
+        Raises `ConfigError` if the stage belongs to the plan but its configuration cannot work. The problems are
+        reported with the plan, before any call. A stage without this method is included, except in a slot that takes
+        one stage, where the configuration must select it.
         """
         return True
 
@@ -160,9 +160,9 @@ class Stage:
         """Check, before any call of a run, for problems that would fail the items of `questions`.
 
         `questions` are those for which `checks_question` is true; `trust` says which of their code may be executed.
-        Return the models that the stage calls with the ports that they must have, which the run then checks (not needed
-        for the judge's `judge_ports`), and services that are not available. Raise `ValueError` for any other problem.
-        May also log warnings. By default, checks nothing.
+        Return the models that the stage will call, with the ports that they must have; the run then checks them. The
+        judge's `judge_ports` are always checked. Also return services that are not available. Raise `ValueError` for
+        any other problem. May log warnings. By default, checks nothing.
         """
         return ()
 
