@@ -43,7 +43,7 @@ def namespace(module: str) -> str:
 
 
 def namespace_of(owner: object) -> str:
-    """Return the prefix of names that a module, class or object owns, as `namespace` does."""
+    """Return the prefix of names that a module, class or object owns; see `namespace`."""
     return namespace(str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")))
 
 

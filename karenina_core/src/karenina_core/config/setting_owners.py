@@ -1,7 +1,7 @@
-"""All settings with their names, owners and declarations, and the parsing of values that are given as text.
+"""All settings with their names, owners and declarations.
 
-The core owns the settings that several distributions read (`CoreSettings`). Environment variables and the command line
-give values as text.
+The core owns the settings that several distributions read (`CoreSettings`). This module also parses values from the
+text of environment variables and command-line options.
 """
 
 from __future__ import annotations

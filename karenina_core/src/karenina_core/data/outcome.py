@@ -51,7 +51,7 @@ class Outcome(StrEnum):
     RUBRIC_ERROR = "rubric_error", "not_judged"
     """Not judged: a rubric trait could not be scored, and there is no verdict. Other traits keep their scores."""
     UNDECIDED = "undecided", "undecided"
-    """Not judged: what the answer says cannot be compared with the truth, such as an ambiguous date."""
+    """Not judged: a value in the answer, such as an ambiguous date, cannot be compared with the truth."""
 
     @property
     def judged(self) -> bool:

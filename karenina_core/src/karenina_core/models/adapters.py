@@ -24,7 +24,7 @@ class AgentTier(StrEnum):
 
 
 class AdapterConfigError(ValueError):
-    """Raised when a model's configuration does not work with its adapter; says what is wrong and how to fix it."""
+    """Raised when a model's configuration does not work with its adapter. The message says how to fix it."""
 
 
 @dataclass(frozen=True, kw_only=True)

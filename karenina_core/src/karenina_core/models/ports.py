@@ -362,7 +362,7 @@ class AgentPort(Port, Protocol):
         """Run the agent until it answers or reaches a limit. A failed tool call is recorded in the trace.
 
         A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached`, and its
-        trace ends with the last assistant message, whose tool calls are not made. Raises `PortError`: after
+        trace ends with the last assistant message, whose tool calls are not executed. Raises `PortError`: after
         `options.timeout` seconds with category `timeout`, and with the result so far as `partial`.
         """
 

@@ -41,9 +41,9 @@ class ModelNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeed:
-    """A service that a stage needs but that is not available: `problem` says which, why and what to do.
+    """A service that a stage needs but that is not available. Runs are refused, unless they make no calls.
 
-    Runs that make calls are refused.
+    `problem` is the message: which service is not available, why, and how to fix it.
     """
 
     problem: str
@@ -80,8 +80,8 @@ class Stage:
     - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
     - `trait_settings`: the pydantic model of the fields of rubric traits that the stage owns. Their values are in the
       `extra` of a trait, and the stage checks them before a run.
-    - `question_settings`, `field_settings`: the same for fields of questions, whose values are in `Question.extra`, and
-      for those of template fields, whose values are in the `options` of their rule.
+    - `question_settings`: the same for fields of questions, whose values are in `Question.extra`.
+    - `field_settings`: the same for options of template fields, whose values are in the `options` of the field's rule.
     - `prompts`: its prompt tasks, so that prompts can be shown without a call.
     - `judge_ports`: the ports of a judge that it calls, which are checked before a run.
     - `usage_key`: the name under which its model calls are counted.
@@ -129,7 +129,7 @@ class Stage:
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether `before_run` must check `question`. Called for every question of a plan with the stage.
 
-        Must be fast: with it, a run does not load the templates of questions that need no check.
+        Must be fast: it spares the run from loading the templates of questions that need no check.
         """
         return True
 

@@ -19,8 +19,8 @@ Kind = Literal["boolean", "score", "literal", "template"]
 class RubricTrait(BaseModel):
     """A quality of answers, as immutable data. Stages score it.
 
-    A subclass is one *kind* of trait: it gives `type` a literal value of its own, and is registered with
-    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique in a rubric.
+    A subclass is one *kind* of trait: its field `type` has a literal value of its own, and `register_trait_kind`
+    registers the class. Scores are stored under the trait's `name`, which is unique in a rubric.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
