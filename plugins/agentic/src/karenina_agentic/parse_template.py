@@ -67,7 +67,7 @@ class AgenticParseTemplate(ParsingStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the need that every judge has an agent port and a parser port.
+        """Return every judge as a model that needs an agent port and a parser port.
 
         Warns if deep judgment is on too, because it is not performed.
         """

@@ -119,7 +119,7 @@ class Verdict:
 
     @property
     def present(self) -> bool:
-        """Return whether the trait's concept is present in the answer."""
+        """Whether the trait's concept is present in the answer."""
         return self.score is not None
 
 
@@ -249,7 +249,7 @@ class AgenticRubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the need that each judge and each trait's `model_override` has an agent port and a parser port.
+        """Return the judges and the traits' own models, each of which needs an agent port and a parser port.
 
         Raises `ValueError` if a trait needs a judge and none is configured.
         """

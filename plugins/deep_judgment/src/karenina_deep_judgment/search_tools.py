@@ -50,7 +50,7 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Raise `ConfigError` if no plugin offers the search tool that the setting called `setting` names."""
+    """Raise `ConfigError` if no plugin offers the search tool that the setting named `setting` selects."""
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
     if chosen is not None and chosen not in tools:
@@ -64,7 +64,7 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return a need if the search tool that the setting called `setting` names is unavailable. Makes no request."""
+    """Return a need if the search tool that the setting named `setting` selects is unavailable. Makes no request."""
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
     why = tool.unavailable() if tool is not None else None

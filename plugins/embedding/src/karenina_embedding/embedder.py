@@ -65,7 +65,7 @@ class Embedder:
 
     @property
     def waiting(self) -> int:
-        """Return the number of queued requests."""
+        """The number of queued requests."""
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:

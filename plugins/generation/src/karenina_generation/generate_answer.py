@@ -124,7 +124,7 @@ logger = logging.getLogger("karenina")
 
 
 class GenerateAnswer(Stage):
-    """Sends the question to the answering model, once for all judges.
+    """The stage that sends the question to the answering model, once for all judges.
 
     Models with MCP servers, agents and recorded conversations use the agent port, and their whole trace is stored. Any
     other answer is stored unchanged, except that reasoning before it is separated (`strip_reasoning`) and becomes the

@@ -200,7 +200,7 @@ def fits_field(name: str, trait: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeepJudgmentSummary:
-    """What deep judgment did for a rubric; `fields` are further result fields, not returned by any evaluator."""
+    """A summary of a rubric's deep judgment. `fields` are further result fields, which no evaluator returns."""
 
     performed: bool
     metadata: dict[str, dict[str, Any]] | None = None

@@ -92,7 +92,7 @@ _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a judge is asked: a task about the response `text`; `reference` is None if the judge must not see it."""
+    """A request to a judge: a task about the response `text`. `reference` is None if the judge must not see it."""
 
     task: PromptTask
     text: str

@@ -1,15 +1,15 @@
 """The second look, in which a small judge checks the values that it extracted.
 
 Texts: the judge lists the values in the response, the program replaces them by letters, and the judge chooses the
-letter of the answer. So it reads what the response says about the values instead of the values. If it is asked for all
-values, a small judge lists the first and stops, so it must list at least two. If there is only one, the second is part
-of a sentence, which is sorted out when the judge chooses a letter.
+letter of the answer. It then reads what the response says about the values, and not the values. A small judge that is
+asked for all values lists the first and stops, so it must list at least two. If the response has only one value, the
+second is part of a sentence, which the judge does not choose.
 
-Numbers that the judge seems to have misread: it chooses among those that the program reads. A small judge copies digits
-well, but makes mistakes when it converts words: for *two thousand and three* it writes 203. If a quantity has two
-units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
+Numbers: if the judge seems to have misread one, it chooses among the numbers that the program reads. A small judge
+copies digits well, but makes mistakes when it converts words: for *two thousand and three* it writes 203. If a quantity
+has two units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
 
-Dates are in `karenina_template.second_look.copied_dates`.
+Dates: see `karenina_template.second_look.copied_dates`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A check of a template without a model: its truth must pass, changed truths must fail, and judges must not see it."""
+"""A check of templates without a model: truths must pass, changed truths must fail, and judges must see no truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that a template's source contains only declarations, and read them without executing any of it."""
+"""A reader of template sources, which reads declarations without executing them and refuses anything else as code."""
 
 from __future__ import annotations
 
