@@ -88,7 +88,7 @@ def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None)
 
 
 def is_created_name(name: str) -> bool:
-    """Return whether `name` is one that a run gave to a file or folder; workspace copies leave these out."""
+    """Return whether a file or folder of this name was created by a run; workspace copies leave it out."""
     return _CREATED_NAME.search(name) is not None
 
 

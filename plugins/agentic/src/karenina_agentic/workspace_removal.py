@@ -41,7 +41,7 @@ class FolderReplaced(OSError):
 
 @dataclass(frozen=True, slots=True)
 class CreatedFolder:
-    """A folder that this process, or a killed one, created, identified by its device and inode.
+    """A folder that was created by this process or a killed one, identified by its device and inode.
 
     Other programs cannot redirect its removal with links or files: only the folder that was created is removed, and
     only at the path where it was created.

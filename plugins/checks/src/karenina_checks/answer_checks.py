@@ -41,7 +41,7 @@ STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
 
 
 class AbstentionCheck(JudgeCheck):
-    """A check that gives abstaining answers the outcome ABSTAINED; they are not parsed.
+    """The check for answers that abstain: they get the outcome ABSTAINED and are not parsed.
 
     Hedged, partial and approximate answers do not abstain. A response without text does not refuse anything: it is
     not sent to the judge, and the check is negative. An answer that the provider stopped counts as an abstention,
@@ -87,7 +87,7 @@ class AbstentionCheck(JudgeCheck):
 
 
 class SufficiencyCheck(JudgeCheck):
-    """A check that gives answers which cannot fill their template the outcome INSUFFICIENT; they are not parsed.
+    """The check for answers that cannot fill their template: they get the outcome INSUFFICIENT and are not parsed.
 
     `sufficiency_detected` is True if the answer *is* sufficient. A response without text is insufficient, without a
     call to the judge. The check skips templates that have no fields for a judge (those that read only the trace).

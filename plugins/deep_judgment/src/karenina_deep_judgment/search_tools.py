@@ -160,8 +160,8 @@ Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
     """Search for each excerpt, and add the results and the risk to it. Return the number of model calls.
 
-    An excerpt whose search fails gets the reason as `search_error`, and no risk. If the judge's reply gives no risk, it
-    is "medium".
+    An excerpt whose search fails gets the reason as `search_error`, and no risk. The risk is "medium" if the
+    judge's reply contains none.
     """
     every = [one for found in excerpts.values() for one in found]
     results = await _search_all(context, chosen, [one["text"] for one in every])

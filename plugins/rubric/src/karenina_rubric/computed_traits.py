@@ -129,9 +129,10 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Return the function that trusted source code defines: the only one, the trait's namesake, or the only public one.
+    """Return the function that trusted source code defines.
 
-    Raises `CallableTraitError` if the code fails or the choice is not clear.
+    If it defines several, return the one with the trait's name, or else the only public one. Raises
+    `CallableTraitError` if the code fails or the choice is not clear.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}

@@ -1,4 +1,4 @@
-"""`LLMTraitEvaluator`: a judge scores LLM traits, all in one call or each in its own; its settings."""
+"""`LLMTraitEvaluator`, with which a judge scores LLM traits, all in one call or each in its own; its settings."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ class LLMTraitEvaluator:
     The strategy `batch` makes one call for all traits, plus one for all traits with `include_ground_truth`, since the
     judge of the others must not see the reference answer. A trait whose part of the reply is missing or invalid gets
     its own call; all traits do if the reply cannot be parsed or the server refuses the request. If the judge cannot be
-    reached, no further calls are made. In its own call, a trait has one retry, which includes the problem with the
-    first reply; then only this trait fails.
+    reached, no further calls are made. A call for a single trait is retried once, with the problem of the first
+    reply in the request; after that, only this trait fails.
 
     Further result fields are `llm_trait_labels` (literal traits) and `llm_trait_reasoning`.
     """

@@ -215,7 +215,7 @@ class ParseTemplate(ParsingStage):
         """Return the template, filled by one or more calls.
 
         The judge is called again if its reply is invalid and, with `check_values`, to check its values. A checked value
-        that the template refuses is dropped; the result field `parsing` says so.
+        that the template refuses is dropped, and the result field `parsing` records the reason.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""

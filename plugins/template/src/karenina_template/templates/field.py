@@ -28,7 +28,7 @@ sometimes fails with "AST constructor recursion depth mismatch". Building a pyda
 """
 
 VERIFICATION: Final = "__verification__"
-"""The key in a field's `json_schema_extra` that holds its `FieldRule` as a dict. It is removed from all schemas."""
+"""The key in `json_schema_extra` under which a field's `FieldRule` is stored as a dict. All schemas leave it out."""
 
 
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")

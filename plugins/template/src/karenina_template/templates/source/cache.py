@@ -143,13 +143,13 @@ _patterns: Final[OrderedDict[tuple[str, ...], ParsedPattern]] = OrderedDict()
 _fixed: Final[OrderedDict[str, tuple[int, ...] | None]] = OrderedDict()
 """The indexes of the literals that must be the same, by the rest of the source; None if no pattern is possible."""
 _seen: Final[OrderedDict[int, None]] = OrderedDict()
-"""Hashes of sources that were parsed: a pattern is made only for the second source of its kind."""
+"""Hashes of sources that were parsed: a pattern is created only from the second source of its kind."""
 
 Values = Sequence[Any]
 
 
 class _PatternMismatchError(ValueError):
-    """Raised when a pattern does not apply to a source, or cannot be made from it."""
+    """Raised when a pattern does not apply to a source, or when none can be created from the source."""
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
