@@ -227,7 +227,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with alternative names replaced, by the settings models that define `translate`."""
+    """Return settings with alternative names replaced: each settings model may do so in a method `translate`."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)

@@ -173,7 +173,10 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return `, not VALUE` if the value cannot contain a secret (a number, or text for a setting of fixed words)."""
+    """Return `, not VALUE` for a value that cannot contain a secret: a number, or text for a setting of fixed words.
+
+    Return an empty text for any other value.
+    """
     given = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
     if own_words or any(part in SECRECY for part in problem["loc"]):

@@ -10,7 +10,7 @@ OutcomeGroup = Literal["right", "partial", "wrong", "failed", "scored", "not_jud
 
 
 class Outcome(StrEnum):
-    """The outcome of an item. Every item has exactly one; `karenina_core.stages.finalize.outcome` has the rule."""
+    """The outcome of an item. Every item has exactly one, which `karenina_core.stages.finalize.outcome` determines."""
 
     _value_: str
     group: OutcomeGroup

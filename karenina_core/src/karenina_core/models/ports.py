@@ -169,7 +169,7 @@ class CallNotes:
         self.keys += other.keys
 
     def work_seconds(self, elapsed: float) -> float:
-        """Return the seconds of work, without waiting, in a period of `elapsed` seconds with these calls."""
+        """Return the seconds of work, waiting excluded, in a period of `elapsed` seconds that included these calls."""
         return max(0.0, elapsed - self.open_seconds) + self.seconds
 
 

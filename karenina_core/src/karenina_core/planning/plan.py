@@ -97,7 +97,7 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
-    """Return why the nodes of a cycle wait for each other. In `cycle`, each node comes before one that waits for it."""
+    """Return why the nodes of a cycle wait for each other. In `cycle`, each is followed by one that waits for it."""
     steps = [sorted(str(one) for one in edges if (one.first, one.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
     return f"these stages wait for each other: {reasons}; change one of these relations or block one of the plugins"

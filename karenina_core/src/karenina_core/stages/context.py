@@ -271,7 +271,8 @@ class VerificationContext:
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
         """Return the messages for one call to `model` (default: the judge), which end with `user`.
 
-        The system message has the model's system prompt and the instructions of the task, of plugins and of the user.
+        The system message contains the model's system prompt and the instructions of the task, of plugins and of the
+        user.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)

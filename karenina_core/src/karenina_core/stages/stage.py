@@ -178,7 +178,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStage:
-    """A stage class, the distribution that offers it, and the slot of the hook (None: its relations place it)."""
+    """A stage class, the distribution that offers it, and its slot (None: its relations alone determine its place)."""
 
     stage: type[Stage]
     distribution: str

@@ -43,7 +43,7 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return what the function returns; for a literal trait, the position of the class."""
+        """Return the score that the function computes; for a literal trait, the position of the returned class."""
         given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
         if trait.kind != "literal":
             return TraitScore(trait.name, self.result_field, given)
@@ -168,7 +168,7 @@ class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
     kind = RegexRubricTrait
 
     async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return whether the pattern matches, or the opposite if the trait inverts its result."""
+        """Return as score whether the pattern matches, or the opposite if the trait inverts its result."""
         return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, text))
 
 

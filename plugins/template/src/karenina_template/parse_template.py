@@ -248,12 +248,12 @@ class ParseTemplate(ParsingStage):
 
 
 def lists_rejected(context: VerificationContext) -> bool:
-    """Return whether the judge lists rejected values: the setting `list_rejected`, or whether the judge is small."""
+    """Return the setting `list_rejected`; if it is None, return whether the judge is small."""
     return _wanted(context, "list_rejected")
 
 
 def checks_values(context: VerificationContext) -> bool:
-    """Return whether the judge checks its values: the setting `check_values`, or whether the judge is small."""
+    """Return the setting `check_values`; if it is None, return whether the judge is small."""
     return _wanted(context, "check_values")
 
 

@@ -131,7 +131,7 @@ class Rubric(BaseModel):
     def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
         """Return the traits of the benchmark and of the question in one rubric, the benchmark's first in each kind.
 
-        Raises `ValueError` for a name that both have.
+        Raises `ValueError` if both contain a trait of the same name.
         """
         ours = tuple(global_rubric.traits) if global_rubric is not None else ()
         theirs = tuple(question_rubric.traits) if question_rubric is not None else ()

@@ -69,7 +69,7 @@ class LiteralSplit:
 
 
 def split_literals(source: str) -> LiteralSplit | None:
-    """Return `source`, split; None if it is too long, or may contain f-strings, bytes or others that are not safe."""
+    """Return the split of `source`; None if it is too long, or may contain literals such as f-strings and bytes."""
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_text(source):
         return None
     parts = _PIECE.split(source)
