@@ -55,7 +55,7 @@ class VerifyTemplate(Stage):
     fallback = True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive with `before_run`, judging by its text: loading is slow."""
+        """Return whether the template may have a primitive with `before_run`. Reads only its text: loading is slow."""
         from karenina_template.templates import known_primitives
 
         source = question.answer_template

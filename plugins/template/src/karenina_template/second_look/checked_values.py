@@ -117,7 +117,7 @@ _LEAST, _MOST = 10, 10**15
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response consists only of `value`, and this is short."""
+    """Return whether the response consists only of `value`, and `value` is short."""
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
@@ -205,8 +205,8 @@ async def choose_numbers(
 ) -> Mapping[str, object]:
     """Return the numbers and dates that the judge chooses in place of those that it seems to have misread, by field.
 
-    `values` is its first reply to the same `request`. If its choice cannot be used, the result is empty, and the result
-    field `parsing` records the error; if there was a date to choose, `StructuredError` is raised instead.
+    `values` is the judge's first reply to the same `request`. If its choice cannot be used, return an empty mapping,
+    and record the error in the result field `parsing`. Raises `StructuredError` instead if there was a date to choose.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:

@@ -158,7 +158,7 @@ class MaskedText:
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values; two that occur only together, with a comma between them, are one: *Season 3, Episode 22*."""
+        """The values. Two that occur only together, with a comma between them, count as one: *Season 3, Episode 22*."""
         found = list(self.values)
         for first, second in permutations(self.values, 2):
             whole = re.search(rf"{re.escape(first)}\s*,\s+{re.escape(second)}", self._response)

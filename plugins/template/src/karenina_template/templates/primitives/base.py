@@ -98,7 +98,7 @@ class Primitive(BaseModel):
 
     @classmethod
     def full_name(cls) -> str:
-        """Return the name in files: the class name, for third parties after their package (`my_package.Close`)."""
+        """Return the name in files: the class name, for third parties preceded by the package (`my_package.Close`)."""
         return namespace_of(cls) + cls.__name__
 
     def to_json(self) -> dict[str, Any]:

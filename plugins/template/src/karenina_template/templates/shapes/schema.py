@@ -142,8 +142,8 @@ class _Cleaning:
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
         """Return a cleaned part. `place` is its definition ("" for the root) and its property.
 
-        If the part has a single option, `single` is what that is called in `unshown`; if `single` is None, the option
-        is kept.
+        If the part has a single option, `single` is the description of this constraint in `unshown`; if `single` is
+        None, the option is kept.
         """
         if not isinstance(part, dict):
             return part

@@ -153,7 +153,7 @@ class _PatternMismatchError(ValueError):
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template in `source`, of which `split` is the split; None if no pattern in the cache applies."""
+    """Return the template that `source`, with this `split`, defines; None if no pattern in the cache applies."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -294,7 +294,7 @@ def _are_identical(some: Values, others: Values) -> bool:
 def _make_pattern(
     literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> tuple[ParsedPattern, tuple[int, ...]]:
-    """Return the pattern, and the indexes of the literals that must be the same. Raises `ValueError` if it has none."""
+    """Return the pattern, and the indexes of the literals that must be the same. Raises `ValueError` without one."""
     places = _LiteralIndex(literals, source)
     scope, answer = declaration.scope, declaration.answer
     (node,) = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == answer.name]

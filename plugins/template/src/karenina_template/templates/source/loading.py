@@ -240,8 +240,8 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
     """Return the source of the class `answer`, renamed to `Answer`, or None if it would not define the same template.
 
-    It would not if the file defines several classes with this name, or if the class uses names from outside. Imports of
-    third-party primitives are added.
+    The latter is the case if the file defines several classes with this name, or the class uses names from outside.
+    Imports of third-party primitives are added.
     """
     try:
         with CLASS_BUILD_LOCK:
