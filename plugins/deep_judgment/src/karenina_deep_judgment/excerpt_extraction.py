@@ -36,7 +36,7 @@ class ExtractedExcerpts:
 
     @property
     def missing(self) -> list[str]:
-        """Return the names of the items without excerpts."""
+        """The names of the items without excerpts."""
         return [name for name, excerpts in self.found.items() if not excerpts]
 
 

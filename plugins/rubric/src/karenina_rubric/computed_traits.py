@@ -168,7 +168,7 @@ class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
     kind = RegexRubricTrait
 
     async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return as score whether the pattern matches, or the opposite if the trait inverts its result."""
+        """Return the trait's score: whether the pattern matches, or the opposite if the trait inverts its result."""
         return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, text))
 
 

@@ -56,7 +56,7 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
     kind = MetricRubricTrait
 
     async def score(self, trait: MetricRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return as score a mapping of the trait's metrics to their values."""
+        """Return the trait's score, which maps its metrics to their values."""
         request = metric_request(trait, context.question.question, text)
         asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: read_confusion(trait, data))
         metrics = {name: asked.value.metric(name) for name in trait.metrics}
