@@ -21,8 +21,8 @@ from karenina_core.artifacts.keys import ArtifactKeys, standard_keys
 from karenina_core.config import Setting, all_settings, registered_adapters
 from karenina_core.hook_policy import policy_of
 from karenina_core.models.model import ModelConfig
-from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import active_plugins
+from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import RegisteredStage, Stage, registered_stages
 
 _FROM_FILES = {

@@ -25,9 +25,9 @@ from karenina_core import (
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import PluginError, RunError
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import order_stages
-from karenina_core.planning.selection import SelectedStage
+from karenina_core.plan import order_stages
 from karenina_core.plugins import Plugins
+from karenina_core.stage_selection import SelectedStage
 from karenina_core.stages.stage import AutoFailStage
 from karenina_core.text import is_one_edit_away
 

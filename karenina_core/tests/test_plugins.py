@@ -20,7 +20,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AdapterSpec
-from karenina_core.planning.plan import PlanError
+from karenina_core.plan import PlanError
 from karenina_core.plugins import Hook, PluginInfo, Plugins, Selection
 from karenina_core.plugins.specifications import Specifications
 from karenina_core.stages import hookspecs

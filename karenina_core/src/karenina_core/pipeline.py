@@ -30,7 +30,7 @@ from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_core.planning.plan import Plan, PlannedStage
+    from karenina_core.plan import Plan, PlannedStage
 
 logger = logging.getLogger("karenina")
 

@@ -14,7 +14,7 @@ from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric
 from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
-from karenina_core.planning.plan import PlanError, make_plan
+from karenina_core.plan import PlanError, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_deep_judgment import plugin

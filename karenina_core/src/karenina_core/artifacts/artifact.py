@@ -1,6 +1,6 @@
 """Artifacts, the typed values that stages pass to each other, and the thirteen slots for stages.
 
-The rules of the slots are in `planning.selection`. This module imports nothing, so that listing plugins stays fast.
+The rules of the slots are in `stage_selection`. This module imports nothing, so that listing plugins stays fast.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from karenina_core.config.setting_owners import settings_models
 from karenina_core.errors import ConfigError
 from karenina_core.hook_policy import policy_of
 from karenina_core.namespaces import owned_fields
-from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import active_plugins
 from karenina_core.plugins.discovery import canonical
+from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages import hookspecs
 from karenina_core.text import did_you_mean
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
-    from karenina_core.planning.plan import Plan
+    from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})

@@ -12,7 +12,7 @@ import pytest
 from karenina_core.artifacts.artifact import AnyKey, Slot
 from karenina_core.artifacts.keys import ArtifactKeys, BoundTemplate
 from karenina_core.data.question import Question
-from karenina_core.planning.selection import select
+from karenina_core.stage_selection import select
 from karenina_core.stages.stage import RegisteredStage
 from karenina_testing.contracts.stage import StageContract, failing_models
 

@@ -11,14 +11,14 @@ from karenina_core.catalog import read_catalog
 from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
-from karenina_core.planning.plan import PlanError, make_plan
-from karenina_core.planning.selection import SLOT_RULES
+from karenina_core.plan import PlanError, make_plan
+from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import RegisteredStage, registered_stages
 from karenina_core.text import did_you_mean
 from karenina_toolkit.package_check.finding import Finding, State
 
 if TYPE_CHECKING:
-    from karenina_core.planning.plan import Plan
+    from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
 
 _PORTS = ("llm", "parser", "agent")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
 from karenina_core.errors import KareninaError, RunError, describe_error
-from karenina_core.planning.selection import SelectedStage, select
+from karenina_core.stage_selection import SelectedStage, select
 from karenina_core.stages.stage import Stage
 from karenina_core.stages.state import StageAccess
 from karenina_core.text import to_html
