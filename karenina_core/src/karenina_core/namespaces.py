@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 installed: Final = cache(entry_points)
-"""Return the installed entry points of all groups, discovered once per process."""
+"""A function that returns the installed entry points of all groups, discovered once per process."""
 
 
 @cache

@@ -128,7 +128,7 @@ class ModelConfig(StrictSettings):
         default=None,
         exclude=True,
         repr=False,
-        description="The folder that no link to a file of the model may leave; by default, links may lead anywhere.",
+        description="Folder that contains the model's files once links are resolved; by default, they may be anywhere.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(

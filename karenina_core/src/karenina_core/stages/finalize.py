@@ -34,7 +34,7 @@ _RESULT_FIELDS = {key.name: (key.section, key.field) for key in standard_keys().
 """The section and field of the result for each artifact, by the artifact's name."""
 NO_TEMPLATE = "no_template"
 _RESERVED_LEVELS: Final = 20
-"""Nesting levels that are left for documents that contain results."""
+"""Nesting levels that are reserved for the documents in which results are stored."""
 
 
 class FinalizeResult(Stage):

@@ -140,7 +140,7 @@ class TavilySearch:
 
     async def search(self, query: str) -> str:
         """Return titles, texts and URLs of the first results. Queries are cut to 400 characters."""
-        from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # an extra
+        from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # installed by the extra `tavily`
 
         found: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(
             query[:400], max_results=RESULTS

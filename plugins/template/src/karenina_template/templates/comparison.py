@@ -148,7 +148,7 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
         return found
     if iscoroutine(found):
         found.close()
-    with suppress(Exception):  # an array is neither
+    with suppress(Exception):  # an array has no truth value
         if not found or found == 1:
             return bool(found)
     raise InvalidAnswer(
