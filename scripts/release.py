@@ -21,7 +21,7 @@ from packaging.version import InvalidVersion, Version
 ROOT = Path(__file__).parents[1]
 CHANGELOG = "CHANGELOG.md"
 UNRELEASED = "## Unreleased"
-VERSION_FILE = "karenina_core/src/karenina_core/version.py"
+VERSION_FILE = "karenina_core/src/karenina_core/catalog.py"
 CITATION = "CITATION.cff"
 NAMING = ("README.md", "docs/**/*.md", "examples/plugins/*/pyproject.toml", "tests/third_party/*/pyproject.toml")
 """Files that show which versions a third party requires."""

@@ -25,7 +25,7 @@ from karenina_core.data.rubrics import AgenticRubricTrait, LLMRubricTrait, Regex
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Usage
-from karenina_core.planning.plan import PlanError
+from karenina_core.plan import PlanError
 from karenina_core.plugins import Plugins
 from karenina_engine.run.prepare import prepare_session
 from karenina_engine.run.request import RunRequest

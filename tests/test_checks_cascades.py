@@ -12,7 +12,7 @@ from karenina import Benchmark, Outcome, Question, VerificationConfig, Verificat
 from karenina_core import plugins as plugin_room
 from karenina_core.data.rubrics import RegexRubricTrait
 from karenina_core.models.ports import AgentReply, CallInfo, Message, ToolCall
-from karenina_core.planning.plan import make_plan
+from karenina_core.plan import make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_testing import ScriptedModels

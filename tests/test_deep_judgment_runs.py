@@ -17,7 +17,7 @@ from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo, Message
-from karenina_core.planning.plan import PlanError, make_plan
+from karenina_core.plan import PlanError, make_plan
 from karenina_core.plugins import GROUPS, Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_testing import ScriptedModels

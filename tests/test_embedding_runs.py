@@ -18,7 +18,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo
-from karenina_core.planning.plan import PlanError
+from karenina_core.plan import PlanError
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
 

@@ -11,10 +11,10 @@ from contracts import CONTRACTS
 
 from karenina import Benchmark, Question, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
-from karenina_core.artifacts.slots import EvaluationMode, Slot
+from karenina_core.artifacts.artifact import EvaluationMode, Slot
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core.models.ports import AgentReply, CallInfo, Message
-from karenina_core.planning.plan import Plan, make_plan
+from karenina_core.plan import Plan, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.offline.prompt_preview import example_for_schema

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karenina_core import Slot
-from karenina_core.artifacts.slots import STAGE_HOOKS
+from karenina_core.artifacts.artifact import STAGE_HOOKS
 from karenina_core.plugins import Hook, Plugins
 
 ROOT = Path(__file__).parents[1]

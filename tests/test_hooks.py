@@ -25,8 +25,8 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
-from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import Plugins, use_plugins
+from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.panel_model import PanelModel

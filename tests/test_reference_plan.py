@@ -10,9 +10,9 @@ from contracts import ALTERNATIVES, CONTRACTS, REFERENCE_ORDER, RELATIONS, Contr
 
 from karenina_core import ANY, Question, VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_core.planning.plan import Plan, make_plan, order_stages
-from karenina_core.planning.selection import SelectedStage
+from karenina_core.plan import Plan, make_plan, order_stages
 from karenina_core.plugins import Plugins
+from karenina_core.stage_selection import SelectedStage
 from karenina_core.stages.stage import RegisteredStage, registered_stages
 
 SHIPPED = {offered.stage.name: offered for offered in registered_stages(plugin_room.active_plugins())}

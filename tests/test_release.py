@@ -17,7 +17,7 @@ NAMING = (
     "README.md",
     "docs/**/*.md",
     "CITATION.cff",
-    "karenina_core/src/karenina_core/version.py",
+    "karenina_core/src/karenina_core/catalog.py",
     "karenina*/pyproject.toml",
     "plugins/*/pyproject.toml",
     "adapters/*/pyproject.toml",
@@ -75,7 +75,7 @@ def test_a_release_writes_the_version_and_bounds_everywhere(checkout: Path, vers
         assert tomllib.loads(file.read_text("utf-8"))["project"]["version"] == version
     between = {str(need.specifier) for file in files for need in declared(file) if need.name.startswith("karenina-")}
     assert between - {""} == {str(Requirement(f"x>={version},<{below}").specifier)}
-    assert f'__version__ = "{version}"' in (checkout / "karenina_core/src/karenina_core/version.py").read_text("utf-8")
+    assert f'__version__ = "{version}"' in (checkout / "karenina_core/src/karenina_core/catalog.py").read_text("utf-8")
     citation = (checkout / "CITATION.cff").read_text("utf-8")
     assert f"\nversion: {version}\n" in citation
     assert citation.endswith(f"\ndate-released: {DAY}\n")

@@ -23,7 +23,7 @@ from karenina_core.data.rubrics import (
 )
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, Message, PortError, ToolCall
-from karenina_core.planning.plan import PlanError
+from karenina_core.plan import PlanError
 from karenina_core.plugins import GROUPS, Plugins
 from karenina_testing import ScriptedModels
 

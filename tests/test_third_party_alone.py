@@ -19,7 +19,7 @@ MEMBERS = {"karenina-core": ROOT / "karenina_core", "karenina-toolkit": ROOT / "
 
 PLAN = """
 from karenina_core import ArtifactKeys, Question, Slot, Stage, VerificationConfig, hookimpl
-from karenina_core.planning.plan import make_plan
+from karenina_core.plan import make_plan
 from karenina_core.plugins import active_plugins
 from karenina_core.stages.stage import registered_stages
 

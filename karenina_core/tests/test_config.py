@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from plugin_makers import offering
 from pydantic import BaseModel, Field, model_validator
 
 from karenina_benchmark.config.config_files import read_config
-from karenina_core import ModelConfig, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import ModelConfig, Stage, VerificationConfig, VerificationContext
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.config import all_settings
@@ -39,16 +40,10 @@ class Taste(Idle):
     prompts = (PromptTask("taste_check", "Taste it.", family="senses"),)
 
 
-class TastePlugin:
-    @hookimpl
-    def karenina_extra_stages(self) -> list[type[Stage]]:
-        return [Taste]
-
-
 @pytest.fixture(autouse=True)
 def taste() -> Iterator[None]:
     plugins = Plugins()
-    plugins.register(TastePlugin(), distribution="karenina-taste", version="1")
+    plugins.register(offering(karenina_extra_stages=[Taste]), distribution="karenina-taste", version="1")
     with plugin_room.use_plugins(plugins):
         yield
 
@@ -138,12 +133,7 @@ def test_two_owners_of_one_setting_are_an_error() -> None:
         name = "Rival"
         settings = Rival
 
-    class RivalPlugin:
-        @hookimpl
-        def karenina_extra_stages(self) -> list[type[Stage]]:
-            return [RivalStage]
-
-    plugin_room.active_plugins().register(RivalPlugin(), distribution="karenina-rival")
+    plugin_room.active_plugins().register(offering(karenina_extra_stages=[RivalStage]), distribution="karenina-rival")
     with pytest.raises(ConfigError, match=r"karenina-rival .*karenina-taste|karenina-taste .*karenina-rival"):
         all_settings()
 
@@ -192,13 +182,8 @@ def test_a_copy_leaves_to_the_owner_what_nobody_gave() -> None:
         name = "Oven"
         settings = OvenSettings
 
-    class OvenPlugin:
-        @hookimpl
-        def karenina_extra_stages(self) -> list[type[Stage]]:
-            return [Oven]
-
     plugins = Plugins()
-    plugins.register(OvenPlugin())
+    plugins.register(offering(karenina_extra_stages=[Oven]))
     with plugin_room.use_plugins(plugins):
         assert VerificationConfig().with_values(oven_on=True).oven_mode == "full"
         with pytest.raises(ConfigError, match="give one of the two"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plugin_makers import offering
 from pydantic import BaseModel
 
 from karenina_core import (
@@ -20,14 +21,13 @@ from karenina_core import (
     Stage,
     VerificationConfig,
     VerificationContext,
-    hookimpl,
 )
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import PluginError, RunError
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import order_stages
-from karenina_core.planning.selection import SelectedStage
+from karenina_core.plan import order_stages
 from karenina_core.plugins import Plugins
+from karenina_core.stage_selection import SelectedStage
 from karenina_core.stages.stage import AutoFailStage
 from karenina_core.text import is_one_edit_away
 
@@ -51,21 +51,10 @@ class Words(Stage):
     def execute(self, context: VerificationContext) -> None: ...
 
 
-class Offers:
-    """A plugin that offers stages without a slot."""
-
-    def __init__(self, *stages: type[Stage]) -> None:
-        self.stages = stages
-
-    @hookimpl
-    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-        return self.stages
-
-
 def refusal(stage: type[Stage]) -> str:
     """Return the error of a plugin that offers the stage."""
     with pytest.raises(PluginError) as caught:
-        Plugins().register(Offers(stage), distribution="word-tools")
+        Plugins().register(offering(karenina_extra_stages=[stage]), distribution="word-tools")
     return str(caught.value)
 
 
@@ -176,16 +165,16 @@ def test_other_attributes_and_methods_are_free() -> None:
     others = declared(after={"ParseTemplates", "GenerateAnswers"}, reads={"run_names": 1})
     for stage in (free, good, others, dataclass(declared())):
         plugins = Plugins()
-        plugins.register(Offers(stage))
+        plugins.register(offering(karenina_extra_stages=[stage]))
         assert [one.value for one in plugins.of_kind("stage")] == [stage]
 
 
 def test_a_refused_plugin_leaves_no_trace() -> None:
     plugins = Plugins()
-    plugins.register(Offers(Words), distribution="good")
+    plugins.register(offering(karenina_extra_stages=[Words]), distribution="good")
 
     with pytest.raises(PluginError):
-        plugins.register(Offers(declared(scope="items")), distribution="bad")
+        plugins.register(offering(karenina_extra_stages=[declared(scope="items")]), distribution="bad")
 
     assert [one.distribution for one in plugins.of_kind("stage")] == ["good"]
     assert [info.distribution for info in plugins.describe() if info.state == "failed"] == []
@@ -201,7 +190,7 @@ def test_helpers_with_similar_names_are_free() -> None:
         def reasons(self, context: VerificationContext) -> list[str]:
             return []
 
-    Plugins().register(Offers(Short))
+    Plugins().register(offering(karenina_extra_stages=[Short]))
 
 
 def test_a_stage_that_cannot_be_hashed_is_planned_and_run() -> None:

@@ -31,9 +31,9 @@ from karenina_core.data.trust import Trust
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_core.models.prompts import PromptTask
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import order_stages
-from karenina_core.planning.selection import SelectedStage
+from karenina_core.plan import order_stages
 from karenina_core.plugins import Plugins
+from karenina_core.stage_selection import SelectedStage
 from karenina_core.stages.context import Item, State
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine.run.plugin_offers import find_observers

@@ -10,9 +10,9 @@ from karenina_core import Question, Stage, VerificationConfig, VerificationConte
 from karenina_core import plugins as plugin_room
 from karenina_core.data.trust import Trust
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import order_stages
-from karenina_core.planning.selection import SelectedStage
+from karenina_core.plan import order_stages
 from karenina_core.plugins import Plugins
+from karenina_core.stage_selection import SelectedStage
 from karenina_core.stages.context import Item
 from karenina_engine.run.plugin_offers import find_observers
 from karenina_engine.run.port_factory import PortFactory

@@ -11,7 +11,7 @@ from karenina_core import ANY, ArtifactKey, ArtifactKeys, Question, Skip, Slot, 
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
-from karenina_core.planning.plan import Plan, PlanError, make_plan
+from karenina_core.plan import Plan, PlanError, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import RegisteredStage
 

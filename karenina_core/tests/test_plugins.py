@@ -13,6 +13,7 @@ import pytest
 from command_runs import run_karenina
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plugin_makers import offering
 from stevedore import ExtensionManager
 
 from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
@@ -20,7 +21,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import PluginError
 from karenina_core.models.adapters import AdapterSpec
-from karenina_core.planning.plan import PlanError
+from karenina_core.plan import PlanError
 from karenina_core.plugins import Hook, PluginInfo, Plugins, Selection
 from karenina_core.plugins.specifications import Specifications
 from karenina_core.stages import hookspecs
@@ -50,58 +51,25 @@ class Late(Idle):
     after = frozenset({"Early"})
 
 
-class both_stages:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages() -> Sequence[type[Stage]]:
-        return [Late, Early]
+CANARY = AdapterSpec(interface="canary", description="Sings.")
+FINCH = AdapterSpec(interface="finch", description="Hops.")
 
-
-class early_stage:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages() -> Sequence[type[Stage]]:
-        return [Early]
-
-
-class late_stage:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages() -> Sequence[type[Stage]]:
-        return [Late]
-
-
-class canary:
-    @staticmethod
-    @hookimpl
-    def karenina_adapters() -> Sequence[AdapterSpec]:
-        return [AdapterSpec(interface="canary", description="Sings.")]
-
-
-class whole_aviary:
-    @staticmethod
-    @hookimpl
-    def karenina_adapters() -> Sequence[AdapterSpec]:
-        return [
-            AdapterSpec(interface="canary", description="Sings."),
-            AdapterSpec(interface="finch", description="Hops."),
-        ]
-
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages() -> Sequence[type[Stage]]:
-        return [Early]
-
-
-class from_tomorrow(early_stage):
-    karenina_api = API_VERSION + 1
-
-
-class misspelt:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stage() -> Sequence[type[Stage]]:
-        return [Early]
+both_stages = offering(karenina_extra_stages=[Late, Early])
+early_stage = offering(karenina_extra_stages=[Early])
+late_stage = offering(karenina_extra_stages=[Late])
+canary = offering(karenina_adapters=[CANARY])
+whole_aviary = offering(karenina_adapters=[CANARY, FINCH], karenina_extra_stages=[Early])
+from_tomorrow = type("from_tomorrow", (early_stage,), {"karenina_api": API_VERSION + 1})
+misspelt = offering(karenina_extra_stage=[Early])
+in_the_wrong_slot = offering(karenina_parse_template=[type("Extra", (Early,), {"slot": None})])
+of_another_slot = offering(karenina_extra_stages=[type("Parse", (Early,), {"for_slot": Slot.PARSE_TEMPLATE})])
+in_two_slots = offering(karenina_parse_template=[Early], karenina_extra_stages=[Early])
+in_its_slot = offering(
+    karenina_parse_template=[
+        type("Parse", (Early,), {"slot": Slot.PARSE_TEMPLATE, "for_slot": Slot.PARSE_TEMPLATE}),
+    ]
+)
+in_a_slot = offering(karenina_parse_template=[Early])
 
 
 class unmarked:
@@ -122,46 +90,6 @@ class wrapping_in_the_old_way:
     @hookimpl(hookwrapper=True)
     def karenina_extra_stages() -> Iterator[None]:
         yield
-
-
-class in_the_wrong_slot:
-    @staticmethod
-    @hookimpl
-    def karenina_parse_template() -> Sequence[type[Stage]]:
-        return [type("Extra", (Early,), {"slot": None})]
-
-
-class of_another_slot:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages() -> Sequence[type[Stage]]:
-        return [type("Parse", (Early,), {"for_slot": Slot.PARSE_TEMPLATE})]
-
-
-class in_two_slots:
-    @staticmethod
-    @hookimpl
-    def karenina_parse_template() -> Sequence[type[Stage]]:
-        return [Early]
-
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages() -> Sequence[type[Stage]]:
-        return [Early]
-
-
-class in_its_slot:
-    @staticmethod
-    @hookimpl
-    def karenina_parse_template() -> Sequence[type[Stage]]:
-        return [type("Parse", (Early,), {"slot": Slot.PARSE_TEMPLATE, "for_slot": Slot.PARSE_TEMPLATE})]
-
-
-class in_a_slot:
-    @staticmethod
-    @hookimpl
-    def karenina_parse_template() -> Sequence[type[Stage]]:
-        return [Early]
 
 
 class Places:
@@ -698,22 +626,16 @@ def test_an_owner_whose_offered_fails_is_listed(places: Places, modules: Modules
 
 
 def test_an_implementation_with_a_missing_owner_is_ignored() -> None:
-    class Both(early_stage):
-        @staticmethod
-        @hookimpl
-        def karenina_search_tools() -> list[object]:
-            return []
-
     core = [point for point in entry_points(group=HOOKSPECS) if point.dist and point.dist.name == "karenina-core"]
     plugins = Plugins(Specifications.load(core, Selection()))
-    plugins.register(Both)
+    plugins.register(offering(karenina_extra_stages=[Early], karenina_search_tools=[]))
 
     (info,) = plugins.describe()
     assert (info.state, offers(plugins)) == ("loaded", [("Early", "this-program")])
     (reason,) = info.ignored
     assert reason.startswith("karenina_search_tools is ignored: karenina-deep-judgment is ")
     listed = run_karenina("plugins", plugins=plugins, width=40).out
-    assert f"Both: {reason}\n" in listed
+    assert f"plugin: {reason}\n" in listed
 
 
 def test_a_hook_that_is_not_specified_is_not_called() -> None:

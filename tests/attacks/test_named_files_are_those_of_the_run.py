@@ -23,7 +23,7 @@ import pytest
 from servers import RecordingServer, recording_server
 from users import User
 
-from karenina_agentic.workspace_paths import WorkspaceError, resolve_root
+from karenina_agentic.workspace_copy import WorkspaceError, resolve_root
 from karenina_benchmark import Benchmark
 from karenina_benchmark.config.config_files import read_config_section
 from karenina_core import VerificationConfig

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from servers import recording_server
 
-from karenina_agentic.workspace_copy import copy_folder
-from karenina_agentic.workspace_paths import WorkspaceError
+from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
 from karenina_agentic.workspace_removal import CreatedFolder, FolderReplaced
 from karenina_core.models.ports import Message, ToolCall
 from karenina_core.models.source_folder import SourceFolder

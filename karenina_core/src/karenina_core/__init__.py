@@ -8,12 +8,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from karenina_core.version import __version__
-
 if TYPE_CHECKING:
-    from karenina_core.artifacts.artifact import ANY, ArtifactKey
+    from karenina_core.artifacts.artifact import ANY, ArtifactKey, Slot
     from karenina_core.artifacts.keys import ArtifactKeys
-    from karenina_core.artifacts.slots import Slot
+    from karenina_core.catalog import __version__
     from karenina_core.config.verification import VerificationConfig
     from karenina_core.data.outcome import Outcome
     from karenina_core.data.question import Question
@@ -26,9 +24,9 @@ if TYPE_CHECKING:
     from karenina_core.stages.stage import AutoFailStage, CheckStage, Detection, Skip, Stage
 
 _MODULES = {
-    "artifacts.artifact": ("ANY", "ArtifactKey"),
+    "artifacts.artifact": ("ANY", "ArtifactKey", "Slot"),
     "artifacts.keys": ("ArtifactKeys",),
-    "artifacts.slots": ("Slot",),
+    "catalog": ("__version__",),
     "config.verification": ("VerificationConfig",),
     "data.outcome": ("Outcome",),
     "data.question": ("Question",),

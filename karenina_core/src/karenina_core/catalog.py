@@ -1,7 +1,7 @@
-"""The catalog of everything that the members of this project provide, whether they are installed or not.
+"""The version of this project, and the catalog of everything that its members provide, installed or not.
 
-It says which distribution to install for a name in a configuration. The file `catalog.json` is generated from the
-members by `python scripts/catalog.py`; a test compares the two.
+The catalog says which distribution to install for a name in a configuration. The file `catalog.json` is generated from
+the members by `python scripts/catalog.py`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypedDict
 
+__version__ = "0.1.0"
+"""The version of all members, which are released together; `scripts/release.py` writes it."""
+
 CORE: Final = "karenina-core"
 """The name of the core's distribution."""
 
 
 class AdapterDetails(TypedDict):
-    """The declarations of an adapter, which need not be installed."""
+    """What an adapter declares. The adapter need not be installed."""
 
     description: str
     tier: str
@@ -59,15 +62,16 @@ def read_catalog() -> Catalog:
 
 
 def official_first(distribution: str) -> bool:
-    """Return a sort key that puts this project's distributions first. In a conflict, the last one is to be blocked."""
+    """Return a sort key that puts this project's distributions first: in a conflict, the last is the one to block."""
     return distribution not in read_catalog()["members"]
 
 
 def install_command(requirement: str) -> str:
     """Return the command that installs a distribution, or one with an extra such as `karenina-otel[otlp]`.
 
-    Members are installed through `karenina` or its extras. What was installed from a local folder is named by its
-    absolute path, because the package index may not have it, or only older versions; so results must not store it.
+    Members are installed through `karenina` or its extras. A distribution that was installed from a local folder is
+    named by the folder's absolute path, because the package index may lack it or have only older versions. Because of
+    that path, results must not contain the command.
     """
     from importlib.metadata import Distribution  # imported here because they slow down the start of the command line
     from shlex import quote

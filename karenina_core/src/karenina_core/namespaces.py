@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 installed: Final = cache(entry_points)
-"""Return the installed entry points of all groups, discovered once per process."""
+"""A function that returns the installed entry points of all groups, discovered once per process."""
 
 
 @cache
@@ -43,7 +43,7 @@ def namespace(module: str) -> str:
 
 
 def namespace_of(owner: object) -> str:
-    """Return the prefix of names that a module, class or object owns, as `namespace` does."""
+    """Return the prefix of names that a module, class or object owns; see `namespace`."""
     return namespace(str(getattr(owner, "__module__", None) or getattr(owner, "__name__", "")))
 
 
@@ -100,7 +100,7 @@ def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Return why a field has no owner and how to fix it. `owners` are members of this project by field."""
+    """Return why a field has no owner and how to fix it. `owners` maps fields to the members that own them."""
     package = name.rpartition(".")[0]
     if name in owners:
         return f"its plugin is not installed: {install_command(owners[name])}"

@@ -1,6 +1,7 @@
 """The pipeline, which runs the stages of a plan: first for an answer, then for the item of each judge, to its result.
 
-Stages must not swallow errors that are meant for the whole run, such as a cancellation or Ctrl-C (`is_interrupt`).
+A stage's own errors end only its item. Errors that are meant for the whole run, such as a cancellation or Ctrl-C, are
+raised again (`is_interrupt`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_core.planning.plan import Plan, PlannedStage
+    from karenina_core.plan import Plan, PlannedStage
 
 logger = logging.getLogger("karenina")
 
@@ -44,7 +45,7 @@ class StageListener(Protocol):
 
 
 class Pipeline:
-    """A plan, run for any number of items concurrently, each for at most `item_timeout` seconds (None: no limit)."""
+    """The runner of a plan for concurrent items, each for at most `item_timeout` seconds (None: no limit)."""
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
         self.plan = plan
@@ -170,7 +171,7 @@ class Pipeline:
                 else:
                     await _in_time(waiting, state.deadline, ItemTimeout(self._item_timeout or 0.0))
             if context.calls.no_recorded_reply is not None:
-                raise context.calls.no_recorded_reply  # even if the stage caught it: its result would not be real
+                raise context.calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
             raised = state.first_error()
             if raised is known:
                 if not planned.writes <= state.artifacts.keys():

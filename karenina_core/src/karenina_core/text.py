@@ -20,7 +20,7 @@ def to_html(_value: object) -> str | None:
 def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
     """Return `; did you mean 'x'?` with the known name nearest to `name`, else `listed`, or a list of the known names.
 
-    Empty if no name is known.
+    Return an empty text if no name is known.
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question
 from karenina_core.artifacts.artifact import AnyKey
@@ -17,6 +19,12 @@ from karenina_testing import ScriptedModels
 
 TRUTH = "the-truth-4711"
 ANSWER = "I wrote the code into the file, it is SECRET-ANSWER."
+
+contexts = pytest.mark.parametrize(
+    ("context", "answer_shown", "in_workspace"),
+    [("workspace_only", False, True), ("trace_and_workspace", True, True), ("trace_only", True, False)],
+)
+"""The contexts of an agentic judge, each with what its agent then sees."""
 
 
 class Answer(BaseAnswer):

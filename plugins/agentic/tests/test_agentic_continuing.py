@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from karenina_agentic.prepare_workspace import PrepareWorkspace
-from karenina_agentic.workspace_paths import unique_name
+from karenina_agentic.workspace_copy import unique_name
 from karenina_core import Question, VerificationConfig
 from karenina_core.models.source_folder import SourceFolder
 from karenina_toolkit.files.source_digest import digest_folder

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from karenina_agentic.workspace_paths import unique_name
+from karenina_agentic.workspace_copy import unique_name
 from karenina_agentic.workspace_removal import CLEANUP_LIST, CleanupList, CreatedFolder, remove_orphans
 
 KILLED = """
 import os, sys
 from pathlib import Path
-from karenina_agentic.workspace_paths import unique_name
+from karenina_agentic.workspace_copy import unique_name
 from karenina_agentic.prepare_workspace import create_folder
 for name in sys.argv[2:]:
     folder = create_folder(Path(sys.argv[1]) / (name if name == "data" else unique_name(name, "run", None)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentic_models import ANSWER, TRUTH, Looking, parsed_before, question
+from agentic_models import ANSWER, TRUTH, Looking, contexts, parsed_before, question
 
 from karenina_agentic.parse_template import AgenticParseTemplate
 from karenina_core import ArtifactKeys as Keys
@@ -23,14 +23,6 @@ from karenina_testing import ScriptedModels, StageRun, run_stage
 
 CALL = ToolCall("c1", "read_file", {"path": "code.txt"})
 LOOKED = [Message.assistant("", [CALL]), Message.tool("42", CALL)]
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "root/task_run"
-    folder.mkdir(parents=True)
-    (folder / "code.txt").write_text("42")
-    return folder
 
 
 def parse(workspace: Path | None, models: ScriptedModels, answer: str = ANSWER, **settings: Any) -> StageRun:
@@ -66,10 +58,7 @@ def test_the_report_fills_the_template_and_the_trace_is_kept(workspace: Path) ->
     assert "code.txt says 42." in extraction.text
 
 
-@pytest.mark.parametrize(
-    ("context", "answer_shown", "in_workspace"),
-    [("workspace_only", False, True), ("trace_and_workspace", True, True), ("trace_only", True, False)],
-)
+@contexts
 def test_the_context_decides_what_the_agent_sees(
     workspace: Path, context: str, answer_shown: bool, in_workspace: bool
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentic_models import ANSWER, Looking, parsed_before, question
+from agentic_models import ANSWER, Looking, contexts, parsed_before, question
 from pydantic import BaseModel
 
 from karenina_agentic.trait_evaluation import AgenticRubricEvaluation
@@ -20,14 +20,6 @@ from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortError, Usage
 from karenina_testing import ScriptedModels, StageRun, run_stage
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "root/task_run"
-    folder.mkdir(parents=True)
-    (folder / "code.txt").write_text("42")
-    return folder
 
 
 def trait(name: str = "tested", **fields: Any) -> AgenticRubricTrait:
@@ -136,16 +128,13 @@ def test_each_trait_has_its_own_copy_of_the_workspace(workspace: Path) -> None:
     assert ["left_behind" in text for text in traces.values()] == [False, False]
 
 
-@pytest.mark.parametrize(
-    ("mode", "answer_shown", "in_workspace"),
-    [("workspace_only", False, True), ("trace_and_workspace", True, True), ("trace_only", True, False)],
-)
+@contexts
 def test_the_context_of_a_trait_decides_what_its_agent_sees(
-    workspace: Path, mode: str, answer_shown: bool, in_workspace: bool
+    workspace: Path, context: str, answer_shown: bool, in_workspace: bool
 ) -> None:
     looking = Looking(found={"reasoning": "r", "score": True})
     models = looking.models()
-    score(workspace, models, trait(context_mode=mode))
+    score(workspace, models, trait(context_mode=context))
     assert any("SECRET-ANSWER" in request.text for request in models.requests) is answer_shown
     assert (looking.folders[0] is not None) is in_workspace
 

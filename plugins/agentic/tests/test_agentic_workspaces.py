@@ -17,8 +17,7 @@ import pytest
 from agentic_models import question
 
 from karenina_agentic.prepare_workspace import PrepareWorkspace
-from karenina_agentic.workspace_copy import copy_folder
-from karenina_agentic.workspace_paths import WorkspaceError
+from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
 from karenina_agentic.workspace_removal import CreatedFolder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from karenina_checks.abstention import AbstentionCheck
-from karenina_checks.sufficiency import SufficiencyCheck
+from karenina_checks.answer_checks import AbstentionCheck, SufficiencyCheck
 from karenina_core import ArtifactKeys as Keys
 from karenina_core.models.ports import CallInfo, Message
 from karenina_template.templates import load_template

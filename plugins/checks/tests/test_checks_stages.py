@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from karenina_checks.abstention import AbstentionCheck
+from karenina_checks.answer_checks import AbstentionCheck, SufficiencyCheck
 from karenina_checks.judge_check import JudgeCheck, verdict_schema
-from karenina_checks.sufficiency import SufficiencyCheck
 from karenina_core import ArtifactKey, CheckStage, Outcome, Question, VerificationConfig, VerificationContext
 from karenina_core import ArtifactKeys as Keys
 from karenina_core.models.ports import ErrorCategory, Message, ParserReply, PortError

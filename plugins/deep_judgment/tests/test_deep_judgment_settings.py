@@ -14,15 +14,14 @@ from karenina_core.catalog import install_command
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric
 from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
-from karenina_core.planning.plan import PlanError, make_plan
+from karenina_core.plan import PlanError, make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import registered_stages
 from karenina_deep_judgment import plugin
 from karenina_deep_judgment.auto_fail import DeepJudgmentRubricAutoFail
 from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 from karenina_deep_judgment.search_tools import TavilySearch
-from karenina_deep_judgment.settings import DeepJudgmentSettings
-from karenina_deep_judgment.trait_settings import resolve_trait_settings
+from karenina_deep_judgment.settings import DeepJudgmentSettings, resolve_trait_settings
 from karenina_engine.check.stage_checks import check_configuration
 from karenina_testing import ScriptedModels
 

@@ -18,7 +18,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.errors import ConfigError
-from karenina_core.planning.plan import PlanError
+from karenina_core.plan import PlanError
 from karenina_engine.results.result_set import VerificationResultSet
 
 CONFIG: dict[str, Any] = {

@@ -14,7 +14,7 @@ from rubric_runs import ANSWER, score
 
 from karenina_core.data.rubrics import CallableRubricTrait, Rubric
 from karenina_core.data.trust import Trust
-from karenina_rubric.callable_traits import compute_score
+from karenina_rubric.computed_traits import compute_score
 
 CLASSES = {"short": "Up to ten words.", "long": "More."}
 

@@ -11,9 +11,9 @@ from karenina_core import Question
 from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait, Rubric
 from karenina_core.models.ports import CallInfo, Message
 from karenina_rubric import plugin
+from karenina_rubric.computed_traits import RegexTraitEvaluator
 from karenina_rubric.evaluation import RubricEvaluation
 from karenina_rubric.llm_traits import LLMTraitEvaluator
-from karenina_rubric.regex_traits import RegexTraitEvaluator
 from karenina_testing.contracts import StageContract, TraitContract
 
 pytestmark = pytest.mark.alone

@@ -17,7 +17,7 @@ from karenina_template.templates.primitives import (
     Undecided,
 )
 from karenina_template.templates.primitives.date_parser import read_dates
-from karenina_template.templates.source.class_source import template_of_class
+from karenina_template.templates.source.loading import template_of_class
 
 
 def bound(annotation: Any, rule: Any, truth: object, value: object) -> BaseAnswer:

@@ -21,7 +21,7 @@ from karenina_template.templates import (
     VerifiedField,
     load_template,
 )
-from karenina_template.templates.source.class_source import template_of_class
+from karenina_template.templates.source.loading import template_of_class
 from karenina_template.validate_template import ValidateTemplate
 from karenina_template.verify_template import VerifyTemplate
 from karenina_testing import StageRun, run_stage

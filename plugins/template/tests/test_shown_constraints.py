@@ -29,7 +29,7 @@ from karenina_template.templates import (
 )
 from karenina_template.templates.self_check import find_flaws
 from karenina_template.templates.shapes.open_fields import leaves_one_value
-from karenina_template.templates.source.class_source import template_of_class
+from karenina_template.templates.source.loading import template_of_class
 from karenina_template.validate_template import ValidateTemplate
 from karenina_testing import ScriptedModels, run_stage
 

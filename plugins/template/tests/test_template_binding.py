@@ -18,7 +18,7 @@ from karenina_template.templates import (
     VerifiedField,
     load_template,
 )
-from karenina_template.templates.source.class_source import template_of_class
+from karenina_template.templates.source.loading import template_of_class
 
 
 class Phase(Enum):

@@ -8,7 +8,7 @@ import pytest
 from karenina_core.data.trust import Trust, digest_of
 from karenina_engine.user.trust_store import TrustFileError, load_trust, store_trust
 from karenina_template.templates import BaseAnswer, TemplateError, UntrustedTemplate, load_template
-from karenina_template.templates.source.class_source import template_of_class
+from karenina_template.templates.source.loading import template_of_class
 
 FIELD = 'x: str = VerifiedField(description="d", ground_truth="t", verify_with=ExactMatch())'
 DO = '__import__("os").system("touch MARKER")'

@@ -19,7 +19,7 @@ from karenina_template.templates import (
     load_template,
     verify_patterns,
 )
-from karenina_template.templates.source.class_source import template_of_class
+from karenina_template.templates.source.loading import template_of_class
 from karenina_toolkit.patterns import PatternTimeout
 
 

@@ -25,7 +25,7 @@ from karenina_template.templates.primitives import (
     TraceLength,
     TraceRegex,
 )
-from karenina_template.templates.source.class_source import template_of_class
+from karenina_template.templates.source.loading import template_of_class
 from karenina_toolkit.folding import fold
 
 LOOK_ALIKE = [

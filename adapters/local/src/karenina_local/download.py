@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
-from karenina_core.version import __version__
+from karenina_core.catalog import __version__
 from karenina_local.catalogue import CatalogueModel, DigestMismatch, PullError, WheelPart, model_named
 from karenina_local.store import path_of, state_of
 

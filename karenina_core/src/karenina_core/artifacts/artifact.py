@@ -1,7 +1,11 @@
-"""Artifacts: the typed values that stages pass to each other."""
+"""Artifacts, the typed values that stages pass to each other, and the thirteen slots for stages.
+
+The rules of the slots are in `stage_selection`. This module imports nothing, so that listing plugins stays fast.
+"""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, Final, Generic, Literal, TypeVar
 
 T = TypeVar("T")
@@ -15,9 +19,9 @@ class ArtifactKey(Generic[T]):
     checked when a value is set; None is always accepted and means "no value". A key with a `section` is also a field of
     the result: setting the artifact fills `result.<section>.<field>`.
 
-    Third-party keys start with their package name: `ArtifactKey("my_package.words", int)`. `cure` is appended to the
-    error for a value of the wrong type, and explains how to make a valid one. Raises `ValueError` if the name is empty
-    or has surrounding spaces.
+    Third-party keys start with their package name: `ArtifactKey("my_package.words", int)`. `cure` says how
+    to get a valid value; it is appended to the error for a value of the wrong type. Raises `ValueError` if the name is
+    empty or has surrounding spaces.
     """
 
     __slots__ = ("cure", "field", "name", "section", "type")
@@ -67,3 +71,41 @@ class AllArtifacts(frozenset[AnyKey]):
 
 
 ANY: Final = AllArtifacts()
+
+EvaluationMode = Literal["template_only", "template_and_rubric", "rubric_only"]
+
+
+class Slot(Enum):
+    """The slots of the pipeline, in their usual order. The value is the rank, which only breaks ties in a plan."""
+
+    VALIDATE_TEMPLATE = 1
+    GENERATE_ANSWER = 2
+    RECURSION_LIMIT_AUTO_FAIL = 3
+    TRACE_VALIDATION_AUTO_FAIL = 4
+    ABSTENTION_CHECK = 5
+    SUFFICIENCY_CHECK = 6
+    PARSE_TEMPLATE = 7
+    VERIFY_TEMPLATE = 8
+    EMBEDDING_CHECK = 9
+    DEEP_JUDGMENT_AUTO_FAIL = 10
+    RUBRIC_EVALUATION = 11
+    DEEP_JUDGMENT_RUBRIC_AUTO_FAIL = 12
+    FINALIZE_RESULT = 13
+
+    @property
+    def config_name(self) -> str:
+        """The slot's name in the `[slots]` table of a configuration, such as `parse_template`."""
+        return self.name.lower()
+
+    @property
+    def hook(self) -> str:
+        """The name of the hook through which plugins offer stages for this slot."""
+        return f"karenina_{self.config_name}"
+
+
+STAGE_HOOKS: Final[dict[str, Slot | None]] = {**{slot.hook: slot for slot in Slot}, "karenina_extra_stages": None}
+
+
+def find_slot(name: str) -> Slot | None:
+    """Return the slot with this configuration name; None if there is none."""
+    return Slot.__members__.get(name.upper())

@@ -11,8 +11,7 @@ from inspect import Parameter, getattr_static, isasyncgenfunction, iscoroutinefu
 from inspect import isgeneratorfunction as is_generator
 from typing import Any, Final
 
-from karenina_core.artifacts.artifact import ArtifactKey
-from karenina_core.artifacts.slots import STAGE_HOOKS, Slot, find_slot
+from karenina_core.artifacts.artifact import STAGE_HOOKS, ArtifactKey, Slot, find_slot
 from karenina_core.errors import PluginError
 from karenina_core.namespaces import check_name, check_owner
 from karenina_core.text import is_one_edit_away
@@ -58,7 +57,10 @@ _RULES: Final[Mapping[str, _Rule]] = {
         "Outcome.STAGE_ERROR",
     ),
 }
-"""For each declaration: a check of the value, valid values in words, and an example (None: the value as a set)."""
+"""For each declaration: a check of its value, a description of valid values, and an example for the error message.
+
+If the example is None, the message shows the given value as a set.
+"""
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
@@ -91,8 +93,9 @@ def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
 def why_refused(stage: Any) -> str | None:
     """Return what is wrong with a stage class's declarations, with the lines that fix it; None if they are valid.
 
-    Reports values of the wrong type, methods that are missing or cannot be called, and sets, keys, slots and settings
-    models that have no effect because their name is a misspelled declaration (one edit away).
+    Reports values of the wrong type, and methods that are missing or cannot be called. Also reports attributes whose
+    names are one edit away from a declaration and whose values are sets, keys, slots or settings models: these
+    declarations would have no effect.
     """
     problems = [*_wrong_values(stage), *_mistyped_names(stage), *_wrong_methods(stage)]
     where = f"the stage {stage.name} ({stage.__module__}.{stage.__qualname__}) has invalid declarations"
@@ -170,9 +173,9 @@ def _items(value: object) -> Iterable[object]:
 
 
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
-    """Return a value as source text, with constants of the stage's module by name; other values are cut off.
+    """Return a value as source text: constants of the stage's module by name, others cut to 200 characters.
 
-    With `slots`, names of slots are written as members of `Slot`.
+    With `slots`, the names of slots are written as members of `Slot`.
     """
     if isinstance(value, Set | list):
         inner = ", ".join(_source(stage, one, slots=slots) for one in value)

@@ -59,7 +59,7 @@ class BoundTemplate(Protocol):
 
 
 class ArtifactKeys:
-    """The standard keys. An artifact that is set to None has no value, for a known reason."""
+    """The standard keys. The value None means that the stage ran and had no value to set."""
 
     # Template (slot 1)
     RAW_ANSWER_CLASS: Final = ArtifactKey["type[ParsedAnswer] | None"]("raw_answer_class", type)

@@ -1,11 +1,12 @@
 """The configuration: flat names that users set, each owned by the core or by one plugin.
 
 The core owns the names that several distributions read; every other name belongs to the settings model of a stage.
-Values are taken from the first of these that has one: arguments, the environment, a file, the owner's default.
+A value is taken from the first of these sources that sets it: arguments, the environment, a file, the owner's default.
 """
 
-from karenina_core.config.core_settings import CoreSettings, PluginSelection
 from karenina_core.config.setting_owners import (
+    CoreSettings,
+    PluginSelection,
     Setting,
     all_settings,
     flatten_settings,

@@ -1,6 +1,7 @@
-"""All settings with their names, owners and declarations, and the parsing of values that are given as text.
+"""All settings with their names, owners and declarations.
 
-Environment variables and the command line give values as text.
+The core owns the settings that several distributions read (`CoreSettings`). This module also parses values from the
+text of environment variables and command-line options.
 """
 
 from __future__ import annotations
@@ -10,18 +11,120 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, field_validator
 from pydantic.fields import FieldInfo
 
+from karenina_core.artifacts.artifact import EvaluationMode, Slot, find_slot
 from karenina_core.catalog import CORE, read_catalog
-from karenina_core.config.core_settings import CoreSettings
 from karenina_core.errors import ConfigError
-from karenina_core.models.settings_models import AllowedInFiles, declared, mark_of
+from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT, ModelConfig
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings, declared, mark_of
 from karenina_core.namespaces import flatten, namespace_of
 from karenina_core.plugins import Plugins, active_plugins
 from karenina_core.plugins.hookspecs import karenina_settings
+from karenina_core.text import did_you_mean
+
+_NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"changes_results": False, "allowed_in_files": "never"}
+
+
+class PluginSelection(StrictSettings):
+    """The `[plugins]` table: which plugins may be loaded."""
+
+    block: tuple[str, ...] = Field(default=(), description="Plugins or distributions to leave out.")
+    only: tuple[str, ...] = Field(default=(), description="Load these only.")
+    require: tuple[str, ...] = Field(
+        default=(), description="Plugins or distributions that must work; without them no run starts."
+    )
+    pick: dict[str, str] = Field(
+        default={}, description="For a name that two distributions offer: the distribution to use."
+    )
+
+
+class CoreSettings(BaseModel):
+    """The settings that the core owns, because several distributions read them."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    model_config = ConfigDict(frozen=True, protected_namespaces=())
+
+    evaluation_mode: EvaluationMode = Field(
+        default="template_only", description="What is evaluated: templates, rubrics, or both."
+    )
+    answering_models: tuple[ModelConfig, ...] = Field(
+        default=(), description="The models under test.", json_schema_extra={"allowed_in_files": "models"}
+    )
+    parsing_models: tuple[ModelConfig, ...] = Field(
+        default=(), description="The judges.", json_schema_extra={"allowed_in_files": "models"}
+    )
+    replicate_count: int = Field(default=1, ge=1, description="How often each question is answered.")
+    parsing_only: bool = Field(default=False, description="Only judge answers that were recorded earlier.")
+    run_name: str | None = Field(default=None, description="A name for the run, which is stored in its results.")
+    use_full_trace_for_template: bool = Field(
+        default=False, description="Show the template's judge the whole conversation, not only the final answer."
+    )
+    use_full_trace_for_rubric: bool = Field(
+        default=True, description="Show the rubric's judge the whole conversation, not only the final answer."
+    )
+    rubric_trait_names: tuple[str, ...] | None = Field(
+        default=None, description="Score only these traits; by default, all."
+    )
+    prompt_config: dict[str, str] = Field(
+        default={}, description="Your own instructions by prompt task, added to those of the task."
+    )
+    request_timeout: float = Field(
+        default=120.0,
+        gt=0,
+        description="Seconds for one request, unless the model sets its own.",
+        json_schema_extra={"changes_results": False},
+    )
+    max_reply_bytes: int = Field(
+        default=MAX_REPLY_BYTES,
+        gt=0,
+        description="Maximum bytes of one reply after decompression, unless the model sets its own; more is an error.",
+        json_schema_extra=_NOT_FROM_FILES,
+    )
+    stream_timeout: float = Field(
+        default=STREAM_TIMEOUT,
+        gt=0,
+        description="Seconds for one whole streamed reply, unless the model sets its own.",
+        json_schema_extra=_NOT_FROM_FILES,
+    )
+    slots: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="Stages by slot, in place of those that the plan would choose.",
+        json_schema_extra={"allowed_in_files": "never"},
+    )
+    plugins: PluginSelection = Field(
+        default=PluginSelection(),
+        description="Which plugins may be loaded.",
+        json_schema_extra=_NOT_FROM_FILES,
+    )
+
+    @field_validator("slots", mode="before")
+    @classmethod
+    def _one_name_is_a_list(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            return {key: (names,) if isinstance(names, str) else names for key, names in value.items()}
+        return value
+
+    @field_validator("slots")
+    @classmethod
+    def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        for name in value:
+            if find_slot(name) is None:
+                raise ValueError(f"there is no slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
+        return value
+
+    @field_validator("answering_models", "parsing_models")
+    @classmethod
+    def _ids_differ(cls, value: tuple[ModelConfig, ...]) -> tuple[ModelConfig, ...]:
+        ids = [model.id for model in value]
+        for id in ids:
+            if ids.count(id) > 1:
+                raise ValueError(f"two models have the id {id!r}, which must be unique: rename one of them")
+        return value
+
 
 PREFIX: Final = "KARENINA_"
 """The prefix of environment variables that set a configuration name."""
@@ -51,7 +154,7 @@ class Setting:
 
     @property
     def changes_results(self) -> bool:
-        """Whether results depend on the setting; true unless its settings model says otherwise.
+        """Whether results depend on the setting; true unless its settings model declares otherwise.
 
         Limits, timeouts and the like are declared with
         `Field(..., json_schema_extra={"changes_results": False})`.
@@ -124,7 +227,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with alternative names replaced, by the `translate` method of settings models that have one."""
+    """Return settings with alternative names replaced: each settings model may do so in a method `translate`."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)

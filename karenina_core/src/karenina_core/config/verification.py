@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union,
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
 from karenina_core.catalog import CORE, install_command, official_first, read_catalog
-from karenina_core.config.core_settings import CoreSettings
 from karenina_core.config.setting_owners import (
     PREFIX,
+    CoreSettings,
     Setting,
     all_settings,
     flatten_settings,
@@ -173,7 +173,10 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return `, not VALUE` if the value cannot contain a secret (a number, or text for a setting of fixed words)."""
+    """Return `, not VALUE` for a value that cannot contain a secret: a number, or text for a setting of fixed words.
+
+    Return an empty text for any other value.
+    """
     given = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
     if own_words or any(part in SECRECY for part in problem["loc"]):

@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import Literal, Self
 
 OutcomeGroup = Literal["right", "partial", "wrong", "failed", "scored", "not_judged", "undecided"]
-"""The groups in which outcomes are counted and shown. `failed`: not correct, for another reason than its fields."""
+"""The groups in which outcomes are counted and shown. `failed`: not correct, but not because of its field values."""
 
 
 class Outcome(StrEnum):
-    """The outcome of an item. Every item has exactly one; `karenina_core.stages.finalize.outcome` has the rule."""
+    """The outcome of an item. Every item has exactly one, which `karenina_core.stages.finalize.outcome` determines."""
 
     _value_: str
     group: OutcomeGroup
@@ -51,7 +51,7 @@ class Outcome(StrEnum):
     RUBRIC_ERROR = "rubric_error", "not_judged"
     """Not judged: a rubric trait could not be scored, and there is no verdict. Other traits keep their scores."""
     UNDECIDED = "undecided", "undecided"
-    """Not judged: what the answer says cannot be compared with the truth, such as an ambiguous date."""
+    """Not judged: a value in the answer, such as an ambiguous date, cannot be compared with the truth."""
 
     @property
     def judged(self) -> bool:

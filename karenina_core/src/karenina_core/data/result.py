@@ -83,7 +83,7 @@ class VerificationResult(Section):
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """Return the reason for the outcome in one sentence, with the notes of stages in the result field `why`."""
+        """Return the reason for the outcome in one sentence, with the stages' notes in the result field `why`."""
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:

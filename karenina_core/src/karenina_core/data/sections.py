@@ -33,10 +33,10 @@ class ModelIdentity(Section):
 
 
 class KeptFile(Section):
-    """A file that a stage or an adapter gave for an item (`karenina_toolkit.kept_files`), and where its bytes are.
+    """A file that a stage or an adapter keeps with an item (`karenina_toolkit.kept_files`).
 
-    They are in the folder of the run's files under their digest. Without one the file was left out, for the reason
-    `left_out`.
+    Its content is in the folder of the run's files, under its SHA-256. If `sha256` is None, the file was left out, and
+    `left_out` is the reason.
     """
 
     name: str

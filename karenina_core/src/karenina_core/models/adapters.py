@@ -24,7 +24,7 @@ class AgentTier(StrEnum):
 
 
 class AdapterConfigError(ValueError):
-    """Raised when a model's configuration does not work with its adapter; says what is wrong and how to fix it."""
+    """Raised when a model's configuration does not work with its adapter. The message says how to fix it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +37,9 @@ class AdapterSpec:
 
     - `check(model)` raises `AdapterConfigError` for problems that would fail every item, such as a missing key or file.
       It is called before a run and makes no request.
-    - `mismatches(model, asked, others)` yields, before a run, messages about questions in `asked` that have no
-      recording, and about recordings of no question in `asked` or in `others`, the questions that the run leaves out.
+    - `mismatches(model, asked, others)` is called before a run. It yields messages about questions in `asked`, those of
+      the run, that have no recording, and about recordings whose question is neither in `asked` nor in `others`, those
+      that the run leaves out.
     - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
       imports nothing heavy.
     - `needs_agent(model, info)` returns whether this answer must come through the agent port although the model has no

@@ -18,7 +18,7 @@ Secrecy = Literal["key", "whole", "by_name"]
 
 - `key`: all of it, because it is an API key, which the environment may provide.
 - `whole`: all of it, because it may contain secrets anywhere.
-- `by_name`: the entries whose names are those of secrets.
+- `by_name`: the entries whose names suggest a secret, such as `api_key`.
 """
 
 _MASK: Final = "*" * 10
@@ -128,7 +128,7 @@ class ModelConfig(StrictSettings):
         default=None,
         exclude=True,
         repr=False,
-        description="The folder out of which no link leads to a file that the model names; by default, any does.",
+        description="Folder that contains the model's files once links are resolved; by default, they may be anywhere.",
         json_schema_extra={"allowed_in_files": "never"},
     )
     extra: Annotated[dict[str, Any], BeforeValidator(_refuse_mask)] = Field(

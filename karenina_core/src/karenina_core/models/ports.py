@@ -147,8 +147,8 @@ class CallNotes:
     `retries` counts retries by `ErrorCategory`, and `waited` is the seconds between them; `seconds` is the duration of
     all requests, and `queued` the seconds that calls waited before they were sent, for the server's limit or the
     budget. A reply from the journal has the numbers of the original call. `keys` are the journal keys of the calls.
-    `open_seconds` is the time during which at least one call was in flight (`open_calls` are now); it is not the sum of
-    the other times, because calls may overlap or be answered from the journal.
+    `open_calls` is the number of calls now in flight, and `open_seconds` the time during which at least one was. That
+    time is not the sum of the others, because calls may overlap or be answered from the journal.
     """
 
     retries: dict[str, int] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class CallNotes:
         self.keys += other.keys
 
     def work_seconds(self, elapsed: float) -> float:
-        """Return the seconds of work, without waiting, in a period of `elapsed` seconds with these calls."""
+        """Return the seconds of work, waiting excluded, in a period of `elapsed` seconds that included these calls."""
         return max(0.0, elapsed - self.open_seconds) + self.seconds
 
 
@@ -210,7 +210,7 @@ NO_INFO = CallInfo()
 class LLMReply:
     """The reply of a model. `model` is the name that the provider reports, if it reports one.
 
-    `server_reason` is the server's own finish reason if `finish_reason` is "other" (it is not a known one) or "failed".
+    `server_reason` is the server's own finish reason if `finish_reason` is "other" (an unknown reason) or "failed".
     `notes` are as in `Message`.
     """
 
@@ -229,9 +229,8 @@ class ParserReply:
 
     Adapters return the text unchanged even if it is not valid JSON or does not match the schema. Validation, repair and
     the second request are the same for every adapter (`karenina_toolkit.structured`). For a schema whose only field is
-    an enum of strings, `option_logprobs` may hold the log-probability of each option's first token, not constrained by
-    the schema.
-    `reasoning` and `server_reason` are as in `LLMReply`.
+    an enum of strings, `option_logprobs` may map each option to the log-probability of its first token, as it was
+    before the schema restricted the choice. `reasoning` and `server_reason` are as in `LLMReply`.
     """
 
     text: str
@@ -363,7 +362,7 @@ class AgentPort(Port, Protocol):
         """Run the agent until it answers or reaches a limit. A failed tool call is recorded in the trace.
 
         A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached`, and its
-        trace ends with the last assistant message, whose tool calls are not made. Raises `PortError`: after
+        trace ends with the last assistant message, whose tool calls are not executed. Raises `PortError`: after
         `options.timeout` seconds with category `timeout`, and with the result so far as `partial`.
         """
 

@@ -32,7 +32,7 @@ class PromptTask:
     `name` is the key in `prompt_config` under which users add instructions. `instructions` are the constant text of the
     system message. `shows_truth` marks the few tasks whose requests contain ground truth by design. `family` is the key
     in `prompt_config` of a group of tasks; instructions under it come before those under `name`. `examples` are worked
-    examples, each the item's part of a prompt and its reply; they are sent as turns of a chat, before the item's part.
+    examples, each an item's part of a prompt and the reply to it; they are sent as chat turns before the actual item.
     """
 
     name: str

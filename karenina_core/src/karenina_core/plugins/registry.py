@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
 import pluggy
 
+from karenina_core.artifacts.artifact import STAGE_HOOKS
 from karenina_core.artifacts.declarations import name_of_adapter, name_of_stage, why_refused
-from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.errors import PluginError, type_and_message
 from karenina_core.hook_policy import version_mismatch

@@ -13,12 +13,11 @@ from typing import Final
 
 import pluggy
 
-from karenina_core.catalog import CORE, install_command, official_first, read_catalog
+from karenina_core.catalog import CORE, __version__, install_command, official_first, read_catalog
 from karenina_core.hook_policy import version_mismatch
 from karenina_core.hooks import PROJECT
 from karenina_core.plugins.discovery import PluginInfo, Selection, installed, load_entry_points
 from karenina_core.text import did_you_mean
-from karenina_core.version import __version__
 
 GROUP: Final = "karenina.hookspecs"
 

@@ -25,8 +25,7 @@ from karenina_core.errors import (
 from karenina_core.models.ports import CallInfo, Message, PortError
 from karenina_core.models.prompts import PromptTask, assemble
 from karenina_core.namespaces import read_owned
-from karenina_core.stages.stage_calls import StageCalls, StagePort
-from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, State
+from karenina_core.stages.state import AtEnd, Item, ItemError, PortProvider, StageCalls, StagePort, State
 from karenina_core.text import replace_surrogates
 
 if TYPE_CHECKING:
@@ -272,7 +271,8 @@ class VerificationContext:
     def prompt(self, task: PromptTask, user: str, model: ModelConfig | None = None) -> list[Message]:
         """Return the messages for one call to `model` (default: the judge), which end with `user`.
 
-        The system message has the model's system prompt and the instructions of the task, of plugins and of the user.
+        The system message contains the model's system prompt and the instructions of the task, of plugins and of the
+        user.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
@@ -336,7 +336,7 @@ class VerificationContext:
         self._state.at_end.append(callback)
 
     def enter_workspace(self, folder: Path) -> None:
-        """Register that agents work in the folder. Ports call this themselves before an agent runs there."""
+        """Register that agents work in the folder. Called automatically before an agent runs there."""
         self._state.enter_workspace(folder)
 
     async def leave_workspace(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`FinalizeResult`, the stage of slot 13, which makes the `VerificationResult` of an item, whatever happened before."""
+"""`FinalizeResult`, the stage of slot 13, which creates the `VerificationResult` of an item, even after errors."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _RESULT_FIELDS = {key.name: (key.section, key.field) for key in standard_keys().
 """The section and field of the result for each artifact, by the artifact's name."""
 NO_TEMPLATE = "no_template"
 _RESERVED_LEVELS: Final = 20
-"""Nesting levels that are left for documents that contain results."""
+"""Nesting levels that are reserved for the documents in which results are stored."""
 
 
 class FinalizeResult(Stage):
-    """The last stage: reads all artifacts, makes no call, and always makes a result."""
+    """The last stage, which reads all artifacts and always creates a result. It calls no model."""
 
     name = "FinalizeResult"
     optional = ANY
@@ -47,7 +47,7 @@ class FinalizeResult(Stage):
     runs_after_error = True
 
     def execute(self, context: VerificationContext) -> None:
-        """Make the result of the item."""
+        """Create the result of the item."""
         context.set_artifact(VERIFICATION_RESULT, make_result(context.state))
 
 

@@ -74,7 +74,7 @@ def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
 
 @hookspec
 def karenina_finalize_result() -> Sequence[type[Stage]]:
-    """Offer stages for slot 13, which makes the `VerificationResult`, whatever happened before."""
+    """Offer stages for slot 13, which creates the `VerificationResult`, even after errors."""
 
 
 @hookspec

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
-from karenina_core.artifacts.slots import STAGE_HOOKS
+from karenina_core.artifacts.artifact import STAGE_HOOKS, AnyKey, ArtifactKey
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
 from karenina_core.models.ports import PortError
@@ -17,7 +16,7 @@ from karenina_core.models.ports import PortError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from karenina_core.artifacts.slots import Slot
+    from karenina_core.artifacts.artifact import Slot
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.rubrics import RubricTrait
@@ -42,9 +41,9 @@ class ModelNeed:
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeed:
-    """A service that a stage needs but that is not available: `problem` says which, why and what to do.
+    """A service that a stage needs but that is not available. Runs are refused, unless they make no calls.
 
-    Runs that make calls are refused.
+    `problem` is the message: which service is not available, why, and how to fix it.
     """
 
     problem: str
@@ -74,15 +73,15 @@ class Stage:
     - `optional`: artifacts that it reads if they exist; it comes after their producers.
     - `produces`: artifacts that it creates; a stage that runs must set all of them (None is a value).
     - `revises`: artifacts of other stages that it may replace; other readers come after the last reviser.
-    - `after`, `before`: names of stages, or slots for the stages in them. They only order stages of the plan, and do
-      not add stages to it.
+    - `after`, `before`: names of stages, or slots, which stand for all stages in them. They only order the stages of a
+      plan, and add none to it.
     - `scope`: `"item"`, or `"answer"` for a stage that runs once for all judges of an answer.
     - `settings`: the pydantic model of the settings that the stage owns; stages of one distribution may share one.
     - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
     - `trait_settings`: the pydantic model of the fields of rubric traits that the stage owns. Their values are in the
       `extra` of a trait, and the stage checks them before a run.
-    - `question_settings`, `field_settings`: the same for fields of questions, whose values are in `Question.extra`, and
-      for those of template fields, whose values are in the `options` of their rule.
+    - `question_settings`: the same for fields of questions, whose values are in `Question.extra`.
+    - `field_settings`: the same for options of template fields, whose values are in the `options` of the field's rule.
     - `prompts`: its prompt tasks, so that prompts can be shown without a call.
     - `judge_ports`: the ports of a judge that it calls, which are checked before a run.
     - `usage_key`: the name under which its model calls are counted.
@@ -117,9 +116,9 @@ class Stage:
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Return whether the stage belongs to the plan of `question`. Must have no side effects.
 
-        Raises `ConfigError` if it does but the configuration cannot work: the problems are reported with the plan,
-        before any call. A stage without this method is included, except in a slot that takes one stage, where the
-        configuration must select it.
+        Raises `ConfigError` if the stage belongs to the plan but its configuration cannot work. The problems are
+        reported with the plan, before any call. A stage without this method is included, except in a slot that takes
+        one stage, where the configuration must select it.
         """
         return True
 
@@ -130,7 +129,7 @@ class Stage:
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether `before_run` must check `question`. Called for every question of a plan with the stage.
 
-        Must be fast: with it, a run does not load the templates of questions that need no check.
+        Must be fast: it spares the run from loading the templates of questions that need no check.
         """
         return True
 
@@ -161,9 +160,9 @@ class Stage:
         """Check, before any call of a run, for problems that would fail the items of `questions`.
 
         `questions` are those for which `checks_question` is true; `trust` says which of their code may be executed.
-        Return the models that the stage calls with the ports that they must have, which the run then checks (not needed
-        for the judge's `judge_ports`), and services that are not available. Raise `ValueError` for any other problem.
-        May also log warnings. By default, checks nothing.
+        Return the models that the stage will call, with the ports that they must have; the run then checks them. The
+        judge's `judge_ports` are always checked. Also return services that are not available. Raise `ValueError` for
+        any other problem. May log warnings. By default, checks nothing.
         """
         return ()
 
@@ -179,7 +178,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredStage:
-    """A stage class, the distribution that offers it, and the slot of the hook (None: its relations place it)."""
+    """A stage class, the distribution that offers it, and its slot (None: its relations alone determine its place)."""
 
     stage: type[Stage]
     distribution: str

@@ -7,10 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate, judge_copy
-from karenina_agentic.prompts import EXTRACTION, INVESTIGATION, extraction_request, investigation_request
+from karenina_agentic.investigation import (
+    EXTRACTION,
+    INVESTIGATION,
+    Investigation,
+    InvestigationFailed,
+    extraction_request,
+    investigate,
+    investigation_request,
+    judge_copy,
+)
 from karenina_agentic.settings import PARSING_STAGE, AgenticSettings
-from karenina_agentic.workspace_paths import WorkspaceError
+from karenina_agentic.workspace_copy import WorkspaceError
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
@@ -59,7 +67,7 @@ class AgenticParseTemplate(ParsingStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the need that every judge has an agent port and a parser port.
+        """Return every judge as a model that needs an agent port and a parser port.
 
         Warns if deep judgment is on too, because it is not performed.
         """

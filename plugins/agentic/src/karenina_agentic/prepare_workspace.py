@@ -15,9 +15,10 @@ from karenina_agentic.settings import (
     needs_workspace,
     uses_agentic_parsing,
 )
-from karenina_agentic.workspace_copy import check_links, copy_folder
-from karenina_agentic.workspace_paths import (
+from karenina_agentic.workspace_copy import (
     WorkspaceError,
+    check_links,
+    copy_folder,
     is_created_name,
     make_slug,
     resolve_folder,

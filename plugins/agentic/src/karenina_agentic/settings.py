@@ -1,4 +1,4 @@
-"""Settings of this distribution, and what follows from them for a question or a model."""
+"""Settings of this distribution, and functions that tell whether a question or a model needs an agent or workspace."""
 
 from __future__ import annotations
 

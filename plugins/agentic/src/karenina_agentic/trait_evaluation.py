@@ -13,11 +13,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from karenina_agentic.investigation import Investigation, InvestigationFailed, investigate, judge_copy
+from karenina_agentic.investigation import (
+    SCORING,
+    TRAIT,
+    Investigation,
+    InvestigationFailed,
+    investigate,
+    judge_copy,
+    scoring_request,
+    trait_request,
+)
 from karenina_agentic.prepare_workspace import make_cleanup
-from karenina_agentic.prompts import SCORING, TRAIT, scoring_request, trait_request
 from karenina_agentic.settings import AgenticSettings, agentic_traits
-from karenina_agentic.workspace_paths import WorkspaceError, make_slug, unique_name
+from karenina_agentic.workspace_copy import WorkspaceError, make_slug, unique_name
 from karenina_agentic.workspace_removal import CreatedFolder
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, Question, Skip, Stage, VerificationConfig, VerificationContext
@@ -111,7 +119,7 @@ class Verdict:
 
     @property
     def present(self) -> bool:
-        """Return whether the trait's concept is present in the answer."""
+        """Whether the trait's concept is present in the answer."""
         return self.score is not None
 
 
@@ -241,7 +249,7 @@ class AgenticRubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the need that each judge and each trait's `model_override` has an agent port and a parser port.
+        """Return the judges and the traits' own models, each of which needs an agent port and a parser port.
 
         Raises `ValueError` if a trait needs a judge and none is configured.
         """

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from karenina_agentic.workspace_paths import is_created_name, printable_path
+from karenina_agentic.workspace_copy import is_created_name, printable_path
 from karenina_toolkit.files.nofollow_files import FOLDER
 from karenina_toolkit.files.state_folder import (
     MOST_BYTES,
@@ -41,7 +41,7 @@ class FolderReplaced(OSError):
 
 @dataclass(frozen=True, slots=True)
 class CreatedFolder:
-    """A folder that this process, or a killed one, created, identified by its device and inode.
+    """A folder that was created by this process or a killed one, identified by its device and inode.
 
     Other programs cannot redirect its removal with links or files: only the folder that was created is removed, and
     only at the path where it was created.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
-    from karenina_core.planning.plan import Plan
+    from karenina_core.plan import Plan
     from karenina_engine.calls.retry import RetryPolicy
     from karenina_engine.offline.rescoring import RescoreReport
     from karenina_engine.results.result_set import VerificationResultSet

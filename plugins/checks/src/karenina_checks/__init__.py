@@ -14,7 +14,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @hookimpl
     def karenina_abstention_check() -> Sequence[type[Stage]]:
         """Offer `AbstentionCheck` for slot 5."""
-        from karenina_checks.abstention import AbstentionCheck
+        from karenina_checks.answer_checks import AbstentionCheck
 
         return [AbstentionCheck]
 
@@ -22,6 +22,6 @@ class plugin:  # noqa: N801 - the entry points' name
     @hookimpl
     def karenina_sufficiency_check() -> Sequence[type[Stage]]:
         """Offer `SufficiencyCheck` for slot 6."""
-        from karenina_checks.sufficiency import SufficiencyCheck
+        from karenina_checks.answer_checks import SufficiencyCheck
 
         return [SufficiencyCheck]

@@ -192,7 +192,7 @@ def _core_app() -> typer.Typer:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from karenina_core.version import __version__
+        from karenina_core.catalog import __version__
 
         typer.echo(f"karenina {__version__}")
         raise typer.Exit

@@ -14,9 +14,8 @@ from karenina_core.stages.stage import ServiceNeed
 from karenina_core.text import did_you_mean
 from karenina_deep_judgment.prompts import TRAIT_PROMPTS
 from karenina_deep_judgment.search_tools import check_search_tool, find_service_needs
-from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, settings_of
+from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, check_traits, needs_search, settings_of
 from karenina_deep_judgment.trait_evaluator import SCORED
-from karenina_deep_judgment.trait_settings import check_traits, needs_search
 
 logger = logging.getLogger("karenina")
 

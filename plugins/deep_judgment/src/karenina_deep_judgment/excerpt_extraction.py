@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_deep_judgment.excerpt_finder import SearchableText
 from karenina_deep_judgment.prompts import EXCERPTS, excerpts_request
+from karenina_deep_judgment.settings import ExcerptLimits
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
@@ -16,19 +17,6 @@ if TYPE_CHECKING:
 CONFIDENCE: Final = ("low", "medium", "high")
 _LONGEST_QUOTE: Final = 1000
 _SHOWN: Final = 300
-
-
-@dataclass(frozen=True, slots=True)
-class ExcerptLimits:
-    """The limits for excerpts: the `most` per item, the lowest similarity (`threshold`), and the number of retries.
-
-    With `exact_facts`, numbers and negations must agree with the text.
-    """
-
-    most: int
-    threshold: float
-    retries: int
-    exact_facts: bool
 
 
 @dataclass(slots=True)
@@ -48,7 +36,7 @@ class ExtractedExcerpts:
 
     @property
     def missing(self) -> list[str]:
-        """Return the names of the items without excerpts."""
+        """The names of the items without excerpts."""
         return [name for name, excerpts in self.found.items() if not excerpts]
 
 

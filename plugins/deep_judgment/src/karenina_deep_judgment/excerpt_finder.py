@@ -223,7 +223,7 @@ class SearchableText:
         return match if match.similarity >= threshold and self._in_order(wanted, match) else None
 
     def _best_match_near(self, wanted: str, start: int, end: int) -> Match:
-        """Return the match at a span, extended or cut to whole words if that makes it more similar to the excerpt."""
+        """Return the match at a span, extended or cut to whole words if it is then more similar to the excerpt."""
         folded = _ignore_case(wanted)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self._folded, start)}:
@@ -294,7 +294,7 @@ class SearchableText:
 
 
 def _reordering_threshold(count: int) -> int:
-    """Return from how many misplaced words on an excerpt of `count` words counts as reordered."""
+    """Return the number of misplaced words from which an excerpt of `count` words counts as reordered."""
     return 1 if count < 40 else 2
 
 

@@ -10,8 +10,7 @@ from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, VerificationConfig, VerificationContext
 from karenina_core.data.trust import Trust
 from karenina_core.stages.stage import ServiceNeed
-from karenina_deep_judgment.excerpt_extraction import ExcerptLimits, extract_excerpts
-from karenina_deep_judgment.hallucination_risk import assess_risks, overall_risk
+from karenina_deep_judgment.excerpt_extraction import extract_excerpts
 from karenina_deep_judgment.prompts import (
     PARAMETERS,
     REASONING,
@@ -19,8 +18,14 @@ from karenina_deep_judgment.prompts import (
     conclusion,
     reasoning_request,
 )
-from karenina_deep_judgment.search_tools import check_search_tool, find_service_needs, warn_about_unused_search_settings
-from karenina_deep_judgment.settings import DeepJudgmentSettings, settings_of
+from karenina_deep_judgment.search_tools import (
+    assess_risks,
+    check_search_tool,
+    find_service_needs,
+    overall_risk,
+    warn_about_unused_search_settings,
+)
+from karenina_deep_judgment.settings import DeepJudgmentSettings, ExcerptLimits, settings_of
 from karenina_template.parsing_stage import ParsingStage, fill_template, parsing_request, read_hints
 from karenina_template.templates.shapes.schema import is_reasoning
 from karenina_toolkit.structured import ask, object_schema

@@ -1,20 +1,27 @@
-"""Selects, checks and calls the search tools that plugins offer; contains the tool `tavily`."""
+"""Search tools, and the hallucination risk of excerpts, which a judge assesses from the search results.
+
+Plugins offer search tools; this module selects, checks and calls them, and contains the tool `tavily`.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core.catalog import install_command
 from karenina_core.config import plugins_of
 from karenina_core.errors import ConfigError
+from karenina_core.models.ports import PortError
 from karenina_core.stages.stage import ServiceNeed
-from karenina_core.text import did_you_mean
+from karenina_core.text import did_you_mean, replace_surrogates
 from karenina_deep_judgment.hookspecs import karenina_search_tools
+from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import USUAL_TOOL, settings_of
+from karenina_toolkit.stage_support import gather_all
+from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
@@ -43,7 +50,7 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Raise `ConfigError` if no plugin offers the search tool that the setting called `setting` names."""
+    """Raise `ConfigError` if no plugin offers the search tool that the setting named `setting` selects."""
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
     if chosen is not None and chosen not in tools:
@@ -57,7 +64,7 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return a need if the search tool that the setting called `setting` names is unavailable. Makes no request."""
+    """Return a need if the search tool that the setting named `setting` selects is unavailable. Makes no request."""
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
     why = tool.unavailable() if tool is not None else None
@@ -133,7 +140,7 @@ class TavilySearch:
 
     async def search(self, query: str) -> str:
         """Return titles, texts and URLs of the first results. Queries are cut to 400 characters."""
-        from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # an extra
+        from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # installed by the extra `tavily`
 
         found: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(
             query[:400], max_results=RESULTS
@@ -141,3 +148,74 @@ class TavilySearch:
         results = found.get("results") or []
         lines = [f"{one.get('title')}\n{one.get('content')}\n{one.get('url')}" for one in results]
         return "\n\n".join(lines) or "The search found nothing."
+
+
+RISKS: Final = ("none", "low", "medium", "high")
+LONGEST: Final = 8000
+"""Maximum number of characters of search results that the judge sees for one excerpt."""
+
+Excerpts = Mapping[str, Sequence[dict[str, Any]]]
+
+
+async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
+    """Search for each excerpt, and add the results and the risk to it. Return the number of model calls.
+
+    An excerpt whose search fails gets the reason as `search_error`, and no risk. The risk is "medium" if the
+    judge's reply contains none.
+    """
+    every = [one for found in excerpts.values() for one in found]
+    results = await _search_all(context, chosen, [one["text"] for one in every])
+    numbered: dict[str, dict[str, Any]] = {}
+    for one in every:
+        text, error = results[one["text"]]
+        if error is not None:
+            one["search_error"] = error
+            continue
+        one["search_results"] = text
+        numbered[f"excerpt_{len(numbered) + 1}"] = one
+    if not numbered:
+        return 0
+    shown = {number: (one["text"], one["search_results"][:LONGEST]) for number, one in numbered.items()}
+    found = await ask(context, RISK, risk_request(context.question.question, shown), _schema(numbered), dict)
+    for number, one in numbered.items():
+        said = found.value.get(number) or {}
+        one["hallucination_risk"] = said.get("risk") or "medium"
+        one["hallucination_justification"] = said.get("justification") or "the judge gave no reason"
+    return found.tries
+
+
+def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the highest risk among several excerpts, or None if none was assessed."""
+    risks = [one["hallucination_risk"] for one in excerpts if "hallucination_risk" in one]
+    return max(risks, key=RISKS.index, default=None)
+
+
+async def _search_all(
+    context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
+) -> dict[str, tuple[str, str | None]]:
+    """Return the search results for each query, and None or the error."""
+
+    def search(query: str) -> Awaitable[str]:
+        if isinstance(chosen, str):
+            return find_search_tool(context, chosen).search(query)
+        return context.consult(chosen.name, query, lambda: chosen.function(query))
+
+    async def one(query: str) -> tuple[str, str | None]:
+        try:
+            return await search(query), None
+        except PortError as error:
+            context.log.warning("the search for an excerpt failed: %s", error)
+            return "", replace_surrogates(str(error))
+
+    unique = list(dict.fromkeys(queries))
+    return dict(zip(unique, await gather_all(one(query) for query in unique), strict=True))
+
+
+def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
+    part = object_schema(
+        {
+            "justification": {"type": "string", "maxLength": 1000},
+            "risk": {"type": "string", "enum": list(RISKS)},
+        }
+    )
+    return object_schema(dict.fromkeys(numbered, part))

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.errors import describe_error
 from karenina_deep_judgment.excerpt_extraction import extract_excerpts
-from karenina_deep_judgment.hallucination_risk import assess_risks, overall_risk
 from karenina_deep_judgment.prompts import TRAIT_REASONING, TRAIT_SCORE, reasoning_request, score_request
-from karenina_deep_judgment.settings import settings_of
-from karenina_deep_judgment.trait_settings import resolve_trait_settings
+from karenina_deep_judgment.search_tools import assess_risks, overall_risk
+from karenina_deep_judgment.settings import resolve_trait_settings, settings_of
 from karenina_rubric.evaluators import TraitScore
 from karenina_rubric.score_schema import describe_scale, read_score, score_schema
 from karenina_toolkit.stage_support import gather_all

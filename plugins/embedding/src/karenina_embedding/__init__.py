@@ -30,7 +30,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @hookimpl
     def karenina_primitives() -> Sequence[type[Primitive]]:
         """Provide the similarity function for `SemanticMatch`; return no primitives."""
-        from karenina_embedding.semantic_match import compute_similarity, load_model
+        from karenina_embedding.embedder import compute_similarity, load_model
         from karenina_template.templates.primitives.semantic import provide_similarity
 
         provide_similarity(compute_similarity, ready=load_model)

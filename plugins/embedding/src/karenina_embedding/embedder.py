@@ -1,4 +1,7 @@
-"""Embedding models in memory: each is loaded once per process and encodes all waiting texts in one batch."""
+"""Embedding models in memory, and the similarity function of the primitive `SemanticMatch`.
+
+Each model is loaded once per process and encodes all waiting texts in one batch.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,20 @@ import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 from zipfile import ZipFile
 
 from karenina_embedding.model_files import ModelUnavailable, explain_missing_library, find_model
+from karenina_embedding.settings import DEFAULT_MODEL, EmbeddingSettings
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationConfig
+
 
 Vector = tuple[float, ...]
 
@@ -56,7 +65,7 @@ class Embedder:
 
     @property
     def waiting(self) -> int:
-        """Return the number of queued requests."""
+        """The number of queued requests."""
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -191,3 +200,21 @@ def _without_progress_bars() -> Iterator[None]:
 def _replace_surrogates(text: str) -> str:
     """Return the text with `?` in place of lone surrogates, on which tokenizers fail."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+CONFIGURED_MODEL: Final[ContextVar[str]] = ContextVar("karenina_embedding_model", default=DEFAULT_MODEL)
+"""The `embedding_check_model` of the current run."""
+
+
+def compute_similarity(one: str, another: str, model: str | None) -> float:
+    """Return the cosine similarity of two texts, from 0 to 1; `model` defaults to the run's `embedding_check_model`.
+
+    The first call in a process loads the model. Models are never downloaded, so somebody else's template cannot
+    trigger a download. Raises `ModelUnavailable`.
+    """
+    return get_embedder(model or CONFIGURED_MODEL.get()).similarity(one, another)
+
+
+def load_model(model: str | None, config: VerificationConfig) -> None:
+    """Load `model`, which defaults to the `embedding_check_model` of `config`. Raises `ModelUnavailable`."""
+    get_embedder(model or config.section(EmbeddingSettings).embedding_check_model)

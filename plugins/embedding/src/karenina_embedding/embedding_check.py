@@ -14,9 +14,8 @@ from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.models.ports import PortError
 from karenina_core.models.prompts import PromptTask, fence
 from karenina_core.stages.stage import ModelNeed
-from karenina_embedding.embedder import get_embedder
+from karenina_embedding.embedder import CONFIGURED_MODEL, get_embedder
 from karenina_embedding.model_files import ModelUnavailable, explain_missing_library
-from karenina_embedding.semantic_match import CONFIGURED_MODEL
 from karenina_embedding.settings import EmbeddingSettings
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
@@ -66,12 +65,15 @@ class EmbeddingCheck(Stage):
     the judge decides whether they are equivalent, because cosine similarity cannot detect a negation. The field result
     is revised to True only if both agree. Failed patterns and vetoes are separate from the field result and remain.
 
-    The stage is skipped if a positive verdict could not be right: `verify()` (or `verify_granular()`) raised, the
-    template has no truth, the template's judge found no value, or the fields would fail even with equivalent values
-    (because the response itself lacks what the template searches for in it).
+    The stage is skipped if a positive verdict could not be right:
 
-    A failure of this stage never changes a verdict. If the model fails, or the judge cannot be reached or gives no
-    verdict in two attempts, a warning is logged and the check counts as not performed; a similarity that was already
+    - `verify()` or `verify_granular()` raised;
+    - the template has no truth;
+    - the template's judge found no value;
+    - the fields would fail even with equivalent values, because the response lacks what the template searches for.
+
+    A failure of this stage never changes a verdict. If the model fails, or the judge cannot be reached or returns no
+    verdict in two attempts, a warning is logged and the check counts as not performed. A similarity that was already
     computed stays in the result. The judge's reply is in `extensions["karenina-embedding"]["embedding_check"]`.
     """
 

@@ -8,7 +8,7 @@ from karenina_toolkit.traces import validate_trace
 
 
 class RecursionLimitAutoFail(AutoFailStage):
-    """Fails answers of agents that reached their turn limit. The trace and usage are kept; the item is completed."""
+    """The stage that fails answers of agents that reached their turn limit. Their trace and usage are kept."""
 
     name = "RecursionLimitAutoFail"
     requires = frozenset({Keys.RAW_LLM_RESPONSE})
@@ -27,7 +27,7 @@ class RecursionLimitAutoFail(AutoFailStage):
 
 
 class TraceValidationAutoFail(AutoFailStage):
-    """Fails conversations with tools that do not end with an assistant message.
+    """The stage that fails conversations with tools that do not end with an assistant message.
 
     The stage applies to models with MCP servers, unless their answers are recorded; recorded traces are trusted.
     """

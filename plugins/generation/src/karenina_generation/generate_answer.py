@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
-    """Return the examples for `question`: its own as selected by the mode, its external ones, then the global ones.
+    """Return the examples for `question`: those of its own that the mode selects, its external ones, and global ones.
 
     An example with the same question is never used, because its answer may be the truth. Duplicates are sent only once.
     Raises `ValueError` if the configuration selects an example that the question does not have.
@@ -124,7 +124,7 @@ logger = logging.getLogger("karenina")
 
 
 class GenerateAnswer(Stage):
-    """Sends the question to the answering model, once for all judges.
+    """The stage that sends the question to the answering model, once for all judges.
 
     Models with MCP servers, agents and recorded conversations use the agent port, and their whole trace is stored. Any
     other answer is stored unchanged, except that reasoning before it is separated (`strip_reasoning`) and becomes the

@@ -35,8 +35,8 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from karenina_core.catalog import __version__
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_core.version import __version__
 from karenina_mcp.stdio import Output, connect_stdio
 from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook

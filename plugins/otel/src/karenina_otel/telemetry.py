@@ -19,9 +19,8 @@ from opentelemetry import _logs, trace
 from opentelemetry._logs import Logger
 from opentelemetry.trace import ProxyTracerProvider, Tracer
 
-from karenina_core.catalog import install_command
+from karenina_core.catalog import __version__, install_command
 from karenina_core.errors import ConfigError
-from karenina_core.version import __version__
 from karenina_otel.conventions import SCHEMA_URL
 
 SCOPE: Final = "karenina-otel"

@@ -16,11 +16,11 @@ from dataclasses import astuple
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from karenina_core.catalog import __version__
 from karenina_core.config import VerificationConfig, plugins_of
 from karenina_core.data.question import Question
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
-from karenina_core.version import __version__
 from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.calls.retry import RetryPolicy

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
-    from karenina_core.data.rubrics.rubric import Rubric
+    from karenina_core.data.rubrics import Rubric
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,8 @@ class plugin:  # noqa: N801 - the entry points' name
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
         """Offer the evaluators of LLM, regex, callable and metric traits, all with precedence 0."""
-        from karenina_rubric.callable_traits import CallableTraitEvaluator
+        from karenina_rubric.computed_traits import CallableTraitEvaluator, RegexTraitEvaluator
         from karenina_rubric.llm_traits import LLMTraitEvaluator
         from karenina_rubric.metric_traits import MetricTraitEvaluator
-        from karenina_rubric.regex_traits import RegexTraitEvaluator
 
         return [LLMTraitEvaluator(), RegexTraitEvaluator(), CallableTraitEvaluator(), MetricTraitEvaluator()]

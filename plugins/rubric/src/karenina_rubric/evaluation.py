@@ -24,13 +24,11 @@ from karenina_core.data.trust import Trust
 from karenina_core.errors import StructuredError, describe_error
 from karenina_core.models.ports import PortError
 from karenina_core.text import did_you_mean, join_problems
-from karenina_rubric.evaluators import TraitScore, find_flaw
+from karenina_rubric.computed_traits import pattern_error
+from karenina_rubric.evaluators import ERRORS, METADATA, ResultFields, TraitScore, find_flaw, summarize_deep_judgment
 from karenina_rubric.hookspecs import karenina_trait_evaluators
-from karenina_rubric.llm_traits import sees_truth
+from karenina_rubric.llm_traits import RubricSettings, TraitFields, sees_truth
 from karenina_rubric.prompts import INFORMED, METRIC, PRESENCE, PRESENT, REASONING, RUBRIC, presence_request
-from karenina_rubric.regex_traits import pattern_error
-from karenina_rubric.result_fields import ERRORS, METADATA, ResultFields, summarize_deep_judgment
-from karenina_rubric.settings import RubricSettings, TraitFields
 from karenina_toolkit.stage_support import gather_all, make_judge_input
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 

@@ -1,22 +1,45 @@
-"""`LLMTraitEvaluator`: a judge scores LLM traits, all in one call or each in its own."""
+"""`LLMTraitEvaluator`, with which a judge scores LLM traits, all in one call or each in its own; its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core.data.rubrics import LLMRubricTrait, RubricTrait
 from karenina_core.models.ports import PortError
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_rubric.evaluators import TraitScore, score_each
 from karenina_rubric.prompts import INFORMED, REASONING, RUBRIC, traits_request
 from karenina_rubric.score_schema import Json, Score, ScoreSchema, read_score, score_schema, with_definitions
-from karenina_rubric.settings import RubricSettings, TraitFields
 from karenina_toolkit.structured import InvalidReply, ask, find_mismatches, object_schema, read_object, repair
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
     from karenina_core.models.prompts import PromptTask
+
+
+class RubricSettings(BaseModel):
+    """Settings of rubric evaluation."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    rubric_evaluation_strategy: Literal["batch", "sequential"] = Field(
+        default="batch",
+        description="Score all LLM traits in one call to the judge, or each trait in its own call.",
+    )
+
+
+class TraitFields(BaseModel):
+    """Fields that this distribution adds to LLM traits."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    include_ground_truth: bool = Field(
+        default=False, description="Show the judge the question's reference answer (raw_answer) beside the response."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +92,7 @@ _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a judge is asked: a task about the response `text`; `reference` is None if the judge must not see it."""
+    """A request to a judge: a task about the response `text`. `reference` is None if the judge must not see it."""
 
     task: PromptTask
     text: str
@@ -95,8 +118,8 @@ class LLMTraitEvaluator:
     The strategy `batch` makes one call for all traits, plus one for all traits with `include_ground_truth`, since the
     judge of the others must not see the reference answer. A trait whose part of the reply is missing or invalid gets
     its own call; all traits do if the reply cannot be parsed or the server refuses the request. If the judge cannot be
-    reached, no further calls are made. In its own call, a trait has one retry, which includes the problem with the
-    first reply; then only this trait fails.
+    reached, no further calls are made. A call for a single trait is retried once, with the problem of the first
+    reply in the request; after that, only this trait fails.
 
     Further result fields are `llm_trait_labels` (literal traits) and `llm_trait_reasoning`.
     """

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from karenina_core.data.rubrics import MetricRubricTrait, RubricTrait
-from karenina_rubric.evaluators import TraitScore, score_each
+from karenina_core.data.rubrics import MetricRubricTrait
+from karenina_rubric.evaluators import KindEvaluator, TraitScore
 from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
-
-FIELD: Final = "metric_trait_scores"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class Confusion:
         return above / below if below else 0.0
 
 
-class MetricTraitEvaluator:
+class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
     """An evaluator that computes metrics from the statements, expected or unwanted, that the judge finds in the answer.
 
     The judge sees the trait's instructions, which are the truth, and replies with their numbers, so the confusion lists
@@ -54,24 +52,16 @@ class MetricTraitEvaluator:
     """
 
     name: ClassVar[str] = "metric"
-    precedence: ClassVar[int] = 0
+    result_field: ClassVar[str] = "metric_trait_scores"
+    kind = MetricRubricTrait
 
-    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether the trait is a metric trait."""
-        return isinstance(trait, MetricRubricTrait)
-
-    async def evaluate(
-        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
-    ) -> Sequence[TraitScore]:
-        """Return one score for each trait: a mapping of the trait's metrics to their values."""
-
-        async def score(trait: MetricRubricTrait) -> TraitScore:
-            request = metric_request(trait, context.question.question, text)
-            asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: read_confusion(trait, data))
-            metrics = {name: asked.value.metric(name) for name in trait.metrics}
-            return TraitScore(trait.name, FIELD, metrics, fields={"metric_trait_confusion_lists": asked.value.lists()})
-
-        return await score_each([one for one in traits if isinstance(one, MetricRubricTrait)], FIELD, score)
+    async def score(self, trait: MetricRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+        """Return the trait's score, which maps its metrics to their values."""
+        request = metric_request(trait, context.question.question, text)
+        asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: read_confusion(trait, data))
+        metrics = {name: asked.value.metric(name) for name in trait.metrics}
+        lists = {"metric_trait_confusion_lists": asked.value.lists()}
+        return TraitScore(trait.name, self.result_field, metrics, fields=lists)
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:

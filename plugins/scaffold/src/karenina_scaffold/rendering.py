@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from string import Template
 from typing import TYPE_CHECKING
 
+from karenina_core.catalog import __version__
 from karenina_core.errors import ConfigError
-from karenina_core.version import __version__
 
 if TYPE_CHECKING:
     from karenina_scaffold.kinds import PluginKind

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import to_json
 
-from karenina_core.version import __version__
+from karenina_core.catalog import __version__
 from karenina_engine.results.rates import Rate
 from karenina_engine.user.private_files import locked, read_private
 from karenina_selftest.scores import JudgeScore

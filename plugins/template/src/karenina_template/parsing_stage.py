@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from karenina_core.artifacts.artifact import Slot
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
-from karenina_core.artifacts.slots import Slot
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import StructuredError
 from karenina_core.models.prompts import fence
@@ -172,7 +172,7 @@ async def fill_template(
       they are not empty. If the first reply could not be used unchanged, `parsing` also records the mode, the tries,
       and whether the reply was repaired.
     - `check`: a function that raises `ValueError` if the filled template does not fit the response. The judge is then
-      asked again, as it is if it returns a date although `text` contains none.
+      asked again. It is also asked again if it returns a date although `text` contains none.
     - `text`: the text that the judge reads, by default the raw response.
 
     Raises `PortError` or `StructuredError`, as `ask` does.

@@ -9,8 +9,7 @@ from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_template.templates.bound_template import Template
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.primitives import Primitive, known_primitives
-from karenina_template.templates.source.class_source import template_of_class
-from karenina_template.templates.source.loading import load_template
+from karenina_template.templates.source.loading import load_template, template_of_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

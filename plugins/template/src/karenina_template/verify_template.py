@@ -55,7 +55,7 @@ class VerifyTemplate(Stage):
     fallback = True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive with `before_run`, judging by its text: loading is slow."""
+        """Return whether the template may have a primitive with `before_run`. Reads only its text: loading is slow."""
         from karenina_template.templates import known_primitives
 
         source = question.answer_template
@@ -167,7 +167,7 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of which a source contains at least one if it uses or defines a primitive with `before_run`."""
+    """Return words; a source that uses or defines a primitive with `before_run` contains at least one of them."""
     from karenina_template.templates import Primitive, known_primitives
 
     known = known_primitives()

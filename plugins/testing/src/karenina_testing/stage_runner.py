@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_core import plugins as plugin_room
-from karenina_core.artifacts.artifact import AnyKey, ArtifactKey
-from karenina_core.artifacts.slots import Slot
+from karenina_core.artifacts.artifact import AnyKey, ArtifactKey, Slot
 from karenina_core.config import VerificationConfig, find_adapter, prompt_instructions
 from karenina_core.data.question import Question
 from karenina_core.data.sections import KeptFile, StageRecord, VetoRecord
@@ -18,9 +17,9 @@ from karenina_core.data.trust import Trust
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.ports import CallInfo, ModelRequest
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import order_stages
-from karenina_core.planning.selection import SelectedStage
+from karenina_core.plan import order_stages
 from karenina_core.plugins import Plugins
+from karenina_core.stage_selection import SelectedStage
 from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage, registered_stages
 from karenina_testing.scripted_models import ScriptedModels

@@ -1,5 +1,14 @@
 """Rubric traits: qualities of an answer that have no single correct value, as data. Stages score them."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_validator, model_validator
+
 from karenina_core.data.rubrics.base import (
     RubricTrait,
     UnknownTrait,
@@ -15,7 +24,6 @@ from karenina_core.data.rubrics.kinds import (
     MetricRubricTrait,
     RegexRubricTrait,
 )
-from karenina_core.data.rubrics.rubric import DynamicRubric, Rubric, check_dynamic_names
 
 __all__ = [
     "AgenticRubricTrait",
@@ -33,3 +41,133 @@ __all__ = [
     "trait_kinds",
     "trait_to_json",
 ]
+
+_LISTS: tuple[tuple[str, type[RubricTrait]], ...] = (
+    ("llm_traits", LLMRubricTrait),
+    ("regex_traits", RegexRubricTrait),
+    ("callable_traits", CallableRubricTrait),
+    ("metric_traits", MetricRubricTrait),
+    ("agentic_traits", AgenticRubricTrait),
+)
+_lists_of = attrgetter(*(name for name, _ in _LISTS), "other_traits")
+
+
+class Rubric(BaseModel):
+    """The traits by which answers are scored: one list for each kind, and `other_traits` for kinds added by plugins.
+
+    Immutable. A plain list of traits (or of their JSON, each with a `type`) is accepted in place of the lists. Raises
+    `ValueError` if two traits have the same name.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    llm_traits: tuple[LLMRubricTrait, ...] = Field(default=(), description="Scored by a judge model.")
+    regex_traits: tuple[RegexRubricTrait, ...] = Field(default=(), description="Matched by a pattern.")
+    callable_traits: tuple[CallableRubricTrait, ...] = Field(default=(), description="Computed by a function.")
+    metric_traits: tuple[MetricRubricTrait, ...] = Field(default=(), description="Counted against expected statements.")
+    agentic_traits: tuple[AgenticRubricTrait, ...] = Field(default=(), description="Investigated by an agent.")
+    other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(
+        default=(), description="Traits of kinds added by plugins."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sorted_by_kind(cls, data: Any) -> Any:
+        if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
+            return data
+        lists: dict[str, list[RubricTrait]] = {}
+        for position, given in enumerate(data):
+            if isinstance(given, RubricTrait):
+                trait = given
+            elif isinstance(given, Mapping):
+                trait = trait_from_json(given)
+            else:
+                raise ValueError(f"trait {position + 1} of the rubric is not a trait but a {type(given).__name__}")  # noqa: TRY004
+            name = next((name for name, kind in _LISTS if isinstance(trait, kind)), "other_traits")
+            lists.setdefault(name, []).append(trait)
+        return lists
+
+    @field_validator("other_traits", mode="before")
+    @classmethod
+    def _by_type(cls, given: Any) -> Any:
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            return given
+        return [trait_from_json(trait) if isinstance(trait, Mapping) else trait for trait in given]
+
+    @model_validator(mode="after")
+    def _unique_names(self) -> Self:
+        seen: dict[str, RubricTrait] = {}
+        for trait in self.traits:
+            first = seen.setdefault(trait.name, trait)
+            if first is not trait:
+                raise ValueError(
+                    f"two traits of the rubric have the name {trait.name!r} "
+                    f"({first.type} and {trait.type}); rename one of them"
+                )
+        return self
+
+    @classmethod
+    def of(cls, *traits: RubricTrait) -> Self:
+        """Return a rubric of these traits."""
+        return cls.model_validate(list(traits))
+
+    @property
+    def traits(self) -> Iterator[RubricTrait]:
+        """All traits: by kind in the order of the fields, and within a kind in the given order."""
+        return chain(*_lists_of(self))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all traits, in the order of `traits`."""
+        return tuple(trait.name for trait in self.traits)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    @classmethod
+    def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
+        """Return the traits of the benchmark and of the question in one rubric, the benchmark's first in each kind.
+
+        Raises `ValueError` if both contain a trait of the same name.
+        """
+        ours = tuple(global_rubric.traits) if global_rubric is not None else ()
+        theirs = tuple(question_rubric.traits) if question_rubric is not None else ()
+        known = {trait.name: trait for trait in ours}
+        for trait in theirs:
+            if trait.name in known:
+                raise ValueError(
+                    f"the trait name {trait.name!r} is used in the global rubric ({known[trait.name].type} trait) and "
+                    f"in the question's rubric ({trait.type} trait); rename one of them"
+                )
+        return cls.of(*ours, *theirs)
+
+
+class DynamicRubric(Rubric):
+    """Traits that are scored only for answers that contain their concept.
+
+    Each trait needs a `summary` or a `description` for the check whether the concept is present.
+    """
+
+    @model_validator(mode="after")
+    def _concepts(self) -> Self:
+        for trait in self.traits:
+            if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
+                raise ValueError(
+                    f"the dynamic trait {trait.name!r} has neither summary nor description, so that its presence in an "
+                    "answer cannot be checked; add a summary"
+                )
+        return self
+
+
+def check_dynamic_names(rubric: Rubric | None, dynamic: DynamicRubric | None) -> None:
+    """Raise `ValueError` if the static and the dynamic rubric of a question share a trait name."""
+    if rubric is None or dynamic is None:
+        return
+    both = sorted(set(rubric.names) & set(dynamic.names))
+    if both:
+        raise ValueError(
+            f"the trait name {both[0]!r} is used in the rubric and in the dynamic rubric; rename one of them"
+        )

@@ -19,8 +19,8 @@ Kind = Literal["boolean", "score", "literal", "template"]
 class RubricTrait(BaseModel):
     """A quality of answers, as immutable data. Stages score it.
 
-    A subclass is one *kind* of trait: it gives `type` a literal value of its own, and is registered with
-    `register_trait_kind`. Scores are stored under the trait's `name`, which is unique in a rubric.
+    A subclass is one *kind* of trait: its field `type` has a literal value of its own, and `register_trait_kind`
+    registers the class. Scores are stored under the trait's `name`, which is unique in a rubric.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -45,10 +45,10 @@ class RubricTrait(BaseModel):
 
 
 class UnknownTrait(RubricTrait):
-    """A trait that cannot be scored, with all its fields as they were read.
+    """A trait that cannot be scored; it keeps all its fields as they were read.
 
-    Its kind is not registered, because the plugin is not installed, or its fields are invalid for its kind; in the
-    second case, `unscorable` is the reason. The missing score is reported as an error.
+    Either its kind is not registered, because the plugin is not installed, or its fields are invalid for its kind. If
+    they are invalid, `unscorable` is the reason. Results report the missing score as an error.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -92,8 +92,8 @@ def trait_kinds() -> Mapping[str, type[RubricTrait]]:
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
     """Return the trait with the JSON values that `trait_to_json` returned.
 
-    If its `type` is not registered or it has `unscorable`, this is an `UnknownTrait`, which keeps all fields. Raises
-    `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for invalid fields.
+    The trait is an `UnknownTrait`, which keeps all fields, if its `type` is not registered or `unscorable` is set.
+    Raises `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for invalid fields.
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
@@ -110,12 +110,13 @@ def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
 
 
 class ScaledTrait(RubricTrait):
-    """A trait that is scored as yes or no, on a scale, as one of ordered classes, or by filling a schema.
+    """A trait whose score has one of four kinds.
 
-    For `score` the bounds are whole numbers, both included (1 to 5 by default). For `literal` the score is the position
-    of the class in `classes`, from 0; their order is the scale and sets the bounds. `kind` may also be a pydantic
-    class: the kind is then `template`, and `template_schema` is the JSON Schema of the class. Such a trait has no
-    direction, so its `higher_is_better` is None.
+    - `boolean`: yes or no.
+    - `score`: a whole number from `min_score` to `max_score`, both included (1 to 5 by default).
+    - `literal`: one of the ordered `classes`. The score is the position of the class, from 0.
+    - `template`: the values that the judge fills into `template_schema`. Such a trait has no direction, so its
+      `higher_is_better` is None. If `kind` is given as a pydantic class, its JSON Schema becomes `template_schema`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -70,8 +70,9 @@ class CallableRubricTrait(ScaledTrait):
 
     `f(text)` returns a bool, for kind score a number (an int or float), and for kind literal the name of a class. The
     function is given by its import path or as source text, which runs only if the user trusts it. Nothing is ever
-    pickled or unpickled: `pickled` only preserves what another program stored, and a trait with nothing else cannot
-    be scored. A slow function must limit its own time: after `item_timeout` a run ignores it, but cannot stop it.
+    pickled or unpickled: `pickled` only preserves a function that another program stored, and a trait that has only
+    this function cannot be scored. A slow function must limit its own time: after `item_timeout` a run ignores it, but
+    cannot stop it.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -171,9 +172,9 @@ def owned_trait_fields() -> frozenset[str]:
 class LLMRubricTrait(ScaledTrait):
     """A quality that a judge model scores from the answer's text.
 
-    `extra` contains the fields that plugins own (`Stage.trait_settings`) by full name, such as `my_package.words`. They
-    are written like the trait's own fields, and read like them or from a table named after the package. Fields that are
-    None are dropped.
+    `extra` contains the fields that plugins own (`Stage.trait_settings`) by full name, such as `my_package.words`. In
+    files, they stand beside the trait's own fields; a table named after the package is also read. Fields that are None
+    are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

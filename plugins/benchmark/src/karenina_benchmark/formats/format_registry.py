@@ -112,7 +112,7 @@ OWNER: Final = "karenina-benchmark"
 
 def list_formats(plugins: Plugins) -> list[Offer[Format]]:
     """Return the formats of all plugins. The built-in ones are included even if `plugins` does not offer them."""
-    from karenina_core.version import __version__
+    from karenina_core.catalog import __version__
 
     offered = plugins.offers(karenina_formats)
     present = [one.value for one in offered]

@@ -18,7 +18,7 @@ from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
-    from karenina_core.planning.plan import Plan
+    from karenina_core.plan import Plan
 
 
 def plan(

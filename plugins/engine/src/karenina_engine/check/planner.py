@@ -13,8 +13,8 @@ from weakref import ref
 
 from karenina_core.errors import ConfigError
 from karenina_core.pipeline import Pipeline
-from karenina_core.planning.plan import Plan, PlanError, PlannedStage, make_plan
-from karenina_core.planning.selection import SLOT_RULES
+from karenina_core.plan import Plan, PlanError, PlannedStage, make_plan
+from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import Skip, Stage, registered_stages
 from karenina_core.text import to_html
 from karenina_engine.check.plugin_checks import blocked_stages, requested_but_blocked

@@ -10,22 +10,22 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from karenina_core.artifacts.artifact import STAGE_HOOKS
 from karenina_core.artifacts.declarations import why_refused
-from karenina_core.artifacts.slots import STAGE_HOOKS
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config import all_settings
 from karenina_core.config.setting_owners import settings_models
 from karenina_core.errors import ConfigError
 from karenina_core.hook_policy import policy_of
 from karenina_core.namespaces import owned_fields
-from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import active_plugins
 from karenina_core.plugins.discovery import canonical
+from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages import hookspecs
 from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
-    from karenina_core.artifacts.slots import Slot
+    from karenina_core.artifacts.artifact import Slot
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.plugins import PluginInfo, Plugins

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
-    from karenina_core.planning.plan import Plan
+    from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
     from karenina_core.stages.stage import ModelNeed
     from karenina_engine.check.planner import Planner

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
+from karenina_core.catalog import __version__
 from karenina_core.config import all_settings, find_adapter
 from karenina_core.text import compose
-from karenina_core.version import __version__
 from karenina_engine.calls.panel_model import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
-    from karenina_core.planning.plan import Plan
+    from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
 
 _OF_THE_MATRIX: Final = frozenset({"answering_models", "parsing_models", "replicate_count"})

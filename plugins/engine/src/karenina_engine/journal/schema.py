@@ -93,7 +93,7 @@ _LONGEST_NAME: Final = 60
 
 def create_tables(database: sqlite3.Connection) -> None:
     """Create a journal's tables in an empty database."""
-    from karenina_core.version import __version__
+    from karenina_core.catalog import __version__
 
     database.execute("BEGIN IMMEDIATE")
     for statement in SCHEMA.split(";\n"):

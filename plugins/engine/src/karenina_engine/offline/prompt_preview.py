@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
-    from karenina_core.planning.plan import PlannedStage
+    from karenina_core.plan import PlannedStage
     from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
 

@@ -1,1 +1,1 @@
-"""Help for small judges: they list rejected values first, and check the values that they extracted a second time."""
+"""The second look, in which small judges check the values that they extracted, and the detection of invented dates."""

@@ -1,15 +1,15 @@
 """The second look, in which a small judge checks the values that it extracted.
 
 Texts: the judge lists the values in the response, the program replaces them by letters, and the judge chooses the
-letter of the answer. So it reads what the response says about the values instead of the values. If it is asked for all
-values, a small judge lists the first and stops, so it must list at least two. If there is only one, the second is part
-of a sentence, which is sorted out when the judge chooses a letter.
+letter of the answer. It then reads what the response says about the values, and not the values. A small judge that is
+asked for all values lists the first and stops, so it must list at least two. If the response has only one value, the
+second is part of a sentence, which the judge does not choose.
 
-Numbers that the judge seems to have misread: it chooses among those that the program reads. A small judge copies digits
-well, but makes mistakes when it converts words: for *two thousand and three* it writes 203. If a quantity has two
-units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
+Numbers: if the judge seems to have misread one, it chooses among the numbers that the program reads. A small judge
+copies digits well, but makes mistakes when it converts words: for *two thousand and three* it writes 203. If a quantity
+has two units, as in *0.49 ounces (14 grams)*, it may copy the wrong number.
 
-Dates are in `karenina_template.second_look.copied_dates`.
+Dates: see `karenina_template.second_look.copied_dates`.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ _LEAST, _MOST = 10, 10**15
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response consists only of `value`, and this is short."""
+    """Return whether the response consists only of `value`, and `value` is short."""
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
 
@@ -205,8 +205,8 @@ async def choose_numbers(
 ) -> Mapping[str, object]:
     """Return the numbers and dates that the judge chooses in place of those that it seems to have misread, by field.
 
-    `values` is its first reply to the same `request`. If its choice cannot be used, the result is empty, and the result
-    field `parsing` records the error; if there was a date to choose, `StructuredError` is raised instead.
+    `values` is the judge's first reply to the same `request`. If its choice cannot be used, return an empty mapping,
+    and record the error in the result field `parsing`. Raises `StructuredError` instead if there was a date to choose.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:

@@ -63,7 +63,10 @@ _TIMES: Final = re.compile(
     r"ثالث|واحد|اثن|ثلاث|[أا]ربع|خمس|سبع|ثمان|تسع|عشر|مئ[ةت]|مائ[ةت]|[أا]لف",
     re.IGNORECASE,
 )
-"""Words that refer to a time, and number words that `read_numbers` does not read. One too many only saves a check."""
+"""Words that refer to a time, and number words that `read_numbers` does not read.
+
+A word too many does little harm: dates in responses with this word are not checked.
+"""
 _ROMAN: Final = re.compile(r"\b(?=[MDCLXVI]{2,}\b)M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
 _EAST_ASIAN: Final = re.compile(
     "[〇零一二三四五六七八九十百千廿卅元壱壹弐貳参參曜節节祭昨今翌]|明[日天年]|去年|クリスマス|[년월]|어제|오늘|내일|성탄|설날|추석"

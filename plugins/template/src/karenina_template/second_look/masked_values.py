@@ -1,4 +1,4 @@
-"""Responses with letters in place of values, so that a judge reads what is said about the values.
+"""Responses with letters in place of values: a judge reads what a response says about a value that it cannot see.
 
 A small judge often extracts a value that the response denies or corrects. If it chooses a letter instead, it is right
 more often. Because it may prefer one letter, it chooses twice, with the letters exchanged, and the mean of the
@@ -102,7 +102,10 @@ _EXAMPLES: Final = (
     ("Y, hm, wait, I misread the question. X.", "X"),
     ("It is Y, and you should not mix it up with X, which many write.", "Y"),
 )
-"""Masked texts, and the value that each gives. None uses the wording of the answers on which results are reported."""
+"""Masked texts, each with the right reply: a letter, words, or "none".
+
+They do not use the wording of the answers on which results are reported.
+"""
 MASKED: Final = PromptTask(
     "masked_values",
     """\
@@ -155,7 +158,7 @@ class MaskedText:
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values; two that occur only together, with a comma between them, are one: *Season 3, Episode 22*."""
+        """The values. Two that occur only together, with a comma between them, count as one: *Season 3, Episode 22*."""
         found = list(self.values)
         for first, second in permutations(self.values, 2):
             whole = re.search(rf"{re.escape(first)}\s*,\s+{re.escape(second)}", self._response)

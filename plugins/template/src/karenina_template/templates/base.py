@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pydantic import BaseModel, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
 
-from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.compose import (
     AllOf,
     AnyOf,
@@ -27,7 +26,14 @@ from karenina_template.templates.compose import (
     validate,
 )
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import VERIFICATION, FieldRule, TruthCoercer, is_verified, rule_of
+from karenina_template.templates.field import (
+    CLASS_BUILD_LOCK,
+    VERIFICATION,
+    FieldRule,
+    TruthCoercer,
+    is_verified,
+    rule_of,
+)
 from karenina_template.templates.primitives import Undecided
 from karenina_template.templates.regex_checks import RegexReport, verify_patterns
 

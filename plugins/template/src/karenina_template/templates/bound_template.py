@@ -363,4 +363,4 @@ def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> s
 
 ANSWER_CLASS: Final = ArtifactKey("answer_class", BoundTemplate)
 PARSED_ANSWER: Final = ArtifactKey("parsed_answer", BaseAnswer)
-"""These two are equal to the standard keys of the same names, but have the actual types."""
+"""ANSWER_CLASS and PARSED_ANSWER are equal to the standard keys of the same names, but have the actual types."""

@@ -16,7 +16,7 @@ from karenina_template.templates.primitives import Undecided
 
 _DECLARED = ("verify", "verify_granular", "field_results", "field_scores")
 _MOST_ASSUMPTIONS: Final = 64
-"""The number of combinations of results for six undecided fields."""
+"""Maximum number of combinations of assumed results: all combinations for six undecided fields."""
 
 
 @dataclass(slots=True)
@@ -42,10 +42,10 @@ class Comparison:
     def passed(self) -> bool | None:
         """Return the result of `verify`, or None if it is undecided; `why_undecided` then returns the reason.
 
-        For a class with its own `verify`: if a field is undecided, True or False counts only if `verify` returns the
-        same for each possible result of the field, and the answer is also undecided if `verify` returns None or raises.
-        If no field is undecided, None counts as False. Raises what `verify` raises, and `InvalidAnswer` if
-        its result is not a verdict.
+        The class may have a `verify` of its own. If no field is undecided, None from it counts as False. If a field is
+        undecided, True or False from it counts only if it returns the same for each possible result of the field; if
+        it returns None or raises, the answer is undecided. Otherwise, raises what `verify` raises. Raises
+        `InvalidAnswer` if the result of `verify` is not a verdict.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
@@ -71,7 +71,7 @@ class Comparison:
         return bool(verdict)
 
     def why_undecided(self) -> str | None:
-        """Return why `passed` returned None, or None if it was not called or did not."""
+        """Return why `passed` returned None; None if `passed` was not called or returned a verdict."""
         return self._why
 
     def granular(self) -> float | None:
@@ -119,8 +119,8 @@ class Comparison:
     def _is_certain(self, verdict: bool, undecided: Mapping[str, Result]) -> bool:
         """Return whether `verify` returns `verdict` for each possible result of the undecided fields.
 
-        "All pass" and "all fail" come first: they suffice for a `verify` that never turns false because a field passes.
-        For more than six undecided fields, not all combinations are tried.
+        "All pass" and "all fail" are tried first. They suffice unless a passing field can make `verify` fail. For more
+        than six undecided fields, not all combinations are tried.
         """
         count = len(undecided)
         extremes = ((True,) * count, (False,) * count)
@@ -148,7 +148,7 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
         return found
     if iscoroutine(found):
         found.close()
-    with suppress(Exception):  # an array is neither
+    with suppress(Exception):  # an array has no truth value
         if not found or found == 1:
             return bool(found)
     raise InvalidAnswer(

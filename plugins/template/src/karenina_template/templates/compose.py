@@ -6,8 +6,8 @@ A strategy is a tree of `AllOf`, `AnyOf` and `AtLeastN`, with fields (`FieldChec
 
 No tree (None) means `AllOf` over all fields.
 
-A field's result may be undecided (None, or `Undecided`). A condition on it then passes or fails if it would do so
-whether the field passes or fails, and is undecided otherwise.
+A field's result may be undecided (None, or `Undecided`). A condition on such a field is decided only if its result is
+the same whether the field passes or fails; otherwise it is undecided too.
 """
 
 from __future__ import annotations

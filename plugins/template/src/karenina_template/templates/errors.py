@@ -37,7 +37,8 @@ class TemplateError(KareninaError, ValueError):
 class UntrustedTemplate(TemplateError):
     """Raised when a template contains code and is not trusted. None of it was executed.
 
-    `code` says what in the template is not a declaration; `digest` is the source's SHA-256, by which it can be trusted.
+    `code` describes the part of the template that is not a declaration; `digest` is the source's SHA-256, by which it
+    can be trusted.
     """
 
     def __init__(self, code: str, *, digest: str, line: int | None = None, template: str | None = None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
+from threading import RLock
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
@@ -16,12 +17,18 @@ from pydantic.fields import FieldInfo
 
 from karenina_core.namespaces import flatten, is_owned
 from karenina_core.text import did_you_mean
-from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import InvalidAnswer, TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive, Undecided
 
+CLASS_BUILD_LOCK: Final = RLock()
+"""The lock under which templates are parsed and pydantic classes are built.
+
+CPython 3.11 counts the depth of a syntax tree in one counter for all threads, so parsing in two threads at once
+sometimes fails with "AST constructor recursion depth mismatch". Building a pydantic class may also parse annotations.
+"""
+
 VERIFICATION: Final = "__verification__"
-"""The key in a field's `json_schema_extra` that holds its `FieldRule` as a dict. It is removed from all schemas."""
+"""The key in `json_schema_extra` under which a field's `FieldRule` is stored as a dict. All schemas leave it out."""
 
 
 VERIFIED: Final = ("description", "ground_truth", "verify_with", "weight", "extraction_hint")

@@ -48,7 +48,7 @@ _IGNORED: Final = re.compile(
 
 @dataclass(slots=True)
 class EqualTruths:
-    """A search for different truths in a file that normalizers make equal.
+    """A search for different truths that normalizers make equal, in the questions of a file.
 
     `found` lists question, field, problem and fix. Truths that differ only in case or spaces, or are synonyms, are not
     reported.
@@ -94,7 +94,7 @@ class EqualTruths:
 
 
 def describe_look_alikes(value: object, truth: object) -> str | None:
-    """Return how texts in `value` and `truth` that look alike differ in their code points; None if there are none."""
+    """Return which code points differ in two texts of `value` and `truth` that look alike; None without such texts."""
     for text in _texts(value):
         for other in _texts(truth):
             if text.casefold() != other.casefold() and _skeleton(text) == _skeleton(other):

@@ -1,4 +1,4 @@
-"""A check, before any model is called, of a template's code with sample answers that are made from its schema."""
+"""A check of a template's code before a run, with sample answers that are generated from the template's schema."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class _Failure:
 def check_samples(bound: BoundTemplate) -> str | None:
     """Return what is wrong with `verify()` if it raises the same error for every sample answer; None otherwise.
 
-    Raises `TemplateError` if other code in the template does (so that no answer can be created), or if `verify()`
-    returns something that is not a verdict for every answer. The samples have the types that the judge fills in; the
-    truth is one of them if `self.correct` has a value for each field. Errors that depend on the values are ignored, and
-    so are those that may be caused by the form of the samples.
+    Raises `TemplateError` if other code in the template fails in this way, so that no answer can be created, or if
+    `verify()` returns a verdict for none of the answers. The samples have the types that the judge fills in. The truth
+    is tried too if `self.correct` has a value for each field. Ignores errors that depend on the values, and errors that
+    the form of the samples may cause.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""A check of a template without a model: its truth must pass, changed truths must fail, and judges must not see it."""
+"""A check of templates without a model: truths must pass, changed truths must fail, and judges must see no truth."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_unshown(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each constraint that can be the truth, so that it is not shown to a judge nor applied."""
+    """Yield a flaw for each constraint that could reveal the truth, and so is neither shown to a judge nor applied."""
     for name, constraints in bound.template.shape.unshown.items():
         for constraint in constraints:
             what = f"the field {name!r} has {constraint}, which is not shown to the judge, nor applied to its value"

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from karenina_core.artifacts.artifact import AnyKey
+from karenina_core.artifacts.artifact import AnyKey, Slot
 from karenina_core.artifacts.keys import ArtifactKeys, BoundTemplate
-from karenina_core.artifacts.slots import Slot
 from karenina_core.data.question import Question
-from karenina_core.planning.selection import select
+from karenina_core.stage_selection import select
 from karenina_core.stages.stage import RegisteredStage
 from karenina_testing.contracts.stage import StageContract, failing_models
 

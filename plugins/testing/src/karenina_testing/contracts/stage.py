@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Final
 
 import pytest
 
-from karenina_core.artifacts.artifact import AnyKey
+from karenina_core.artifacts.artifact import AnyKey, Slot
 from karenina_core.artifacts.declarations import why_refused
 from karenina_core.artifacts.keys import ArtifactKeys
-from karenina_core.artifacts.slots import Slot
 from karenina_core.config import VerificationConfig
 from karenina_core.data.question import Question
 from karenina_core.data.result import VerificationResult

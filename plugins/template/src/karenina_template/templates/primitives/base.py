@@ -57,7 +57,7 @@ class Primitive(BaseModel):
         """Return whether `extracted` passes for the truth `expected`. None (nothing was extracted) never passes.
 
         Return `Undecided` if `extracted` alone does not decide this, such as a date that can be read as two dates. An
-        item that has no verdict because of it is not judged, and counts as wrong in the lower pass rate.
+        item that has no verdict for this reason is not judged, and counts as wrong in the lower pass rate.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
@@ -98,7 +98,7 @@ class Primitive(BaseModel):
 
     @classmethod
     def full_name(cls) -> str:
-        """Return the name in files: the class name, for third parties after their package (`my_package.Close`)."""
+        """Return the name in files: the class name, for third parties preceded by the package (`my_package.Close`)."""
         return namespace_of(cls) + cls.__name__
 
     def to_json(self) -> dict[str, Any]:

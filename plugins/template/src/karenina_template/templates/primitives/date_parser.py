@@ -2,10 +2,12 @@
 
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
 "1/15/2024", "15.01.2024"), and month names in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024
-10:30 GMT", "15 de enero de 2024"). If day and month are both numbers in front of the year, points mean that the day
-comes first ("02.01.2024" is 2 January); with - and / either can come first unless one is above 12, and the month comes
-first in the first reading. Years have four digits. Partial dates ("January 2024", "2024", "15 January", "1/15/24") are
-not completed, and do not count as dates.
+10:30 GMT", "15 de enero de 2024"). Years have four digits. Partial dates ("January 2024", "2024", "15 January",
+"1/15/24") are not completed, and do not count as dates.
+
+If day and month are both numbers before the year, points mean that the day comes first ("02.01.2024" is 2 January).
+With - and /, there are two readings, unless one of the numbers is above 12 or both are equal. In the first reading, the
+month comes first.
 """
 
 from __future__ import annotations

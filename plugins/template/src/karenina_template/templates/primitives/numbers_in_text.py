@@ -74,7 +74,7 @@ def read_numbers(text: str) -> Numbers | None:
     """Return the numbers in `text`, or None if any is written in a form that is not supported.
 
     Years are read in pairs (*nineteen forty*, 1940), and digits together with the word after them (*3 thousand*, 3000).
-    Not supported are fractions in words, dozens, trillions, and words in a list or a range (*three to four million*).
+    Fractions in words, dozens, trillions, and words in a list or a range (*three to four million*) are not supported.
     Number words in languages other than English are ignored.
     """
     if _UNREAD.search(text):

@@ -312,7 +312,7 @@ class NumericGraded(NumericPrimitive):
 
 
 class NumericRangeGraded(Primitive):
-    """Gives full credit from `min` to `max`, and outside less and less, down to none at `margin`. The truth is ignored.
+    """Gives full credit from `min` to `max`; outside, credit falls to 0 at the distance `margin`. The truth is ignored.
 
     With `mode` "absolute" (the default), the margin is in the field's own unit; with "relative", it is a fraction of
     the range's width. `check` passes inside the range, both ends included unless `exclusive_min` or `exclusive_max` is
@@ -362,7 +362,7 @@ def _short(direction: object) -> object:
 
 
 class NumericThresholdGraded(NumericPrimitive):
-    """Gives full credit on the right side of the truth, and on the wrong side less and less, down to none at `margin`.
+    """Gives full credit on the right side of the truth; on the wrong side, credit falls to 0 at the distance `margin`.
 
     With `direction` "min" (or "minimum"), the truth is the lowest correct value; with "max" (or "maximum"), the
     highest. With `mode` "relative" (the default), the margin is a fraction of the truth's size, so that a truth of 0

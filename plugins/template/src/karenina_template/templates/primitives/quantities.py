@@ -48,11 +48,17 @@ class NumberWithUnit(Primitive):
     - `unit`: the unit of a truth that is given without one, such as the unit that the question asks for.
     - `decimal`: the decimal mark of numbers such as 1,234 and 1.234: "." (the default) or ",".
 
-    The field is undecided if the value could be right in spite of one of these differences: another unit of the same
-    kind (g for mg); a unit although the truth has none (except currencies, and counted things as in *280 students*);
-    more than one number; a range or a limit (*more than 5*) instead of a number; the other reading of a decimal mark or
-    of brackets; the fraction 0.05 for 5 %; and words that change a number (*a loss of 5* for -5, *half*, *a dozen*,
-    *none*). A value without a number, with another number, or with a unit of another kind fails.
+    The field is undecided if the value could be right in spite of one of these differences:
+
+    - another unit of the same kind (g for mg);
+    - a unit although the truth has none, except currencies and counted things (*280 students*);
+    - more than one number;
+    - a range or a limit (*more than 5*) instead of a number;
+    - the other reading of a decimal mark or of brackets;
+    - the fraction 0.05 for 5 %;
+    - words that change a number (*a loss of 5* for -5, *half*, *a dozen*, *none*).
+
+    A value without a number, with another number, or with a unit of another kind fails.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -122,7 +128,8 @@ class _OtherUnit:
 def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
     """Return whether two units are the same.
 
-    Return `Undecided` if this makes the field undecided only for equal numbers, and `_OtherUnit` if for any numbers.
+    Return `Undecided` if the field is undecided only when the numbers are equal, and `_OtherUnit` if it is undecided
+    whatever the numbers are.
     """
     if not value:
         return True

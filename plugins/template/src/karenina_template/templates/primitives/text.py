@@ -107,7 +107,7 @@ class ContainsAny(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return other words, which a useful condition does not accept."""
+        """Return unrelated words, which a useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -122,7 +122,7 @@ class ContainsAll(_Contains):
     """
 
     def mutate(self, expected: object) -> object:
-        """Return other words, which a useful condition does not accept."""
+        """Return unrelated words, which a useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
@@ -148,7 +148,7 @@ class RegexMatch(Primitive):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return other words, which a useful condition does not accept."""
+        """Return unrelated words, which a useful condition rejects."""
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:

@@ -142,7 +142,7 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time that is `days` later, or if that is out of range, earlier; None if both are."""
+    """Return the date or time `days` later or, if that is out of range, `days` earlier; None if both are."""
     for step in (timedelta(days), timedelta(-days)):
         try:
             return value + step
@@ -162,7 +162,7 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
     """Return a hashable key for `value`; equal values have equal keys.
 
-    Texts are equal if they are after the conversion `text` (by default, if they look the same), and numbers if they
+    Texts are equal if the conversion `text` makes them equal (by default, if they look the same), and numbers if they
     have the same value (1 and 1.0). A bool equals only a bool, and a text never equals a number. A date equals its ISO
     text, and a list equals a tuple; sets and dicts have no order. NaN and values that are nested too deeply equal
     nothing.

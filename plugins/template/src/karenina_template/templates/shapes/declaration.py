@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from karenina_core.text import did_you_mean
-from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.compose import Tree
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import FieldRule
+from karenina_template.templates.field import CLASS_BUILD_LOCK, FieldRule
 from karenina_template.templates.shapes.expressions import Scope, read_value, shorten_source
 
 SIMPLE: Final = frozenset(
@@ -200,8 +199,8 @@ class Declaration:
         """Return a key that is equal for templates that can share a class.
 
         It contains the names, annotations and constraints in the answer and the classes that it uses, and the defaults
-        and descriptions in nested models. It does not contain truths, weights, primitives, hints, the strategy and
-        docstrings, nor the descriptions of the answer's own fields (only whether they have one).
+        and descriptions in nested models. It contains no truths, weights, primitives, hints, strategy or
+        docstrings. Of the answer's own fields, it contains only whether they have a description.
         """
         seen: dict[str, Hashable] = {}
         waiting = sorted(_used_classes(self.answer))

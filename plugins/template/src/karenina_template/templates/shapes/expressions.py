@@ -1,6 +1,6 @@
 """Expressions in a template's source as data: literals, containers, signs, and calls of known constructors.
 
-No source text is evaluated. Names mean what the tables in this module say; others are unknown.
+No source text is evaluated. The tables in this module define the meanings of names; all other names are unknown.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def known_names(module: str) -> frozenset[str]:
 
 
 def is_known_import(module: str, name: str) -> bool:
-    """Return whether templates may import `name` from `module`, as `known_names` says, but faster."""
+    """Return whether templates may import `name` from `module`. This is faster than `known_names`."""
     if not is_karenina_module(module):
         return name in _MODULES.get(module, ()) or f"{module.partition('.')[0]}.{name}" in known_primitives()
     return name in _OURS or name in known_primitives()
@@ -115,11 +115,11 @@ class Scope:
         return None
 
     def code(self, node: ast.AST, what: str) -> UntrustedTemplate:
-        """Return the error that says that `node` is code."""
+        """Return the error for a syntax node that is code, which `what` describes."""
         return self.code_at(getattr(node, "lineno", None), what)
 
     def code_at(self, line: int | None, what: str) -> UntrustedTemplate:
-        """Return the error that says that there is code on a line."""
+        """Return the error for code on a line, which `what` describes."""
         return UntrustedTemplate(what, digest=self.digest, line=line)
 
 

@@ -48,8 +48,8 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
 
     The schema contains only keywords that constrain values, and field descriptions: no titles, defaults, examples and
     docstrings. Every property is required and may be null; objects have no further properties; fields for reasoning
-    come first. Unused definitions are dropped. What `json_schema_extra`, `model_config` and `WithJsonSchema` of a
-    Python class set for these keywords and for descriptions is kept.
+    come first. Unused definitions are dropped. Values for these keywords and descriptions are kept if a Python class
+    sets them with `json_schema_extra`, `model_config` or `WithJsonSchema`.
 
     Constraints that can give a truth away are left out, unless the field's `json_schema_extra` contains `SHOW`:
     patterns and `multiple_of`; bounds, literals and enumerations that leave a single value; and a literal in a union
@@ -142,8 +142,8 @@ class _Cleaning:
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
         """Return a cleaned part. `place` is its definition ("" for the root) and its property.
 
-        If the part has a single option, `single` is what that is called in `unshown`; if `single` is None, the option
-        is kept.
+        If the part has a single option, `single` is the description of this constraint in `unshown`; if `single` is
+        None, the option is kept.
         """
         if not isinstance(part, dict):
             return part

@@ -19,9 +19,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from karenina_template.templates.base import OWN_FIELDS, BaseAnswer
-from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError
-from karenina_template.templates.field import TruthCoercer
+from karenina_template.templates.field import CLASS_BUILD_LOCK, TruthCoercer
 from karenina_template.templates.shapes.declaration import (
     NO_DEFAULT,
     Annotation,

@@ -26,9 +26,8 @@ from typing import Any, Final
 
 from karenina_template.templates.base import AnswerKey
 from karenina_template.templates.bound_template import Template, template_id
-from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.compose import Tree
-from karenina_template.templates.field import NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
+from karenina_template.templates.field import CLASS_BUILD_LOCK, NO_OPTIONS, UNSET, VERIFIED, FieldRule, make_rule
 from karenina_template.templates.shapes.declaration import Declaration
 from karenina_template.templates.shapes.expressions import Scope, read_arguments, read_value
 from karenina_template.templates.shapes.shape import Shape
@@ -70,7 +69,7 @@ class LiteralSplit:
 
 
 def split_literals(source: str) -> LiteralSplit | None:
-    """Return `source`, split; None if it is too long, or may contain f-strings, bytes or others that are not safe."""
+    """Return the split of `source`; None if it is too long, or may contain literals such as f-strings and bytes."""
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_text(source):
         return None
     parts = _PIECE.split(source)
@@ -144,17 +143,17 @@ _patterns: Final[OrderedDict[tuple[str, ...], ParsedPattern]] = OrderedDict()
 _fixed: Final[OrderedDict[str, tuple[int, ...] | None]] = OrderedDict()
 """The indexes of the literals that must be the same, by the rest of the source; None if no pattern is possible."""
 _seen: Final[OrderedDict[int, None]] = OrderedDict()
-"""Hashes of sources that were parsed: a pattern is made only for the second source of its kind."""
+"""Hashes of sources that were parsed: a pattern is created only from the second source of its kind."""
 
 Values = Sequence[Any]
 
 
 class _PatternMismatchError(ValueError):
-    """Raised when a pattern does not apply to a source, or cannot be made from it."""
+    """Raised when a pattern does not apply to a source, or when none can be created from the source."""
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template in `source`, of which `split` is the split; None if no pattern in the cache applies."""
+    """Return the template that `source`, with this `split`, defines; None if no pattern in the cache applies."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -295,7 +294,7 @@ def _are_identical(some: Values, others: Values) -> bool:
 def _make_pattern(
     literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> tuple[ParsedPattern, tuple[int, ...]]:
-    """Return the pattern, and the indexes of the literals that must be the same. Raises `ValueError` if it has none."""
+    """Return the pattern, and the indexes of the literals that must be the same. Raises `ValueError` without one."""
     places = _LiteralIndex(literals, source)
     scope, answer = declaration.scope, declaration.answer
     (node,) = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == answer.name]

@@ -1,4 +1,4 @@
-"""Check that a template's source contains only declarations, and read them without executing any of it."""
+"""A reader of template sources, which reads declarations without executing them and refuses anything else as code."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from typing import Any, Final
 
 from karenina_core.text import did_you_mean
 from karenina_template.templates.base import METHODS, OWN_FIELDS, check_strategy
-from karenina_template.templates.class_build_lock import CLASS_BUILD_LOCK
 from karenina_template.templates.errors import TemplateError, missing_answer_class
-from karenina_template.templates.field import FIELD_OPTIONS, UNSET, VERIFIED, describe_parameter, is_option, make_rule
+from karenina_template.templates.field import (
+    CLASS_BUILD_LOCK,
+    FIELD_OPTIONS,
+    UNSET,
+    VERIFIED,
+    describe_parameter,
+    is_option,
+    make_rule,
+)
 from karenina_template.templates.shapes.declaration import (
     NO_DEFAULT,
     Declaration,

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.artifacts.artifact import ANY, AnyKey
+from karenina_core.artifacts.artifact import ANY, AnyKey, EvaluationMode, Slot
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
-from karenina_core.artifacts.slots import EvaluationMode, Slot
 from karenina_core.catalog import install_command, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
@@ -255,8 +254,9 @@ def select(
 ) -> StageSelection:
     """Choose the stages by evaluation mode, `[slots]`, the stages' own conditions, and the artifacts that they need.
 
-    `failures` says by name why a plugin is not used, which is a problem only if its stage is needed. `conflicts` are
-    problems with names that several distributions offer: it is unknown which one the user meant.
+    `failures` maps names of plugins to the reasons why they are not used; a reason is a problem only if the plugin's
+    stage is needed. `conflicts` are problems with names that several distributions offer, because it is unknown which
+    distribution the user meant.
     """
     candidates, problems = _make_candidates(offered)
     found = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])

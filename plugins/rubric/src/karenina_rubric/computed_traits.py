@@ -1,25 +1,25 @@
-"""`CallableTraitEvaluator`: scores an answer by calling a function."""
+"""Evaluators that need no judge: they score an answer by calling a function, or by searching it for a pattern."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, reduce
 from importlib import import_module
 from math import isfinite
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait
+from karenina_core.data.rubrics import CallableRubricTrait, RegexRubricTrait
 from karenina_core.data.trust import digest_of
 from karenina_core.errors import KareninaError, describe_error
-from karenina_rubric.evaluators import TraitScore, score_each
+from karenina_rubric.evaluators import KindEvaluator, TraitScore
+from karenina_toolkit.patterns import check_pattern, search
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
     from karenina_core.data.trust import Trust
 
-FIELD: Final = "callable_trait_scores"
 
 Function = Callable[[str], object]
 
@@ -28,7 +28,7 @@ class CallableTraitError(KareninaError, ValueError):
     """Raised when a callable trait's function is unavailable, not trusted, or returns an invalid score."""
 
 
-class CallableTraitEvaluator:
+class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     """An evaluator that calls each callable trait's function with the answer's text, in a thread.
 
     Functions passed in Python run, and so do functions given by import path, because the user installed them.
@@ -39,26 +39,16 @@ class CallableTraitEvaluator:
     """
 
     name: ClassVar[str] = "callable"
-    precedence: ClassVar[int] = 0
+    result_field: ClassVar[str] = "callable_trait_scores"
+    kind = CallableRubricTrait
 
-    def claims(self, trait: RubricTrait, context: VerificationContext) -> bool:
-        """Return whether this is a callable trait."""
-        return isinstance(trait, CallableRubricTrait)
-
-    async def evaluate(
-        self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
-    ) -> Sequence[TraitScore]:
-        """Return one score for each trait."""
-
-        async def score(trait: CallableRubricTrait) -> TraitScore:
-            given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
-            if trait.kind != "literal":
-                return TraitScore(trait.name, FIELD, given)
-            return TraitScore(
-                trait.name, FIELD, trait.class_names.index(given), fields={"callable_trait_labels": given}
-            )
-
-        return await score_each([one for one in traits if isinstance(one, CallableRubricTrait)], FIELD, score)
+    async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+        """Return the score that the function computes; for a literal trait, the position of the returned class."""
+        given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
+        if trait.kind != "literal":
+            return TraitScore(trait.name, self.result_field, given)
+        position = trait.class_names.index(given)
+        return TraitScore(trait.name, self.result_field, position, fields={"callable_trait_labels": given})
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
@@ -139,9 +129,10 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Return the function that trusted source code defines: the only one, the trait's namesake, or the only public one.
+    """Return the function that trusted source code defines.
 
-    Raises `CallableTraitError` if the code fails or the choice is not clear.
+    If it defines several, return the one with the trait's name, or else the only public one. Raises
+    `CallableTraitError` if the code fails or the choice is not clear.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}
@@ -164,3 +155,40 @@ def _compile_source(source: str, name: str) -> Function:
         )
     function: Function = functions[chosen[0]]
     return function
+
+
+class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
+    """An evaluator that searches the answer for each regex trait's pattern.
+
+    `karenina_toolkit.patterns` limits the time of a search.
+    """
+
+    name: ClassVar[str] = "regex"
+    result_field: ClassVar[str] = "regex_trait_scores"
+    kind = RegexRubricTrait
+
+    async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+        """Return the trait's score: whether the pattern matches, or the opposite if the trait inverts its result."""
+        return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, text))
+
+
+def matches(trait: RegexRubricTrait, text: str) -> bool:
+    """Return whether the trait's pattern occurs in `text`, or the opposite if the trait inverts its result.
+
+    Raises `PatternTimeout` if the search takes too long.
+    """
+    match = search(trait.pattern, text, () if trait.case_sensitive else ("IGNORECASE",))
+    return (match is not None) is not trait.invert_result
+
+
+@lru_cache(maxsize=4096)
+def pattern_error(pattern: str) -> str | None:
+    """Return why `pattern` does not compile, or None if it does.
+
+    Results are cached, because most questions in a benchmark share their patterns.
+    """
+    try:
+        check_pattern(pattern)
+    except ValueError as error:
+        return str(error)
+    return None

@@ -13,10 +13,9 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.artifacts.artifact import ANY, AnyKey
-from karenina_core.artifacts.slots import Slot
+from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
 from karenina_core.errors import KareninaError, RunError, describe_error
-from karenina_core.planning.selection import SelectedStage, select
+from karenina_core.stage_selection import SelectedStage, select
 from karenina_core.stages.stage import Stage
 from karenina_core.stages.state import StageAccess
 from karenina_core.text import to_html
@@ -98,7 +97,7 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
-    """Return the reasons of the edges of a cycle, which graphlib lists so that each node comes before the next."""
+    """Return why the nodes of a cycle wait for each other. In `cycle`, each is followed by one that waits for it."""
     steps = [sorted(str(one) for one in edges if (one.first, one.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
     return f"these stages wait for each other: {reasons}; change one of these relations or block one of the plugins"

@@ -1,1 +1,0 @@
-"""The plan of a run: which stages run, in which order, and why."""

@@ -1,0 +1,146 @@
+"""The stages for slots 5 and 6, which detect answers that abstain or say too little to fill the template."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from pydantic import BaseModel, Field
+
+from karenina_checks.judge_check import (
+    ABSTAINED,
+    ABSTENTION_DETECTION,
+    ABSTENTION_SCHEMA,
+    SUFFICIENCY_DETECTION,
+    SUFFICIENCY_SCHEMA,
+    SUFFICIENT,
+    JudgeCheck,
+    abstention_request,
+    sufficiency_request,
+)
+from karenina_core import ArtifactKeys as Keys
+from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
+from karenina_core.models.settings_models import AllowedInFiles
+from karenina_core.stages.stage import Detection
+from karenina_toolkit.stage_support import skip_if_failed
+
+
+class ChecksSettings(BaseModel):
+    """Settings of the checks before an answer is parsed."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    abstention_enabled: bool = Field(
+        default=False, description="Ask the judge whether the answer abstains; such answers are not parsed."
+    )
+    sufficiency_enabled: bool = Field(
+        default=False,
+        description="Ask the judge whether the answer suffices to fill the template; others are not parsed.",
+    )
+
+
+STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
+
+
+class AbstentionCheck(JudgeCheck):
+    """The check for answers that abstain: they get the outcome ABSTAINED and are not parsed.
+
+    Hedged, partial and approximate answers do not abstain. A response without text does not refuse anything: it is
+    not sent to the judge, and the check is negative. An answer that the provider stopped counts as an abstention,
+    without a call to the judge.
+    """
+
+    name = "AbstentionCheck"
+    requires = frozenset({Keys.RAW_LLM_RESPONSE})
+    optional = frozenset({Keys.RECURSION_LIMIT_REACHED, Keys.RESPONSE_REFUSED})
+    prefix = "abstention"
+    settings = ChecksSettings
+    prompts = (ABSTENTION_DETECTION,)
+    usage_key = "abstention_check"
+    veto_outcome = Outcome.ABSTAINED
+    task = ABSTENTION_DETECTION
+    schema = ABSTENTION_SCHEMA
+    verdict = ABSTAINED
+    without_text = Detection(False, reasoning="no call to the judge: the response has no text, so it refuses nothing")
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Include the stage if `abstention_enabled` is true, in every evaluation mode."""
+        return config.section(ChecksSettings).abstention_enabled or Skip("abstention_enabled is false")
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        """Skip answers that the turn limit cut off."""
+        return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
+
+    async def detect(self, context: VerificationContext) -> Detection:
+        """Return the judge's verdict; skip the call if the provider stopped the answer or the answer has no text."""
+        if context.find_artifact(Keys.RESPONSE_REFUSED):
+            return STOPPED
+        return await super().detect(context)
+
+    def request(self, context: VerificationContext, response: str) -> str:
+        """Return the response, with the question, without which the judge could not recognize an evasion."""
+        return abstention_request(context.question.question, response)
+
+    def veto_reason(self, detection: Detection) -> str:
+        """Return the judge's reasoning, or a fixed text if the provider stopped the answer."""
+        if detection is STOPPED:
+            return str(STOPPED.reasoning)
+        return f"the model abstained: {detection.reasoning or 'the judge gave no reason'}"
+
+
+class SufficiencyCheck(JudgeCheck):
+    """The check for answers that cannot fill their template: they get the outcome INSUFFICIENT and are not parsed.
+
+    `sufficiency_detected` is True if the answer *is* sufficient. A response without text is insufficient, without a
+    call to the judge. The check skips templates that have no fields for a judge (those that read only the trace).
+    """
+
+    name = "SufficiencyCheck"
+    requires = frozenset({Keys.RAW_LLM_RESPONSE, Keys.ANSWER_CLASS})
+    optional = frozenset(
+        {
+            Keys.RECURSION_LIMIT_REACHED,
+            Keys.RESPONSE_REFUSED,
+            Keys.TRACE_VALIDATION_FAILED,
+            Keys.ABSTENTION_DETECTED,
+        }
+    )
+    prefix = "sufficiency"
+    settings = ChecksSettings
+    prompts = (SUFFICIENCY_DETECTION,)
+    usage_key = "sufficiency_check"
+    veto_outcome = Outcome.INSUFFICIENT
+    task = SUFFICIENCY_DETECTION
+    schema = SUFFICIENCY_SCHEMA
+    verdict = SUFFICIENT
+    without_text = Detection(False, reasoning="no call to the judge: the response has no text to fill a template from")
+
+    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+        """Include the stage if `sufficiency_enabled` is true. The evaluation mode `rubric_only` never has this slot."""
+        return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
+
+    def should_run(self, context: VerificationContext) -> bool | Skip:
+        """Skip answers that failed in an earlier stage, and templates that need no judge."""
+        not_failed = skip_if_failed(
+            context,
+            Keys.RECURSION_LIMIT_REACHED,
+            Keys.RESPONSE_REFUSED,
+            Keys.TRACE_VALIDATION_FAILED,
+            Keys.ABSTENTION_DETECTED,
+        )
+        if not not_failed:
+            return not_failed
+        if not context.get_artifact(Keys.ANSWER_CLASS).judge_fields:
+            return Skip("the template has no field for a judge")
+        return True
+
+    def triggers(self, detected: bool) -> bool:
+        """Return whether the judge found the answer insufficient."""
+        return not detected
+
+    def request(self, context: VerificationContext, response: str) -> str:
+        """Return the question, the schema that the template's judge gets, and the response."""
+        schema = context.get_artifact(Keys.ANSWER_CLASS).judge_schema()
+        return sufficiency_request(context.question.question, schema, response)
+
+    def veto_reason(self, detection: Detection) -> str:
+        """Return the judge's reasoning."""
+        return f"the answer is insufficient: {detection.reasoning or 'the judge gave no reason'}"
