@@ -25,7 +25,7 @@ from servers import recording_server
 from karenina import Benchmark
 from karenina_benchmark import BenchmarkFileError
 from karenina_core.data.trust import Trust, digest_of
-from karenina_engine.user.trust_store import TrustFileError, load_trust, store_trust, trust_path
+from karenina_engine.user_files import TrustFileError, load_trust, store_trust, trust_path
 
 if TYPE_CHECKING:
     from conftest import Environment

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from karenina_core import Outcome, VerificationResult
 from karenina_core.data.sections import ModelIdentity, VerificationResultMetadata, VerificationResultRubric
+from karenina_engine.results.rates import MAX_TRAITS, TraitSummary
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.results.trait_summary import MAX_TRAITS, TraitSummary
 
 
 def result(judge: str = "j", **rubric: Any) -> VerificationResult:

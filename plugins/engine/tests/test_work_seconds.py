@@ -31,9 +31,9 @@ from karenina_core.models.ports import (
 )
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
+from karenina_engine import plugin as engine
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.view import JournalView
-from karenina_engine.plugin import plugin as engine
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.tables import result_table
 from karenina_toolkit.agents.tool_loop import run_tool_loop

@@ -15,7 +15,7 @@ from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
-from karenina_jury.jury_statistics import describe_juries
+from karenina_jury.jury_result import describe_juries
 
 RIGHT, WRONG = found("BCL2"), found("TP53")
 STRONG = {"escalate_to": "strong"}

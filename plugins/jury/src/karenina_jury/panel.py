@@ -22,7 +22,7 @@ from anyio import to_thread
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_engine.calls.panel_model import PanelModel
+from karenina_engine.calls.call import PanelModel
 from karenina_engine.run.panel import not_judged
 from karenina_jury.jury_result import EXTENSION, JuryRecord, combined, make_vote
 from karenina_jury.votes import Ballot, Count, count_fields, count_verdicts
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.model import ModelConfig
     from karenina_engine.run.panel import PanelAnswer
-    from karenina_jury.settings import Jury
+    from karenina_jury.votes import Jury
     from karenina_template.templates import BoundTemplate
 
 INTERFACE: Final = "jury"

@@ -1,4 +1,4 @@
-"""Judge votes: what each judge found in an answer, and what a quorum of judges agrees on.
+"""Judge votes: how the judges of a jury vote (`Jury`), what each found in an answer, and what a quorum agrees on.
 
 Values are compared with each other and never with the truth, so that the calls of a run do not depend on the truth.
 """
@@ -9,18 +9,54 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_toolkit.folding import fold
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
+
 FIELDS: Final = "fields"
 """The kind of a ballot with extracted values. If a check failed the answer, the kind is the outcome instead."""
 VERDICT: Final = "verdict"
 OUTCOME: Final = "outcome"
+
+
+Vote = Literal["field", "verdict"]
+
+
+class Jury(StrictSettings):
+    """The configuration of a jury: how the judges of a run vote."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+
+    vote: Vote = Field(default="field", description="What is voted on: the value of each field, or the verdict.")
+    quorum: int | None = Field(
+        default=None,
+        ge=1,
+        description="How many equal votes decide; more than half. Default: all with escalate_to, else a majority.",
+    )
+    escalate_to: str | None = Field(
+        default=None,
+        description="The id of a judge that does not vote: it decides alone if there is no quorum, or an excerpt is "
+        "missing.",
+    )
+
+
+class JurySettings(BaseModel):
+    """The settings of juries."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    jury: Jury | None = Field(
+        default=None, description="The judges vote, and each answer has one result; by default, one of each judge."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mcp.client import ClientRequestContext, Transport
 
     from karenina_mcp.settings import Server
-    from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, ReplyTooLarge
+    from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds
 
 
 USUAL_VARIABLES: Final = (

@@ -19,9 +19,8 @@ from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanK
 from karenina_core import hookimpl
 from karenina_core.text import replace_surrogates
 from karenina_otel import conventions as names
-from karenina_otel.calls import end_attributes, start_attributes
+from karenina_otel.attributes import end_attributes, evaluations, start_attributes
 from karenina_otel.conventions import Value, clean_attributes
-from karenina_otel.evaluations import evaluations
 from karenina_otel.telemetry import Telemetry, open_telemetry
 
 if TYPE_CHECKING:

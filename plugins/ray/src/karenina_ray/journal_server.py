@@ -19,7 +19,6 @@ from karenina_ray.serialization import Payload
 if TYPE_CHECKING:
     from karenina_engine.calls.call import CallRecord, ReplyStore
     from karenina_engine.cost.budget import Budget
-    from karenina_ray.serialization import Payload
     from karenina_ray.work_queue import WorkerHandle
 
 

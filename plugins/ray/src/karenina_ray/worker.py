@@ -29,13 +29,12 @@ from karenina_engine.cost.budget import OverBudget
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
-from karenina_engine.run.run_parts import RunParts, limit_calls
+from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.settings import EngineSettings
 from karenina_ray import serialization
 from karenina_ray.serialization import Payload
 
 if TYPE_CHECKING:
-    from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Usage
 
 

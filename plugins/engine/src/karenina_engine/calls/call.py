@@ -1,4 +1,7 @@
-"""A model call: its target, messages and size, and the interfaces of the objects that handle it."""
+"""A model call: its target, messages and size, and the interfaces of the objects that handle it.
+
+`PanelModel` stands for a panel of judges where a configuration names a single judge.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
+from pydantic import Field
+
+from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Message, PortError, Usage
 from karenina_engine.calls.reply_json import Reply, dump_json_bytes
 
 if TYPE_CHECKING:
     from karenina_core.data.sections import KeptFile
     from karenina_core.models.adapters import AdapterSpec
-    from karenina_core.models.model import ModelConfig
+
 
 FRAME: Final = 64
 """The tokens that a server adds to the messages of a call, and the characters counted for the markup of a tool call."""
@@ -249,3 +255,13 @@ class CallCounts:
         self.used += other.used
         self.saved += other.saved
         self.unknown_ends += other.unknown_ends
+
+
+class PanelModel(ModelConfig):
+    """A panel in the place of a judge. Results carry its `id` and names, but it is never called itself.
+
+    `members` are the judges that the panel asks about every answer, and `others` those that it asks about some.
+    """
+
+    members: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)
+    others: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
-    from karenina_engine.check.owned_fields import OwnedFields
+    from karenina_engine.check.plugin_checks import OwnedFields
 
 _MAX_RECENT = 4096
 """The number of questions whose pipelines are cached; each is used before the run, and several times during it."""

@@ -27,10 +27,10 @@ from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_core.models.settings_models import AllowedInFiles, mark_of, restricted_fields
 from karenina_core.namespaces import third_parties
-from karenina_engine.check.owned_fields import Kind, OwnedFields, given_fields
+from karenina_engine.check.plugin_checks import Kind, OwnedFields, given_fields
 from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
-from karenina_engine.user.trust_store import load_trust
+from karenina_engine.user_files import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.files.file_names import is_plain_name, stays_below
 

@@ -18,11 +18,10 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
-from karenina_engine.check.owned_fields import OwnedFields
-from karenina_engine.check.plugin_checks import check_selection
+from karenina_engine.check.plugin_checks import OwnedFields, check_selection
 from karenina_engine.check.stage_checks import check_configuration, check_models, check_stages
+from karenina_engine.cost.ledger import PriceTable
 from karenina_engine.cost.price_source import to_picodollars
-from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:

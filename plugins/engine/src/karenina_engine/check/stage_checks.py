@@ -9,7 +9,7 @@ from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
-from karenina_engine.calls.tool_sessions import find_tool_problems
+from karenina_engine.calls.opened_port import find_tool_problems
 from karenina_engine.check.planner import Planner, QuestionSubset
 from karenina_toolkit.http.urls import complete_url, redact_url
 

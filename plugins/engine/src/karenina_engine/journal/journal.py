@@ -41,7 +41,7 @@ from karenina_engine.journal.rows import (
 )
 from karenina_engine.journal.schema import LAST_RUN, is_intact, with_digest
 from karenina_engine.journal.writer import GATHERING, JournalWriter
-from karenina_engine.results.header import digest_run, is_header
+from karenina_engine.results.result_file import digest_run, is_header
 
 if TYPE_CHECKING:
     import sqlite3

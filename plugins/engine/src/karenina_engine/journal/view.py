@@ -16,8 +16,7 @@ from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
 from karenina_engine.journal.rows import DECODE_ERRORS, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
-from karenina_engine.results.header import digest_run, read_header, recorded_answer
-from karenina_engine.results.result_file import default_journal
+from karenina_engine.results.result_file import default_journal, digest_run, read_header, recorded_answer
 from karenina_engine.results.table_columns import CALLS, Row, make_row
 from karenina_engine.results.tables import Table
 

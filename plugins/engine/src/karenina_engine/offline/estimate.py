@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
-from karenina_engine.calls.panel_model import PanelModel
+from karenina_engine.calls.call import PanelModel
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.cost.price_source import format_cost, to_dollars
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
-    from karenina_engine.cost.price_table import PriceTable
+    from karenina_engine.cost.ledger import PriceTable
     from karenina_engine.journal.view import JournalView
 
 
@@ -183,7 +183,7 @@ def estimate(
     required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
-    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import run_blocking
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)

@@ -30,8 +30,7 @@ from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
 from karenina_engine.check.planner import Planner
-from karenina_engine.run.port_factory import PortFactory
-from karenina_engine.run.run_parts import RunParts
+from karenina_engine.run.port_factory import PortFactory, RunParts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -245,7 +245,7 @@ def find_prompts(
     since. Raises `JournalError`, `ConfigError` and `PlanError`.
     """
     from karenina_engine.check.restricted_values import require_trust
-    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import run_blocking
 
     with JournalView(journal) as view:
         command, counts = view.command(), view.count_results()

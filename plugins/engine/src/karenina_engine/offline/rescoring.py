@@ -23,9 +23,14 @@ from karenina_engine.check.plugin_checks import loaded_distributions
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.results.aggregate import GroupKey, RunTally, Summary
-from karenina_engine.results.header import header_line
 from karenina_engine.results.kept_files import FileStore, files_folder
-from karenina_engine.results.result_file import check_output, default_journal, open_line_writer, prepare_output
+from karenina_engine.results.result_file import (
+    check_output,
+    default_journal,
+    header_line,
+    open_line_writer,
+    prepare_output,
+)
 from karenina_engine.results.summary_text import group_lines
 from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.run.request import RunRequest
@@ -324,7 +329,7 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
-    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 

@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
-from karenina_engine.results.rates import Clusters, Rate
-from karenina_engine.results.trait_summary import TraitSummary, TraitTally
+from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult

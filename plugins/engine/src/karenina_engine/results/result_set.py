@@ -17,8 +17,8 @@ from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import Usage
 from karenina_engine.results.aggregate import Failure, GroupKey, GroupSummary, Summary, Totals
-from karenina_engine.results.header import is_header
 from karenina_engine.results.reference_results import Rows, convert_rows, find_rows, is_own, is_row
+from karenina_engine.results.result_file import is_header
 from karenina_engine.results.result_text import set_html
 from karenina_engine.results.summary_text import GROUP_TEXTS, group_table, summary_rows
 from karenina_engine.results.tables import Table, result_table

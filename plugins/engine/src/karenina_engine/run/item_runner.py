@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_engine.calls.call_runner import CallRunner
     from karenina_engine.run.matrix import AnswerTask
     from karenina_engine.run.panel import Panel
-    from karenina_engine.run.run_parts import RunParts
+    from karenina_engine.run.port_factory import RunParts
 
 logger = logging.getLogger("karenina")
 

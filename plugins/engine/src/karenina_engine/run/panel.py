@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import ModelIdentity, VerificationResultTemplate
 from karenina_core.models.ports import Usage
+from karenina_engine.calls.call import PanelModel
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
-    from karenina_engine.calls.panel_model import PanelModel
+
+__all__ = ["Panel", "PanelAnswer", "PanelModel", "not_judged"]
 
 _COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
 

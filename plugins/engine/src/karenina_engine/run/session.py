@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from karenina_engine.cost.budget import Budget
     from karenina_engine.journal.journal import Journal
     from karenina_engine.run.matrix import AnswerTask, Matrix
-    from karenina_engine.run.run_parts import RunParts
+    from karenina_engine.run.port_factory import RunParts
 
 StopListener = Callable[[float], None]
 """Called when a run is stopped, with the seconds that calls in flight may still take."""
