@@ -98,10 +98,8 @@ class ResumeState:
         if kept.again:
             self.again += 1
             return None
-        try:
-            found = VerificationResult.model_validate_json(kept.text)
-        except ValueError:
-            self.journal.warn_of_damage(f"the result of question {task.question.id!r}")
+        found = self._parse(kept, task.question.id)
+        if found is None:
             return None
         self.journal.seen(task.index(judge), kept)
         self.kept += 1
@@ -129,12 +127,8 @@ class ResumeState:
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
         """Return the result of a replay with the times and the id of the stored result."""
         kept = self.journal.result(item, fingerprint)
-        if kept is None:
-            return result
-        try:
-            then = VerificationResult.model_validate_json(kept.text)
-        except ValueError:
-            self.journal.warn_of_damage(f"the result of question {item[0]!r}")
+        then = self._parse(kept, item.question) if kept is not None else None
+        if then is None:
             return result
         for name in ("timestamp", "execution_time", "result_id"):
             setattr(result.metadata, name, getattr(then.metadata, name))
@@ -144,6 +138,14 @@ class ResumeState:
         for record in result.stages:
             record.seconds = times[record.name].pop() if times.get(record.name) else record.seconds
         return result
+
+    def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
+        """Return a stored result; None, with a warning that the journal is damaged, if it cannot be parsed."""
+        try:
+            return VerificationResult.model_validate_json(stored.text)
+        except ValueError:
+            self.journal.warn_of_damage(f"the result of question {question_id!r}")
+            return None
 
     def _fingerprint(self, task: AnswerTask, judge: int) -> bytes:
         return self.fingerprints.compute(task.question, task.pipeline.plan, task.answering_model, task.judges[judge])
