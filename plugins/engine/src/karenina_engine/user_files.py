@@ -1,4 +1,4 @@
-"""The user's trusted digests, and how such private files are read and locked.
+"""The user's private files: how they are read and locked, and the file of trusted digests.
 
 A private file is read only if no other user can have written it.
 

@@ -86,10 +86,12 @@ class Call:
     """One call to make.
 
     `messages` are sent to the model; for an agent's turn they are the agent's messages and its trace so far. `request`
-    is whatever else decides the reply, as JSON values: the schema, or an agent's tools and limits. `notes` hold what
-    the reply took (time, retries), and are complete when the reply is stored. A call that is not `self_contained` also
-    leaves files that other calls read, so a resumed run does not reuse its stored reply. A `composite` call consists of
-    calls that are made and counted themselves, such as an agent's turns; the whole is not limited, retried or counted.
+    contains everything else that decides the reply, as JSON values: the schema, or an agent's tools and limits. `notes`
+    record the time and the retries that the reply took, and are complete when the reply is stored.
+
+    A call that is not `self_contained` also leaves files that other calls read, so a resumed run does not reuse its
+    stored reply. A `composite` call consists of calls that are made and counted on their own, such as an agent's turns;
+    the composite call itself is not limited, retried or counted.
     """
 
     endpoint: Endpoint
@@ -131,8 +133,8 @@ class Call:
 class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` of its last attempt.
 
-    A cancelled call has neither. Observers get its outcome, but it is not stored. `files` are those that its adapter
-    gave for the item.
+    A cancelled call has neither a reply nor an error; its outcome is reported to observers, but not stored. `files` are
+    those that its adapter kept for the item.
     """
 
     reply: Reply | None
@@ -260,7 +262,7 @@ class CallCounts:
 class PanelModel(ModelConfig):
     """A panel in the place of a judge. Results carry its `id` and names, but it is never called itself.
 
-    `members` are the judges that the panel asks about every answer, and `others` those that it asks about some.
+    `members` are the judges that the panel asks about every answer; it asks `others` only about some answers.
     """
 
     members: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)

@@ -1,4 +1,4 @@
-"""A journal's run for display: its models, settings and files as labels, which are never used to start anything."""
+"""The run that a journal describes, as labels for display: its models, settings and files. They start nothing."""
 
 from __future__ import annotations
 

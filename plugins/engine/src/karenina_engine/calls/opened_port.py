@@ -72,7 +72,7 @@ class OpenedPort:
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
-        """Return the reply to a request if it can be used. Raises `PortError`."""
+        """Return the reply to a request. Raises `PortError` if the call fails or the reply cannot be used."""
         port = self.port
         if port is None:
             message = f"this run makes no calls, but a call reached its {request.port} port"
@@ -96,7 +96,7 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return a judge's model at temperature 0, or unchanged if it sets a temperature or its adapter takes none."""
+    """Return a judge's model at temperature 0; unchanged if it sets a temperature or its adapter does not use one."""
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
     return model.model_copy(update={"temperature": 0.0})
@@ -111,7 +111,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     info = request.info
     asked = _describe(options)
     if options.workspace is not None:
-        # Questions may send the same request with different folders: a run belongs to one question, its turns to any.
+        # Several questions may send the same request for different folders, so the question is part of the agent's run.
         asked["question_id"] = info.question_id
         if info.sources:
             asked["files"] = await to_thread.run_sync(digest_folders, info.sources)
@@ -142,9 +142,9 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent whose turns are calls of their own; what they note is also added to the notes of the whole.
+    """Run an agent whose turns are separate calls; their notes are also added to `notes`, those of the whole run.
 
-    If starting the agent's tools fails, that is retried as calls are.
+    A failure to start the agent's tools is retried like a failed call.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     began = time.monotonic()
@@ -197,7 +197,7 @@ class ToolSessions:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
-        """Return the tools that the model is configured to have in that workspace. Raises `PortError`.
+        """Return the tools configured for the model, opened in that workspace. Raises `PortError`.
 
         If a source could not be opened, the next call tries again.
         """
@@ -293,7 +293,7 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield the reasons for which the model cannot have its configured tools. Opens no source."""
+    """Yield the reasons why the model cannot use its configured tools. No source is opened."""
     if spec.recorded or spec.starts_tools:
         return
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]

@@ -22,7 +22,7 @@ _MEMORY: Final = 64.0
 _LARGEST: Final = 0.5
 """A share above this is overload, at any level."""
 _FIRST: Final = 3
-"""If this many first calls after a reduction are all refused, there are still too many calls."""
+"""If this many calls directly after a reduction are all refused, there are still too many calls in flight."""
 _STREAK, _AMONG = 8, 10
 """This many refusals among this many consecutive calls are overload."""
 _CHANCE: Final = 3.0
@@ -64,7 +64,7 @@ class _Share:
 
 
 class OverloadDetector:
-    """A comparison of the share of refused calls at two levels of concurrency, made as long as there are refusals.
+    """A detector that compares the share of refused calls at two levels of concurrency while there are refusals.
 
     `add_call` counts each call that starts, `judge` each refusal of a call that started after the last reduction. The
     limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.
@@ -131,7 +131,7 @@ class OverloadDetector:
         return RefusalCause.CONSTANT
 
     def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
-        """Start a new measurement below `level`; with `keep`, keep what was measured there so far."""
+        """Start a new measurement below `level`; with `keep`, continue from what was measured there so far."""
         self._level = level
         self._certain = certain
         self._reduced_at = self._calls

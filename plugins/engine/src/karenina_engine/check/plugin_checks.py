@@ -179,10 +179,10 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
     """Yield a problem for each given setting that differs from its default and belongs to a blocked plugin.
 
-    The settings of loaded stages are excluded: whether a stage has an effect depends on the question.
+    The settings of loaded stages are excluded, because the question decides whether such a stage runs.
     """
-    observes_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
-    used = {model for model, _ in settings_models(plugins)} | observes_stages
+    of_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
+    used = {model for model, _ in settings_models(plugins)} | of_stages
     owned = all_settings()
     for name, value in config.given().items():
         if owned[name].model not in used and owned[name].owner != CORE and value != owned[name].default:
@@ -244,7 +244,7 @@ class OwnedFields:
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield each problem in a question's plugin-owned values, with the path of the value in the question.
 
-        A name without an owner (also one whose plugin is not installed) and an invalid value are problems.
+        A name without an owner is a problem, even if only its plugin is not installed, and so is an invalid value.
         """
         yield from self.problems_in(given_fields(question, trust))
 

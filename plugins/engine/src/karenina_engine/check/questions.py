@@ -27,7 +27,8 @@ def with_workspace_root(
 
     A root named in a file is relative to that file. A root outside the file's folder has no effect if the user's own
     configuration sets all these settings; otherwise the user must trust it (`check_restricted_values`). Links are
-    resolved here, once for the whole run. `leads` maps the file's paths to what the check found that they lead to.
+    resolved here, once for the whole run. `leads` maps paths in the file to the targets that the trust check found for
+    them.
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
     following = {

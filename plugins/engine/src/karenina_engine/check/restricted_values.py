@@ -48,10 +48,10 @@ _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows
 class RestrictedValue:
     """A restricted value in a benchmark.
 
-    `name` is what it sets, `value` its JSON, `shown` the JSON without secrets, and `meaning` a description of what it
-    sets. `setting` is the name of the setting through which it takes effect, or None if it always does; if it `yields`,
-    it takes effect only while that setting has no value. `places` are the ids of the questions that contain it. `files`
-    are the files that it names, as far as trust in the value covers them too.
+    `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON, and `shown` the same
+    without secrets. The value takes effect through the setting named `setting`, or always if `setting` is None. With
+    `yields`, it takes effect only while that setting has no value. `places` are the ids of the questions that contain
+    the value. `files` are the files it names that trust in the value covers too.
     """
 
     name: str
@@ -94,7 +94,7 @@ class RestrictedValues(ConfigError):
 
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
-    """Return the configuration for the run, in which paths that the benchmark names are fixed to where they lead now.
+    """Return the configuration for the run, in which paths from the benchmark are replaced by their current targets.
 
     The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
     value of the benchmark would take effect without the user's trust. Values that the user's own configuration replaces
@@ -117,7 +117,7 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
     """Return the configuration with the benchmark's recordings confined to its folder, or to where trusted values lead.
 
-    A link that is created after the check then leads nowhere else.
+    A link that is created after the check therefore cannot lead elsewhere.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, list[ModelConfig]] = {}
@@ -159,7 +159,8 @@ def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
     """Raise `RestrictedValues` if `file` names files outside its folder that the user has not trusted.
 
-    Returns True if it names trusted ones, and None if it names none: then no file outside may be opened.
+    Returns True if the file names trusted files outside its folder, and None if it names none; no file outside may then
+    be opened.
     """
     values = paths_outside(file, names)
     if not values:
@@ -450,7 +451,7 @@ def _json(value: object) -> str:
 
 
 def _without_secrets(value: object) -> object:
-    """Return a value for printing; headers and query parameters may be secrets, so they are hidden without `${`."""
+    """Return a value for printing. Headers and query parameters may be secrets: without `${`, they are hidden."""
     if not isinstance(value, Mapping):
         return value
     return {

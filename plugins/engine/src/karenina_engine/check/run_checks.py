@@ -253,7 +253,7 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
-    """Warn about settings whose owner has stages, if no plan has one of these or a stage that reads the setting."""
+    """Warn about each given setting whose owner provides stages, if no plan includes one or a stage that reads it."""
     stages = {one.stage.name: one.distribution for one in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
     used = {stage.distribution for stage in planned}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A model's tariff, None if unknown, and `why`: where the price comes from, or why there is none.
+    """A model's tariff (None if unknown), and `why`: the origin of the price, or the reason why there is none.
 
     `assumed` means that the price may be wrong: a server on localhost may forward calls to a paid provider.
     """
@@ -68,7 +68,7 @@ class PriceTable:
         return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the prices found so far as JSON values: editions of lists, and each model's price and origin."""
+        """Return the prices found so far as JSON values: each model's price and origin, and the lists' editions."""
         models: dict[str, Any] = {}
         for model, price in self._found.values():
             rates = price.tariff.rates if price.tariff is not None else None
@@ -184,8 +184,8 @@ class LedgerLine:
     """A line of a ledger: a model (the user's id, interface and name) in one stage, for one judge.
 
     `judge` is the id of the item's judge, or empty for calls shared by all judges of an answer. `spent` counts the
-    calls that were made now. `cached` counts replies that were stored, or shared with a call in flight: they cost
-    nothing now, and their cost is what they would have cost.
+    calls that were made now. `cached` counts replies that were stored, or shared with a call in flight. They cost
+    nothing now; the cost counted for them is what the calls would have cost.
     """
 
     model: str
@@ -204,7 +204,7 @@ class LedgerLine:
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of a run. `before` has the lines of earlier runs with the same journal.
+    """The ledger of a run. `before` contains the lines of earlier runs with the same journal.
 
     `free` means that no model of the run has a price.
     """
@@ -270,7 +270,7 @@ class Ledger:
         return sorted(self._by_names.values(), key=lambda line: line.model)
 
     def total(self) -> SpendCounts:
-        """Return the sum of what was spent now."""
+        """Return the sum of what this run spent."""
         return sum_counts(line.spent for line in self._by_names.values())
 
     @property

@@ -111,7 +111,7 @@ def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
 
 
 def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
-    """Return whether SQLite refuses to write to a file that the operating system lets this process write."""
+    """Return whether SQLite refuses to write to a file although the operating system lets this process write to it."""
     forbidden = _has_code(error) and error.sqlite_errorcode == sqlite3.SQLITE_READONLY
     return forbidden and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 

@@ -124,7 +124,7 @@ class Fingerprints:
         return digest
 
     def _trusted(self, question: Question) -> bytes:
-        """Return which of the question's sources are trusted, since a trusted result must not outlive the trust."""
+        """Return which of the question's sources are trusted, since a result must not outlive the trust it needed."""
         if not (self._trust.everything or self._trust.digests):
             return b""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]

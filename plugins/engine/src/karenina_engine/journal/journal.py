@@ -95,7 +95,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class FinishedItem:
-    """A finished item's result, with the values that `Journal.finish` takes."""
+    """The arguments of `Journal.finish` for a finished item, including its result as `text`."""
 
     index: int
     item: ItemId
@@ -108,8 +108,8 @@ class FinishedItem:
 class Journal:
     """A journal, locked by this process from `open` to `close`.
 
-    It serves one event loop at a time. A run's rows are collected and committed together; what `store` and `finish`
-    return can be awaited until the row is in the file. With `replaying`, no calls are made: a missing reply is an
+    It serves one event loop at a time. A run's rows are collected and committed together; `store` and `finish` return
+    awaitables that complete once the row is in the file. With `replaying`, no calls are made, so a missing reply is an
     error.
     """
 
@@ -289,7 +289,7 @@ class Journal:
         )
 
     def run_digest(self) -> str | None:
-        """Return the run's id as result files name it: of the current run or, in a replay, of the last run."""
+        """Return the id that result files use for the current run or, in a replay, for the last run."""
         last = self._last_run() if self.replaying else None
         number = last.id if last is not None else self.run_id
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
@@ -485,7 +485,7 @@ class Journal:
         self._writer.add(_RESULT, row)
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Mark a stored result as one of this run too, at `index` in its matrix."""
+        """Mark a stored result as a result of this run too, at `index` in its matrix."""
         if (stored.run, stored.index) != (self.run_id, index):
             self._writer.add(_SEEN, (self.run_id, index, stored.row))
 

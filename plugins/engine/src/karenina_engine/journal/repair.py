@@ -1,8 +1,8 @@
 """Repair of a journal: everything in a damaged file that is readable and unchanged is copied to a new file.
 
 The damaged file is only read, through a copy, and kept under another name. The new file replaces it once it is
-complete. A process killed at any moment leaves either the unchanged file, or a file with which the next repair
-finishes.
+complete. If the process is killed at any moment, the file is either unchanged, or the next repair can complete the
+work.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 
 
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy, and return also whether it is undamaged.
+    """Open the copy. Return the connection, and whether the copy is undamaged.
 
     If its first page cannot be used, it is replaced with a new journal's, whose tables start at the same positions.
     """

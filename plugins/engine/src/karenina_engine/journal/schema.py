@@ -16,8 +16,8 @@ trigger is not a journal.
   `turns` in its reply lists their keys), `seconds` (spent in requests), `retries` (JSON: failed requests by category),
   `waited` (seconds without a request) and `time`.
 - `results`: one row for each item and `fingerprint` (a digest of everything that decides the result except the
-  replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that had it, and
-  `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
+  replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that included it,
+  and `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
   `result` is the result's JSON line.
 - `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: the price
   lists, and each model's price).
@@ -27,9 +27,9 @@ trigger is not a journal.
   its command without secrets, which is a label and is never run).
 
 The last column of all these tables except `meta`, `digest`, holds the first 16 bytes of the SHA-256 of the table's name
-and the row's other columns. The digest of a result leaves out `run` and `place`, which change when another run has the
-same item. A byte that changed on disk therefore makes a row damaged, and never the reply to another call. Format 1 had
-no digests.
+and the row's other columns. The digest of a result leaves out `run` and `place`, which change when another run includes
+the same item. A byte that changes on disk therefore makes a row count as damaged; it never makes the row look like the
+reply to another call. Format 1 had no digests.
 """
 
 from __future__ import annotations

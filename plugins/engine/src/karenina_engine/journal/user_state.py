@@ -83,7 +83,7 @@ def runs_folder() -> Path:
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
     """Store the command of the run on `journal`, and remove the commands of journals that no longer exist.
 
-    If the folder cannot be written, a warning is logged: only `karenina resume` is then impossible.
+    If the folder cannot be written, a warning is logged. The run goes on, but `karenina resume` cannot repeat it.
     """
     try:
         folder = runs_folder()
@@ -112,7 +112,7 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether this user ran a journal with this id at another, existing path, of which `journal` is a copy."""
+    """Return whether `journal` is a copy: this user ran one with this id at another path, which still exists."""
     if not is_id(id):
         return False
     try:

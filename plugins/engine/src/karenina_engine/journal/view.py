@@ -37,10 +37,10 @@ _ONE_ROW: Final = {
 class Status:
     """The status of a journal's last run, and sums over all of its runs.
 
-    `done` of `items` have a result; `again` of those would run again, because a call failed or a stage raised an error.
-    `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were cut off or whose
-    workspace no longer exists. `calls` and tokens are summed over all stored replies. `pid` is the process that is
-    working on the journal: 0 if it is unknown, None if there is none. `version` is that of the core that created the
+    `done` of `items` have a result. `again` of the done items would run again, because a call failed or a stage raised
+    an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were cut off or
+    whose workspace no longer exists. `calls` and tokens are summed over all stored replies. `pid` is the process that
+    is working on the journal: 0 if it is unknown, None if there is none. `version` is that of the core that created the
     journal; `distributions` maps those of the last run to their versions. `spent` is the ledger of all runs.
     """
 
@@ -92,7 +92,7 @@ class JournalView:
         return row[0] if row is not None else None
 
     def run_digest(self) -> str | None:
-        """Return the last run's id as result files name it; None if there was no run."""
+        """Return the id that result files use for the last run; None if there was no run."""
         run = read_run_row(self.path, self._one(LAST_RUN))
         return digest_run(self.id(), run.id) if run is not None else None
 
@@ -242,7 +242,7 @@ class JournalView:
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, result: VerificationResult) -> Iterator[Row]:
-        """Yield the `calls` rows that a result refers to, in its order; a call that it made twice is one row."""
+        """Yield the rows of `calls` for the calls that a result names, in order; a call named twice has one row."""
         for key in dict.fromkeys(key for stage in result.stages for key in stage.call_keys):
             yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
 

@@ -52,12 +52,12 @@ class _Row:
 
 
 class JournalWriter:
-    """The rows of one journal that are not in its file yet.
+    """A writer that collects the rows of one journal and commits them together.
 
     The future of each row passed to `write` resolves when the row is committed, and fails when the row cannot be stored
     (`UnstorableRow`) or the file cannot be written (`JournalError`, which also fails every later write). Each commit
-    also writes the changed lines of `ledger`, as those of `session`. `unwritten_keys` are the keys of replies among the
-    pending rows. Commits are not delayed while no call of `limits` is in flight.
+    also writes the changed lines of `ledger`, under the session id `session`. `unwritten_keys` are the keys of replies
+    among the pending rows. Commits are not delayed while no call of `limits` is in flight.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, limits: ConcurrencyLimits | None = None) -> None:

@@ -58,7 +58,7 @@ class ResultJournal(Protocol):
         """Return the item's result that was stored with this fingerprint before the run; None if there is none."""
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Mark a stored result as one of this run too, at `index` in its matrix."""
+        """Mark a stored result as a result of this run too, at `index` in its matrix."""
 
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
