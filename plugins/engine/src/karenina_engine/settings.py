@@ -279,13 +279,13 @@ class EngineSettings(BaseModel):
     kept_file_bytes: int = Field(
         default=20_000_000,
         ge=0,
-        description="The most bytes of a file that a stage or an adapter keeps with an item; larger ones are left out.",
+        description="Maximum bytes of a file that a stage or an adapter keeps with an item; larger files are left out.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     kept_files_bytes: int = Field(
         default=1_000_000_000,
         ge=0,
-        description="The most bytes of all files that the items of a run keep; further ones are left out.",
+        description="Maximum bytes of all files that the items of a run keep; further files are left out.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     partial_recordings: bool = Field(

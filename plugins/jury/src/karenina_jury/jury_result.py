@@ -50,9 +50,10 @@ class JudgeVote(BaseModel):
 class JuryRecord(BaseModel):
     """The extension `karenina-jury` of a jury result.
 
-    The first judges are the ones that vote. `agreement` is the share of them with the most frequent vote, by field, or
-    for the outcome or verdict. `escalate_to` is the judge that may be asked after the vote, and `escalated` the reason
-    why it was asked (None if it was not). `undecided` is the reason why the answer has no verdict (None if it has one).
+    The first judges are those that vote. `agreement` is the share of them that cast the most frequent vote, by field,
+    or for the outcome or verdict. `escalate_to` is the judge that may be asked after the vote, and `escalated` the
+    reason for asking it (None if it was not asked). `undecided` is the reason why the answer has no verdict (None if it
+    has one).
     """
 
     model_config = ConfigDict(extra="ignore")

@@ -77,7 +77,7 @@ class _Vote:
 
 
 class JuryPanel:
-    """A jury: the judges that vote first, the quorum, and the judge that decides without a quorum (None: no one)."""
+    """A jury: the judges that vote, the quorum, and the judge that decides if there is no quorum (None: no judge)."""
 
     def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
         self._jury = jury
@@ -165,7 +165,7 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 
 
 async def _elected(vote: _Vote) -> VerificationResult:
-    """Return the result of a judge that agrees with the majority on all fields, or a combined result."""
+    """Return the result of a judge that agrees with the majority on all fields; without one, a combined result."""
     if vote.count.agreeing:
         return vote.count.agreeing[0].result
     assert vote.bound is not None

@@ -55,7 +55,7 @@ class JurySettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     jury: Jury | None = Field(
-        default=None, description="The judges vote, and each answer has one result; by default, one of each judge."
+        default=None, description="Let the judges vote, so each answer has one result; by default, one per judge."
     )
 
 
@@ -173,7 +173,7 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is)."""
+    """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is one)."""
     if not votes:
         return None, 0.0, "no judge could judge the answer"
     ((winner, most),) = Counter(votes.values()).most_common(1)

@@ -1,4 +1,4 @@
-"""The tools from a model's MCP servers, as agents get them: filtered, and with unique names and their descriptions."""
+"""The tools of a model's MCP servers, as agents receive them: filtered, with unique names and final descriptions."""
 
 from __future__ import annotations
 

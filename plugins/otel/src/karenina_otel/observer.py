@@ -55,7 +55,7 @@ class _Scope:
 
 @dataclass(eq=False)
 class _OpenSpan:
-    """An open span. It holds a reference to `event`, so that the event's `id` stays unique."""
+    """An open span. The reference to `event` keeps the event alive, so that its `id()` stays unique."""
 
     event: object
     span: Span

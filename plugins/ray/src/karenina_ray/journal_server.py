@@ -1,4 +1,4 @@
-"""What the workers share: the journal, which makes identical calls only once, and the run's budget."""
+"""The run's journal and budget, as served to its workers. Identical calls of several workers are made only once."""
 
 from __future__ import annotations
 

@@ -163,7 +163,6 @@ _REPORT_INTERVAL = 0.25  # seconds after which a worker reports its state, even 
 class Worker:
     """One worker, a Ray actor. The run sends it messages (`handle_messages`) and polls for its own (`next_messages`).
 
-
     The run sends `work` (answers to produce), `response` (from the journal or the budget) and `stop`. The worker sends
     `find`, `store` and `leave` (to the journal), `reserve`, `holds` and `release` (to the budget), `call_made` and
     `call_cached` (to the ledger), `model` (before the first message about its calls), `done` (an answer has all its

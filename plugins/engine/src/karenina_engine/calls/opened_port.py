@@ -307,7 +307,7 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
             one.spec.interface for one in registered_adapters(plugins) if one.spec.agent and not one.spec.recorded
         )
         yield (
-            f"it is configured to have tools, but the adapter {spec.interface!r} has no agent port to use them; these "
+            f"tools are configured for it, but the adapter {spec.interface!r} has no agent port to use them; these "
             f"have one: {', '.join(able) or 'no installed adapter'}"
         )
     for source in wanted:

@@ -2,8 +2,8 @@
 
 Every request is recorded as the adapter's port would receive it. The replies are placeholders that let as many stages
 as possible send a prompt: text ports return the placeholder answer, and JSON ports fill their schema with words from
-it. If a stage rejects such a reply and asks again, as it does for a date that the placeholder answer does not have, the
-next reply is as empty as the schema allows, and the repeated request is not recorded.
+it. If a stage rejects such a reply and asks again, as it does for a date that the placeholder answer does not contain,
+the next reply is as empty as the schema allows, and the repeated request is not recorded.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task with whose instructions the request begins, preferably one named `latest`; None if none does.
+        """Return the task whose instructions the request starts with, preferably one named `latest`; None without one.
 
         Several tasks of a plugin can share a name, and a stage can send a prompt that another stage declares (trait
         evaluators do), so the instructions decide.

@@ -104,7 +104,7 @@ class _EarlierMetadata(BaseModel):
 
 
 class EarlierResult(BaseModel):
-    """The parts of an earlier result that are compared, and its time. Parsing all of it takes three times as long."""
+    """The parts of an earlier result that are compared, and its time. Parsing all of a result takes longer."""
 
     outcome: Outcome
     metadata: _EarlierMetadata = _EarlierMetadata()

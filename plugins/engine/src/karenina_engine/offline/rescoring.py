@@ -297,7 +297,7 @@ def rescore(
 
 
 def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
-    """Return the store of the run's files, or one beside the output in another folder, to which those are copied."""
+    """Return the store of the run's files; for output in another folder, a new store to which the files are copied."""
     settings, earlier = config.section(EngineSettings), files_folder(journal)
     if output.absolute().parent == journal.absolute().parent:
         return FileStore(earlier, settings.kept_file_bytes, settings.kept_files_bytes)

@@ -234,9 +234,10 @@ class ResultFile:
     """A result file that is being written: each line when its item ends, and at the end all lines in matrix order.
 
     Results can be read while the run proceeds, and two runs with equal results write equal files. Lines added in one
-    iteration of the event loop are written together at its end. A killed process loses only those, and a journal still
-    has their results. Two numbers are held in memory for each line. Use it as a context manager in an event loop; on
-    exit the remaining lines are written and the file is closed, without being sorted.
+    iteration of the event loop are written together at its end. A process that is killed loses at most the lines of one
+    iteration, and a journal still contains their results. Two numbers are held in memory for each line. Use it as a
+    context manager in an event loop; on exit the remaining lines are written and the file is closed, without being
+    sorted.
     """
 
     def __init__(self, path: Path) -> None:

@@ -232,7 +232,7 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
 def _note_reference(path: Path, count: int) -> None:
     """Log, once per process, that a file's verdicts are those of the reference implementation."""
     logger.warning(
-        "%s was written by the reference implementation: its %d results keep the verdicts that it gave them",
+        "%s was written by the reference implementation: its %d results keep their verdicts",
         path,
         count,
     )

@@ -58,8 +58,8 @@ async def execute_session(
     With `output`, each result is written to that JSONL file when its item ends; at the end of the run, the lines are
     sorted in matrix order. The first line is a header that names the run's distributions
     (`karenina_engine.results.result_file`). An existing file is renamed, unless the run that wrote it is resumed: then
-    it is replaced, and its results are written again. `computed` is what `precompute_results` yielded, if the caller
-    has already entered it. Raises `ConfigError` if the file cannot be written.
+    it is replaced, and its results are written again. `computed` is the value that `precompute_results` yielded, if the
+    caller has already entered that context. Raises `ConfigError` if the file cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
     with (
@@ -101,7 +101,7 @@ async def collect_results(
 
 
 def _header(session: RunSession) -> str:
-    """Return the header for a run's result file. The run must have begun, since its journal does not know it before."""
+    """Return the header for a run's result file, after the run has begun and its journal contains it."""
     journal = session.journal
     if journal is None:
         return header_line(session.distributions, free=session.ledger.free)

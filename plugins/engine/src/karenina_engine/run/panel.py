@@ -1,9 +1,9 @@
 """Panels: several judges of one answer whose results are combined into one.
 
-In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To make
-its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. Their calls are
-ordinary calls of these judges: limited, paid for, stored in the journal, and found again when the run is resumed,
-replayed or rescored. Their results are only parts of the panel's result, so that no denominator counts an answer twice.
+In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To
+produce its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. Their calls are
+ordinary calls of these judges: limited, paid for, stored in the journal, and reused when the run is resumed, replayed
+or rescored. Their results are only parts of the panel's result, so that no denominator counts an answer twice.
 """
 
 from __future__ import annotations

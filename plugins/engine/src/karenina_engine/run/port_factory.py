@@ -1,4 +1,4 @@
-"""The parts of a run that everything that executes its items shares, and the ports that are opened for it.
+"""The parts of a run that all code executing its items shares, and the ports that are opened for it.
 
 A port is opened once for each model, called with limits and retries, and closed at the end.
 """
@@ -72,9 +72,9 @@ def _default_limits() -> ConcurrencyLimits:
 class RunParts:
     """The parts of a run: its plugins and settings, what it may do, and where its calls are stored and counted.
 
-    A run has one; an executor that works in other processes makes one in each. With `offline` no model may be called,
-    since the `store` has all replies. `ledger` counts the calls, and `budget` must cover them. `observers` receive the
-    events, and `files` stores what stages and adapters keep with an item.
+    A run has one `RunParts`; an executor that works in other processes creates one in each process. With `offline` no
+    model may be called, since the `store` has all replies. `ledger` counts the calls, and `budget` must cover them.
+    `observers` receive the events, and `files` stores what stages and adapters keep with an item.
     """
 
     plugins: Plugins

@@ -147,9 +147,7 @@ def make_session(
     """Check a run over these questions for everything that would fail every item, and return its session.
 
     `observers` are called in addition to those of plugins, and `files` stores the files of items.
-
-    Raises `ConfigError` if a model cannot be used, and
-    `PlanError` if a question has no plan.
+    Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
     check_request(plugins, config, questions)

@@ -154,9 +154,9 @@ class ResumeState:
 def runs_again(result: VerificationResult) -> bool:
     """Return whether an item with this result runs again when its run is resumed.
 
-    It does if a call failed for good, or if it is not judged for any other reason than an unreadable judge reply, since
-    the user can fix these problems before resuming. Replies that were received are not requested again, even if they
-    leave the item undecided.
+    It does if a call failed in every attempt, or if the item is not judged for any reason other than an unreadable
+    judge reply: the user can fix such problems before resuming. Replies that were received are not requested again,
+    even if they leave the item undecided.
     """
     if any(record.failed_calls for record in result.stages):
         return True

@@ -261,7 +261,7 @@ class RunSession:
                     self._journal_hint() if keeps_replies else "",
                 )
             for (model, reason), count in sorted(self.tally.unknown_ends.items()):
-                logger.warning("%s: taken as a normal end", describe_unknown_ends(model, reason, count))
+                logger.warning("%s: treated as a normal end", describe_unknown_ends(model, reason, count))
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self.stopped)
             observers.run_finished(finished)
             if journal is not None and journal.broken is None:
