@@ -68,7 +68,7 @@ _DEFAULTS: Final[dict[str, Sequence[Any]]] = {
 }
 """The reference's settings that have no setting of the same name here, with the values that request nothing."""
 _NULLABLE: Final = ("few_shot_config", "prompt_config", "rubric_trait_names", "rubric_evaluation_strategy")
-"""Settings of both implementations for which the reference writes null and here "not given" is meant."""
+"""Settings of both implementations for which null, as the reference writes it, means that they are not given."""
 _CURES: Final = {
     "presets_dir": "give a preset as a file (--config FOLDER/NAME.json)",
     "db_config": "results are in files, and `karenina export` writes tables",

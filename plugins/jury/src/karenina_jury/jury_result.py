@@ -157,10 +157,10 @@ class JudgeStatistics(BaseModel):
 class JuryStatistics(BaseModel):
     """The statistics of one jury and answering model.
 
-    `unanimous` is the share of answers on which all first judges (those that vote) agree, `fields` the same by field
-    (or for the outcome or verdict) of the answers with a vote, and `escalated` the share of answers for which the judge
-    `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate what that judge would have used for the other
-    answers, from its mean usage; `saved_usd` is their cost, None if unknown.
+    `unanimous` is the share of answers on which all first judges (those that vote) agree. `fields` is that share by
+    field (or for the outcome or verdict), among the answers with a vote on it. `escalated` is the share of answers for
+    which the judge `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate what that judge would have used
+    for the other answers, from its mean usage; `saved_usd` is their cost, None if unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -185,7 +185,7 @@ def describe_juries(
 ) -> list[JuryStatistics]:
     """Return the statistics of each jury and answering model in the results.
 
-    `cost_per_call` has the mean cost of a call in US dollars by judge id. Results of single judges are ignored.
+    `cost_per_call` maps judge ids to the mean cost of a call in US dollars. Results of single judges are ignored.
     """
     groups: dict[tuple[str, str], list[tuple[VerificationResult, JuryRecord]]] = {}
     for result in results:

@@ -106,7 +106,7 @@ class Count:
 
 
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
-    """Count the votes on the value of each field. Failed judges have no vote, but count in every denominator.
+    """Count the votes on the value of each field. Failed judges cast no vote, but count in every denominator.
 
     Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if it did not.
     """
@@ -134,7 +134,7 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. Failed or undecided judges have no vote, but count in the denominator."""
+    """Count the votes on the verdict. Failed or undecided judges cast no vote, but count in the denominator."""
     votes = {one.judge: one.result.template.verify_result for one in ballots if one.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
     without = [one.judge for one in ballots if one.result.outcome is Outcome.UNDECIDED]

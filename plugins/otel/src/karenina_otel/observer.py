@@ -96,7 +96,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_finished(self, event: RunFinished) -> None:
-        """End all open spans, marked as interrupted, end the run's span, and send what is left."""
+        """End all open spans, marked as interrupted, end the run's span, and send the remaining data."""
         if self._telemetry is None:
             return
         for left in [*self._open.values(), *(opened for _, opened in self._answers.values())]:

@@ -1,4 +1,4 @@
-"""`Worker`, the actor that runs answers as a run in one process does, controlled by messages.
+"""`Worker`, the actor that generates and judges answers like a run in one process, controlled by messages.
 
 The journal, the budget and the ledger are in the process of the run; the worker reaches them through messages.
 """

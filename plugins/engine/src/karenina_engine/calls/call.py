@@ -59,8 +59,8 @@ def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool
 class Endpoint:
     """The target of a call: a model through one port of an adapter, or a service (the port `service`).
 
-    `adapter` is the adapter's interface and version, and `spec` its specification. `identity` holds all parameters that
-    may change a reply, as JSON values without secrets. With `by_item` the reply also depends on the question and
+    `adapter` is the adapter's interface and version, and `spec` its specification. `identity` contains all parameters
+    that may change a reply, as JSON values without secrets. With `by_item` the reply also depends on the question and
     replicate, as recordings do. A run has one endpoint for each model and port.
     """
 

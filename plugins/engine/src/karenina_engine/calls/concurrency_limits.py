@@ -102,7 +102,7 @@ class ServerLimiter:
     """The limiter for one server.
 
     A call gets a permit from `acquire`, or from `wait` if none is free, and returns it with `on_success`, `on_overload`
-    or `release`. A call that waits for a retry holds none.
+    or `release`. A call that waits for a retry holds no permit.
     """
 
     __slots__ = (
@@ -157,7 +157,7 @@ class ServerLimiter:
         self._test = OverloadDetector()
 
     def tighten(self, bounds: Bounds) -> None:
-        """Apply `bounds` in addition to the current ones."""
+        """Apply `bounds` in addition to the current bounds."""
         known = self._bounds
         ceiling = min(known.ceiling, bounds.ceiling)
         self._bounds = Bounds(min(known.start, bounds.start, ceiling), ceiling, known.fixed or bounds.fixed)

@@ -51,7 +51,7 @@ class Survey:
 
 
 class Planner:
-    """A planner that makes and caches the plan of each question under one configuration."""
+    """A planner that computes and caches the plan of each question under one configuration."""
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         show_plans_in_notebooks()
@@ -163,7 +163,7 @@ def _comparable(answer: bool | Skip) -> bool | str:
 
 
 class QuestionSubset(Sequence["Question"]):
-    """A lazy view of some of `questions`, given by their indexes; it holds no question."""
+    """A lazy view of some of `questions`, given by their indexes; it stores no question."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
         self._questions = questions

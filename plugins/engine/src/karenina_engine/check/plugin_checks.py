@@ -1,4 +1,4 @@
-"""Checks before a run of the installed plugins and of the values that benchmarks give them.
+"""Checks before a run: of the installed plugins, and of the values that benchmarks set for them.
 
 Required plugins must be usable, blocked stages must not be requested, and the releases of plugins should match. Each
 plugin-owned field of a question, trait or template field must have an owner and a valid value (`OwnedFields`).
@@ -128,7 +128,7 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
 
 
 def _cure_for_missing(name: str, found: Sequence[PluginInfo]) -> str:
-    """Return what to do about a required name that no installed plugin or distribution has."""
+    """Return how to fix a required name that matches no installed plugin or distribution."""
     distributions = sorted({info.distribution for info in found})
     known = {*distributions, *(info.name for info in found)}
     if get_close_matches(name, known, n=1, cutoff=0.6):

@@ -59,7 +59,7 @@ def select_questions(
     """Return the questions of a run, each with its merged rubric; by default all except drafts.
 
     `question_ids` selects questions, including drafts. Raises `ConfigError` for an id, or a trait name in
-    `rubric_trait_names`, that the benchmark does not have.
+    `rubric_trait_names`, that the benchmark does not contain.
     """
     wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in wanted or () if id not in benchmark]

@@ -1,7 +1,8 @@
 """The check of restricted values in a benchmark: values that the user has not trusted are refused.
 
 A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
-the user trusts exactly these values in exactly this file, trusts everything for one run, or sets the value too.
+the user trusts exactly these values in exactly this file, or trusts everything for one run. A value that the user's own
+configuration replaces has no effect and needs no trust.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.files.file_names import is_plain_name, stays_below
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.models.adapters import AdapterSpec
@@ -143,7 +146,7 @@ def require_trust(
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Return what a run's `trust` argument means: "all" is everything, None is what `karenina trust` has stored."""
+    """Return the trust that a run's `trust` argument stands for: everything, or for None what the user has stored."""
     if trust is None:
         return load_trust()
     return Trust.all() if trust == "all" else trust
@@ -172,7 +175,7 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return those paths in `questions_from` that lead outside the file's folder, after resolving links."""
+    """Return the paths in `questions_from` that lead outside the file's folder, after resolving links."""
     meaning = "The file is read, and its content becomes questions"
     return [
         RestrictedValue(
@@ -196,7 +199,7 @@ def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
 
 
 def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
-    """Return what a benchmark with a file names, as JSON values that `karenina resume` compares later.
+    """Return the files and settings that a benchmark file names, as JSON values for `karenina resume` to compare.
 
     `files` are the data files that it names, its own file, and the programs named by values that take effect. `paths`
     is the digest of trust in the question files outside its folder, or None if there are none. `benchmark_names` are
@@ -299,8 +302,7 @@ class _Finder:
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
         info = kind.model_fields[field] if kind is not None else None
-        default = info.get_default(call_default_factory=True) if info is not None else None
-        if not self._is_free(mark, value, default):
+        if not self._is_free(mark, value, _default_of(info)):
             self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
@@ -322,7 +324,7 @@ class _Finder:
             mark = mark_of(kind, name) or "never"
             if mark == "models" and isinstance(value, Mapping):
                 self._model({"id": where, **value}, f"{where}, {name}", None, places)
-            elif not self._is_free(mark, value, info.get_default(call_default_factory=True)):
+            elif not self._is_free(mark, value, _default_of(info)):
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
@@ -336,9 +338,7 @@ class _Finder:
                 self._extra(spec, value, f"{where}, extra", setting, places)
                 continue
             mark = "never" if name in more else mark_of(ModelConfig, name) or "never"
-            if not self._is_free(
-                mark, value, None if info.is_required() else info.get_default(call_default_factory=True)
-            ):
+            if not self._is_free(mark, value, _default_of(info)):
                 secret = SECRECY.get(name) == "key"
                 self._add(mark, f"{where}, {name}", value, info.description or "", setting, places, secret=secret)
 
@@ -353,13 +353,10 @@ class _Finder:
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
             info = kind.model_fields.get(name) if kind is not None else None
-            if kind is not None and info is None and spec is not None and spec.extra is not None:
+            if kind is not None and info is None:
                 continue  # the adapter refuses unknown names
             mark = (mark_of(kind, name) if kind is not None else None) or "never"
-            default = (
-                info.get_default(call_default_factory=True) if info is not None and not info.is_required() else None
-            )
-            if not self._is_free(mark, value, default):
+            if not self._is_free(mark, value, _default_of(info)):
                 meaning = (info.description if info is not None else None) or "A setting of the adapter"
                 secret = name in ("headers", "query")
                 self._add(mark, f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
@@ -382,7 +379,7 @@ class _Finder:
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the data files that a value names; of a list or table of texts, only those that exist."""
+        """Return the data files that a value names; if it is a list or table of texts, only existing files."""
         names = [name for name in _texts_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
@@ -406,6 +403,11 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
         elif places and places[0] not in known.places:
             self.found[(restricted.name, restricted.value)] = replace(known, places=(*known.places, *places))
+
+
+def _default_of(info: FieldInfo | None) -> object:
+    """Return the default of a field; None for a required or unknown field."""
+    return None if info is None or info.is_required() else info.get_default(call_default_factory=True)
 
 
 def _exists(folder: Path, name: str) -> bool:
@@ -438,7 +440,7 @@ def _restricting_primitives() -> frozenset[str]:
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
-    """Return the questions that may hold a restricted value; of a streamed file, only those whose line may."""
+    """Return the questions that may contain a restricted value; in a streamed file, the line is searched for one."""
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
     kinds = {*trait_kinds().values(), *(model for models in owned.values() for model in models.values())}

@@ -49,7 +49,7 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check for what would fail its items (`Stage.before_run`), and check the models that it needs.
+    """Let each stage check for problems that would fail its items (`Stage.before_run`), and check its models.
 
     `survey` holds the questions that each stage checks (`Planner.survey`). Returns the models that stages need, with
     the roles and ports that they need them for. Raises `ConfigError` with all problems.
@@ -145,8 +145,8 @@ def check_judges(
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
     """Raise `ConfigError` for everything in the models that would make each item fail. No request is made.
 
-    `models` are pairs of a role (as messages name it) and a model. With `offline`, none of them will be called, so what
-    their adapters need for calls (keys, packages) may be missing.
+    `models` are pairs of a role (as messages name it) and a model. With `offline`, none of them will be called, so the
+    keys and packages that their adapters need for calls may be missing.
     """
     from pydantic import ValidationError
 

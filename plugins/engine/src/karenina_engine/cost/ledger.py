@@ -45,8 +45,8 @@ class PriceTable:
     """The prices of models. Each price is looked up once.
 
     `own` are the user's prices, by model id or by the provider's name for the model; they take precedence. Recorded
-    answers and models that run locally are free. Otherwise the first list that has the model is used. An
-    unknown price is never treated as zero.
+    answers and models that run locally are free. Otherwise the first list that contains the model is used. An unknown
+    price is never treated as zero.
     """
 
     plugins: Plugins
@@ -128,7 +128,7 @@ class SpendCounts:
     """Counts of calls that had a reply, their tokens, and their cost in picodollars.
 
     The cost of `unpriced` of the calls is unknown, because the model has no price or the server counted no tokens;
-    `cost` is that of the others.
+    `cost` is the cost of the other calls.
     """
 
     calls: int = 0

@@ -84,7 +84,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A stored result: row id, JSON line, whether its item must run again, and the last run and index that had it."""
+    """A stored result: row id, JSON line, whether its item must run again, and the run and index that it last had."""
 
     row: int
     text: str
@@ -340,11 +340,11 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return what is stored for the call, including errors and replies that cannot be reused, or None."""
+        """Return the call's stored reply or error, even if it cannot be reused; None if nothing is stored."""
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Return what is stored for the call, and whether its row is damaged."""
+        """Return the call's stored reply or error (None without one), and whether its row is damaged."""
         if self.broken is not None:
             raise self.broken
         if not self._may_hold(call.key):
@@ -363,7 +363,7 @@ class Journal:
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
         """Store the outcome of a call, and return when it is in the file.
 
-        Raises `PortError` if the journal cannot store the reply; the call's item then has this error.
+        Raises `PortError` if the journal cannot store the reply; the call's item then ends with this error.
         """
         try:
             stored = self._writer.write(_REPLY, make_reply_row(call, outcome))
@@ -381,7 +381,7 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query, None if there is none, or `()` if it holds text that is not UTF-8."""
+        """Return the first row of a query, None if there is none, or `()` if it contains text that is not UTF-8."""
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
@@ -468,7 +468,7 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, which is `text`, a JSON line; the row is in the file when the awaitable has returned.
+        """Store an item's result, which is `text`, a JSON line; the row is in the file once the awaitable completes.
 
         Raises `UnstorableRow` (from the call or from the awaitable) and `JournalError`.
         """

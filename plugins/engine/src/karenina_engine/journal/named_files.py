@@ -50,7 +50,10 @@ class NamedFile:
         return cls(name, base, folder, program, resolved, resolved != plain, inside)
 
     def with_digest(self) -> NamedFile:
-        """Return a copy with a digest of the content; a folder that contains the benchmark's own folder gets none."""
+        """Return a copy with a digest of the content.
+
+        A folder that contains the benchmark's own folder is not digested.
+        """
         kind, digest = _kind_of(self.resolved), None
         if kind == stat.S_IFREG:
             digest = _digest_file(self.resolved)

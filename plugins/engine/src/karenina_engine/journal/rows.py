@@ -117,7 +117,7 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
 
 
 DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors raised when a value is read that no version of Karenina has written."""
+"""Errors that reading a value may raise if no version of Karenina wrote the value."""
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:

@@ -76,7 +76,7 @@ def is_id(value: object) -> bool:
 
 
 def runs_folder() -> Path:
-    """Return the folder that holds the commands. Raises `UserStateError`."""
+    """Return the folder that contains the commands. Raises `UserStateError`."""
     return state_folder() / "runs"
 
 

@@ -40,8 +40,9 @@ class Status:
     `done` of `items` have a result. `again` of the done items would run again, because a call failed or a stage raised
     an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were cut off or
     whose workspace no longer exists. `calls` and tokens are summed over all stored replies. `pid` is the process that
-    is working on the journal: 0 if it is unknown, None if there is none. `version` is that of the core that created the
-    journal; `distributions` maps those of the last run to their versions. `spent` is the ledger of all runs.
+    is working on the journal: 0 if it is unknown, None if there is none. `version` is the version of the core that
+    created the journal; `distributions` maps the last run's distributions to their versions. `spent` is the ledger of
+    all runs.
     """
 
     items: int

@@ -98,9 +98,9 @@ class EstimatedLine:
 class Estimate:
     """The expected calls and costs of a run.
 
-    `done` of the `items` have a result in the journal, and `kept` calls of the other items have a reply there: neither
-    is made or paid for again. Prompts were previewed for `sample` questions. `not_counted` maps stages that sent no
-    prompt in the preview, and judges that are asked for some answers only, to the reason; `failed` maps stages whose
+    `done` of the `items` have a result in the journal, and `kept` calls of the other items have a reply there; no such
+    call is made or paid for again. Prompts were previewed for `sample` questions. `not_counted` maps stages that sent
+    no prompt in the preview, and judges that are asked for some answers only, to the reason; `failed` maps stages whose
     preview failed to the error. `spent` is what earlier runs of the journal spent, in picodollars.
     """
 

@@ -63,7 +63,7 @@ def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: b
 
     Strings are the beginning of `words`, so that a quotation is found in the answer; booleans are `yes`; a list has one
     item, unless the schema sets other limits. Null stands for parts nested too deeply or not understood. With `empty`,
-    what may be null is null, and lists are as short as they may be.
+    everything that may be null is null, and lists are as short as allowed.
     """
     return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
 

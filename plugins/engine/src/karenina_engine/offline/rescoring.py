@@ -56,7 +56,7 @@ class Change:
     """An item whose score changed. `item` names its question, answering model, judge and replicate.
 
     `fields` and `traits` map the names of those that changed to the earlier and the new value (None: no value).
-    `granular` holds both granular results if they differ. `why` explains the new outcome.
+    `granular` contains both granular results if they differ. `why` explains the new outcome.
     """
 
     item: ItemId

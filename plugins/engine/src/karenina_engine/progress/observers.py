@@ -149,4 +149,4 @@ class Observers:
 _NO_EVENTS: Final = nullcontext()
 
 NO_OBSERVERS: Final = Observers({})
-"""The observers of a run that has none."""
+"""The observers of a run without observers."""

@@ -67,7 +67,7 @@ class FailureCounts:
 
 
 def failure_kind(error: str, question_id: str) -> str:
-    """Return what equal failures have in common: the error without the question's id and without numbers.
+    """Return the key under which equal failures are counted: the error without the question's id and numbers.
 
     HTTP statuses are kept.
     """
@@ -122,7 +122,7 @@ class Summary(Counts):
     """The counts of a run, and the summary of each of its groups.
 
     Rates, bounds, means and traits of several groups are never pooled. With several groups, `pass_rate`, `worst`,
-    `best` and `mean_granular` are None, `traits` is empty, and `groups` has these values.
+    `best` and `mean_granular` are None, `traits` is empty, and `groups` contains these values.
     """
 
     pass_rate: Rate | None

@@ -214,7 +214,7 @@ class ItemFiles:
         return ItemFiles(self._store, self._whose, of=self)
 
     def for_judge(self) -> ItemFiles:
-        """Return a collection for the files of a judge's item, given that this collection is the one of its answer."""
+        """Return a collection for the files of an item that judges the answer to which this collection belongs."""
         return ItemFiles(self._store, self._whose, before=self)
 
     def list_in(self, result: VerificationResult) -> VerificationResult:

@@ -214,8 +214,8 @@ class TraitSummary(BaseModel):
 
     `n` counts scores, `not_scored` items in which the trait could not be scored, and `skipped` answers without the
     concept of a dynamic trait. `share` is the share of True among boolean scores, and `mean` the mean of numbers.
-    `labels` are the counts of each class. `parts` are the means of the numbers in scores that have several (the metrics
-    of a metric trait, the fields of a template).
+    `labels` are the counts of each class. `parts` are the means of the numbers in scores with several numbers (the
+    metrics of a metric trait, the fields of a template).
     """
 
     model_config = ConfigDict(frozen=True)

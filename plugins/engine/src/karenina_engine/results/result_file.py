@@ -69,7 +69,7 @@ def is_header(line: bytes) -> bool:
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return what a result file's header says about its run; empty if it has no header or cannot be read."""
+    """Return the facts about the run in a result file's header; empty if it has no header or cannot be read."""
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST)
@@ -82,9 +82,9 @@ def read_header(path: Path) -> Mapping[str, Any]:
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer in a result's JSON object; None if the model gave no answer.
 
-    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
-    an agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` is set if it was cut off or
-    refused.
+    The answer contains `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text`
+    or, for an agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` is set if it was cut off
+    or refused.
     """
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return None
@@ -189,7 +189,7 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file that `prepare_output` made, and yield a function that writes lines to it. Raises `ConfigError`."""
+    """Open a file that `prepare_output` created, and yield a function that writes lines to it. Raises `ConfigError`."""
 
     def write_error(error: OSError) -> ConfigError:
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])

@@ -42,7 +42,7 @@ logger = logging.getLogger("karenina")
 
 
 class ResultFileError(KareninaError, ValueError):
-    """Raised when a result file cannot be read; the message has the line and the reason."""
+    """Raised when a result file cannot be read; the message states the line and the reason."""
 
 
 class VerificationResultSet:
@@ -180,7 +180,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a file has results of the reference implementation, which keeps no journal."""
+    """Return whether a file contains results of the reference implementation, which keeps no journal."""
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 

@@ -70,11 +70,11 @@ def _default_limits() -> ConcurrencyLimits:
 
 @dataclass(frozen=True, slots=True)
 class RunParts:
-    """The parts of a run: its plugins and settings, what it may do, and where its calls are stored and counted.
+    """The parts of a run: its plugins, settings and trust, and the objects that limit, store and count its calls.
 
     A run has one `RunParts`; an executor that works in other processes creates one in each process. With `offline` no
-    model may be called, since the `store` has all replies. `ledger` counts the calls, and `budget` must cover them.
-    `observers` receive the events, and `files` stores what stages and adapters keep with an item.
+    model may be called, since the `store` contains all replies. `ledger` counts the calls, and `budget` must cover
+    them. `observers` receive the events, and `files` stores what stages and adapters keep with an item.
     """
 
     plugins: Plugins
@@ -91,7 +91,7 @@ class RunParts:
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits on calls in flight under a configuration, within what adapters declare."""
+    """Return the limits on calls in flight under a configuration, within the limits that adapters declare."""
 
     def bounds(model: ModelConfig) -> Bounds:
         declared = (
@@ -158,7 +158,7 @@ class PortFactory:
         return self.spec(model).recorded
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return what plugins add to the prompt of `task` for models of `interface`."""
+        """Return the instructions that plugins add to the prompt of `task` for models of `interface`."""
         key = (task, interface)
         if key not in self._instructions:
             self._instructions[key] = prompt_instructions(self.parts.plugins, task, interface)

@@ -71,7 +71,7 @@ class ChunkCounts:
 class ChunkResult:
     """The results of a chunk of answers by index, the rows to store, and the answers that are left to the run.
 
-    `uses_agents` means that an answer calls an agent. Such answers are left to the run, because the journal may hold
+    `uses_agents` means that an answer calls an agent. Such answers are left to the run, because the journal may contain
     only parts of an agent's work.
     """
 

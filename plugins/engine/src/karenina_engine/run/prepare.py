@@ -93,7 +93,7 @@ def prepare_session(
     """Return a session that has passed all checks. Raises `ConfigError` and `PlanError`.
 
     With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
-    request. `command` is what the journal stores about how the run was started (`karenina_engine.journal.command`).
+    request. `command` describes how the run was started, for the journal to store (`karenina_engine.journal.command`).
     `open_run` does all of this.
     """
     offline = journal is not None and journal.replaying

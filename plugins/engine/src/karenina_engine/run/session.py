@@ -61,7 +61,7 @@ class RunSession:
     """A run that has passed all checks, and its state while it is executed: calls, results and costs.
 
     `executor` runs the items of `matrix`. `journal` stores replies and results; alternatively `results` and the store
-    in `parts` do. `command` is what the journal stores about how the run was started.
+    in `parts` do. `command` describes how the run was started, for the journal to store.
     """
 
     def __init__(
