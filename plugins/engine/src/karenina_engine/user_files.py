@@ -165,7 +165,7 @@ def _check_owner(place: Path, found: os.stat_result, *, sticky_is_fine: bool = F
             "set KARENINA_CONFIG_HOME to a folder of your own"
         )
     if found.st_mode & stat.S_IWOTH and not (sticky_is_fine and found.st_mode & stat.S_ISVTX):
-        raise OSError(f"{place} can be written by every user; check its content, then run: chmod o-w {place}")
+        raise OSError(f"{place} is writable by every user; check its content, then run: chmod o-w {place}")
 
 
 def _link(path: Path) -> OSError:

@@ -95,7 +95,7 @@ def jury(
 
         found = describe_juries(iterate_results(file), mean_call_costs(file))
         if not found:
-            raise config_error(f"{file} has no result of a jury: set `jury` in the configuration of the run")
+            raise config_error(f"{file} contains no jury result: set `jury` in the configuration of the run")
         if as_json:
             screen.json({"juries": [one.model_dump(mode="json") for one in found]})
             return

@@ -63,7 +63,9 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
     quorum = usual if jury.quorum is None else jury.quorum
     if not len(first) / 2 < quorum <= len(first):
         most = f"from {len(first) // 2 + 1} to {len(first)}"
-        raise ConfigError([f"jury.quorum is {quorum}, and more than half of {len(first)} judges is {most}: set that"])
+        raise ConfigError(
+            [f"jury.quorum is {quorum}, but it must be more than half of {len(first)} judges: set it {most}"]
+        )
     return JuryPanel(jury, quorum, first, others)
 
 

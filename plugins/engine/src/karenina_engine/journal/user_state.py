@@ -145,7 +145,7 @@ def _read(file: Path) -> dict[str, Any] | None:
         _StateFile.model_validate(data)
     except ValidationError as error:
         raise UserStateError(
-            f"the state file {file} is broken: it does not hold the command of a run ({error.error_count()} errors); "
+            f"the state file {file} is broken: it does not contain a run's command ({error.error_count()} errors); "
             f"{cure}"
         ) from None
     return dict(data)

@@ -291,7 +291,7 @@ async def _make_estimate(
     }
     for judge in matrix.judges:
         for one in judge.others if isinstance(judge, PanelModel) else ():
-            found.not_counted[one.id] = "this judge is asked for some answers only, and how many is not known"
+            found.not_counted[one.id] = "this judge is asked about some answers only, and their number is not known"
     if view is not None:
         found.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
         found.spent = sum(line.spent.cost for line in view.spent())
