@@ -115,10 +115,10 @@ def _adapters_with_port(plugins: Plugins, port: str) -> str:
 def check_judges(
     plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], trust: Trust, planner: Planner
 ) -> None:
-    """Check that the stages have the judges that they call, before answers that cannot be judged are paid for.
+    """Check that there are judges with the ports that the stages call, before any answer is paid for.
 
     Raises `ConfigError` if there is no judge, or a judge without the ports that a stage calls. Every question is
-    examined only in these cases, since that takes a while.
+    examined only if a judge or a port is missing, since that takes a while.
     """
     judges = config.core.parsing_models
     wanted = frozenset[str]().union(*(one.stage.judge_ports for one in registered_stages(plugins)))

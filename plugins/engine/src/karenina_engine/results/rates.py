@@ -35,7 +35,8 @@ class Rate(BaseModel):
     `clusters` is the number of questions that the items belong to. Several items of one question (replicates, models,
     judges) are not independent; the more alike they are, the wider the interval.
 
-    `undecided` items are not in `out_of`. In JSON, `undecided` and `if_undecided_wrong` are left out if there are none.
+    `undecided` items are not in `out_of`. In JSON, `undecided` and `if_undecided_wrong` are left out if no item is
+    undecided.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -83,8 +83,8 @@ def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer in a result's JSON object; None if the model gave no answer.
 
     The answer contains `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text`
-    or, for an agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` is set if it was cut off
-    or refused.
+    or, for an agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` is set if the answer was
+    cut off or refused.
     """
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return None

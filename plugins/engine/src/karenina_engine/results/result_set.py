@@ -81,7 +81,7 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return counts and, for each group, the pass rate with its interval, and the bounds that unjudged items leave.
+        """Return counts and, for each group, the pass rate with its interval and the bounds that unjudged items allow.
 
         A group is an answering model and a judge. `pass_rate` is None if there are several groups.
         """

@@ -46,7 +46,7 @@ class PanelAnswer:
     def result_of(
         self, model: PanelModel, base: VerificationResult, asked: Sequence[VerificationResult]
     ) -> VerificationResult:
-        """Return `base` as the result of the panel `model`, with the calls, stages and time of all that were `asked`.
+        """Return `base` as the result of the panel `model`, with the calls, stages and time of all results in `asked`.
 
         `base` is one of these results, a changed copy of one, or what `not_judged` returns. Calls, stages and time of
         the answer, which the results share, count once.

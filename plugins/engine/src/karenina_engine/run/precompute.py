@@ -233,7 +233,7 @@ class _Worker:
 
 
 class _RecordingJournal:
-    """A journal that is only read, and records the rows to store. `missed` is set when a reply was missing.
+    """A read-only view of a journal that records the rows to store. `missed` is set when a reply is missing.
 
     It is a `ReplyStore` and a `ResultJournal`. With `replaying`, stored errors are used too.
     """
