@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """Implementations of the hooks by this distribution."""
+    """The hook implementations of this distribution."""
 
     @staticmethod
     @hookimpl

@@ -210,7 +210,7 @@ def _name(stage: object) -> str:
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return those of the stage's own settings that add it to the plan."""
+    """Return the names of the stage's own settings that add it to the plan."""
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
     given = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
@@ -286,7 +286,7 @@ def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
 
 
 def _may_have_options(question: Question) -> bool:
-    """Return, without loading the template, whether it may set options for plugins; most templates do not."""
+    """Return, without loading the question's template, whether the template may set options for plugins."""
     if question.answer_class is not None:
         return True
     source = question.answer_template or ""

@@ -153,7 +153,7 @@ def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
 
 
 def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
-    """Return whether the value takes effect, which it does not if the user's own configuration replaces it."""
+    """Return whether the value takes effect; it does not if the user's own configuration replaces it."""
     if value.setting is None:
         return True
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
