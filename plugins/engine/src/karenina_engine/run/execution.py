@@ -111,7 +111,7 @@ def _header(session: RunSession) -> str:
 
 
 def _result_file(session: RunSession, path: Path) -> ResultFile:
-    """Return a file, opened for the run's results; an existing one is renamed unless this run continues it."""
+    """Open the file for the run's results. An existing file is renamed, unless this run continues it."""
     last = session.journal.last_command() if session.journal is not None else None
     goes_on = last is not None and is_same_run(last, session.command)
     moved = prepare_output(

@@ -192,7 +192,7 @@ def make_session(
 
 
 def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
-    """Return the store of the files of items: beside the journal, or without one where the default journal would be."""
+    """Return the store of items' files: beside the journal or, without one, where the default journal would be."""
     settings = config.section(EngineSettings)
     journal = journal or (default_journal(output) if output is not None else None)
     folder = files_folder(journal) if journal is not None else None
@@ -200,7 +200,7 @@ def _file_store(journal: Path | None, output: Path | None, config: VerificationC
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
-    """Log a warning if the journal belongs to another benchmark: none of its first results is of a question in it."""
+    """Log a warning if the journal belongs to another benchmark: this one has no question of its first results."""
     from karenina_engine.journal.view import JournalView
 
     if benchmark.path is None or not journal.had_results:
