@@ -38,7 +38,7 @@ class WorkerHandle:
     _outbox: list[Payload] = field(default_factory=list)
 
     def send(self, message: Payload) -> None:
-        """Send a message, in one batch with the others of this event loop iteration; do nothing if the worker is dead."""
+        """Send a message, in one batch with others of this event loop iteration; ignored if the worker is dead."""
         if not self.alive:
             return
         if not self._outbox:
