@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -30,7 +29,9 @@ from karenina_engine.journal.command import OWN_ONLY, is_same_run
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
 from karenina_engine.journal.rows import (
     BloomFilter,
+    FinishedItem,
     StoredReply,
+    StoredResult,
     StoredRun,
     UnstorableRow,
     make_reply_row,
@@ -39,7 +40,16 @@ from karenina_engine.journal.rows import (
     read_run_row,
     sum_ledger_lines,
 )
-from karenina_engine.journal.schema import LAST_RUN, is_intact, with_digest
+from karenina_engine.journal.schema import (
+    LAST_RUN,
+    MARK_SEEN,
+    STORE_REPLY,
+    STORE_RESULT,
+    STORE_RUN,
+    STORE_SESSION,
+    is_intact,
+    with_digest,
+)
 from karenina_engine.journal.writer import GATHERING, JournalWriter
 from karenina_engine.results.result_file import digest_run, is_header
 
@@ -56,53 +66,10 @@ if TYPE_CHECKING:
 
 __all__ = ["GATHERING", "FinishedItem", "Journal", "JournalError", "StoredResult"]
 
-_REPLY: Final = (
-    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (key) DO UPDATE SET port = excluded.port, model = excluded.model, interface = excluded.interface, "
-    "model_name = excluded.model_name, stage = excluded.stage, task = excluded.task, "
-    "question_id = excluded.question_id, replicate = excluded.replicate, "
-    "failed = excluded.failed, reusable = excluded.reusable, "
-    "finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, "
-    "output_tokens = excluded.output_tokens, calls = excluded.calls, seconds = excluded.seconds, "
-    "retries = excluded.retries, waited = excluded.waited, time = excluded.time, reply = excluded.reply, "
-    "digest = excluded.digest"
-)
-_RESULT: Final = (
-    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (question_id, answering, judge, replicate, fingerprint) DO UPDATE SET run = excluded.run, "
-    "place = excluded.place, outcome = excluded.outcome, again = excluded.again, time = excluded.time, "
-    "result = excluded.result, digest = excluded.digest"
-)
 _TARGET: Final = "target "
 _DIGESTS: Final = re.compile(r"([0-9a-f]{64}){1,2}")
-_SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
-_RUN: Final = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
-_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
 
 logger = logging.getLogger("karenina")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResult:
-    """A stored result: row id, JSON line, whether its item must run again, and the run and index that it last had."""
-
-    row: int
-    text: str
-    again: bool
-    run: int
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedItem:
-    """The arguments of `Journal.finish` for a finished item, including its result as `text`."""
-
-    index: int
-    item: ItemId
-    fingerprint: bytes
-    outcome: str
-    text: str
-    again: bool
 
 
 class Journal:
@@ -240,7 +207,7 @@ class Journal:
                 self.run_id, began = last.id, last.began
             else:
                 self.run_id, began = (last.id if last is not None else 0) + 1, time.time()
-            self._database.execute(_RUN, with_digest("runs", (self.run_id, began, None, items, None, written)))
+            self._database.execute(STORE_RUN, with_digest("runs", (self.run_id, began, None, items, None, written)))
             if ledger is not None:
                 self._begin_session(ledger)
             id = self._own_id()
@@ -285,7 +252,7 @@ class Journal:
         self._writer.session, self._writer.ledger = (last or 0) + 1, ledger
         self._session = (self._writer.session, self.run_id, time.time())
         self._database.execute(
-            _SESSION, with_digest("sessions", (*self._session, json.dumps(ledger.prices.snapshot())))
+            STORE_SESSION, with_digest("sessions", (*self._session, json.dumps(ledger.prices.snapshot())))
         )
 
     def run_digest(self) -> str | None:
@@ -313,12 +280,12 @@ class Journal:
         with self._writer.transaction():
             if ledger is not None:  # store the prices again: a stage may have used a model of its own
                 prices = json.dumps(ledger.prices.snapshot())
-                self._database.execute(_SESSION, with_digest("sessions", (*self._session, prices)))
+                self._database.execute(STORE_SESSION, with_digest("sessions", (*self._session, prices)))
             (row,) = self._database.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchall()
             id, began, _, items, _, command, _ = row
             ended = time.time() if finished else None
             tallied = json.dumps({**counts, **tokens})
-            self._database.execute(_RUN, with_digest("runs", (id, began, ended, items, tallied, command)))
+            self._database.execute(STORE_RUN, with_digest("runs", (id, began, ended, items, tallied, command)))
 
     # ---- replies
 
@@ -366,7 +333,7 @@ class Journal:
         Raises `PortError` if the journal cannot store the reply; the call's item then ends with this error.
         """
         try:
-            stored = self._writer.write(_REPLY, make_reply_row(call, outcome))
+            stored = self._writer.write(STORE_REPLY, make_reply_row(call, outcome))
             self._writer.unwritten_keys.add(call.key)
             if self._known_keys is not None:
                 self._known_keys.add(call.key)
@@ -476,18 +443,18 @@ class Journal:
             row = make_result_row(self.run_id, index, item, fingerprint, outcome, text, again)
         except ROW_ERRORS as error:
             raise UnstorableRow(f"the journal {self.path} cannot store it: {describe_error(error)}") from error
-        return self._writer.write(_RESULT, row)
+        return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
         """Store a result that another process produced. It is in the file after the next `flush`."""
         one = finished
         row = make_result_row(self.run_id, one.index, one.item, one.fingerprint, one.outcome, one.text, one.again)
-        self._writer.add(_RESULT, row)
+        self._writer.add(STORE_RESULT, row)
 
     def seen(self, index: int, stored: StoredResult) -> None:
         """Mark a stored result as a result of this run too, at `index` in its matrix."""
         if (stored.run, stored.index) != (self.run_id, index):
-            self._writer.add(_SEEN, (self.run_id, index, stored.row))
+            self._writer.add(MARK_SEEN, (self.run_id, index, stored.row))
 
     # ---- writing
 

@@ -84,6 +84,27 @@ CREATE TABLE runs (
 """Any change to the schema requires a new `FORMAT`."""
 
 LAST_RUN: Final = "SELECT * FROM runs ORDER BY id DESC LIMIT 1"
+STORE_REPLY: Final = (
+    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (key) DO UPDATE SET port = excluded.port, model = excluded.model, interface = excluded.interface, "
+    "model_name = excluded.model_name, stage = excluded.stage, task = excluded.task, "
+    "question_id = excluded.question_id, replicate = excluded.replicate, "
+    "failed = excluded.failed, reusable = excluded.reusable, "
+    "finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, "
+    "output_tokens = excluded.output_tokens, calls = excluded.calls, seconds = excluded.seconds, "
+    "retries = excluded.retries, waited = excluded.waited, time = excluded.time, reply = excluded.reply, "
+    "digest = excluded.digest"
+)
+STORE_RESULT: Final = (
+    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (question_id, answering, judge, replicate, fingerprint) DO UPDATE SET run = excluded.run, "
+    "place = excluded.place, outcome = excluded.outcome, again = excluded.again, time = excluded.time, "
+    "result = excluded.result, digest = excluded.digest"
+)
+MARK_SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
+STORE_RUN: Final = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
+STORE_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
+STORE_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _NOT_COVERED: Final = {"results": 2}
 """The number of leading columns that a row's digest does not cover, by table."""
