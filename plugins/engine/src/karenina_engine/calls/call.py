@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FRAME: Final = 64
 """The tokens that a server adds to the messages of a call, and the characters counted for the markup of a tool call."""
 
-_PER_CHARACTER: Final = 0.5  # tokens: more than long texts in alphabetic scripts have
+_PER_CHARACTER: Final = 0.5  # tokens: more than in long texts in alphabetic scripts
 _PER_SIGN: Final = 2.0  # tokens, for texts in other scripts
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 

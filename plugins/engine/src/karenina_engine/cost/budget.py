@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 OUTPUT: Final = 1024
 """The assumed output tokens of a call without `max_tokens`, until replies were observed."""
 
-_ENOUGH: Final = 3  # replies of a ledger line after which its calls are estimated from them
+_ENOUGH: Final = 3  # after this many replies for a ledger line, its calls are estimated from them
 _MARGIN: Final = 1.25
 _LARGEST: Final = 2**20  # output tokens: no model has a larger context
-_FIRST_MULTIPLE: Final = 64  # times the observed output that a call may have after one reply; 1/n of it after n replies
-_MULTIPLE: Final = 4  # the same, after many replies
+_FIRST_MULTIPLE: Final = 64  # a call may cost this many times the observed output after one reply; 1/n of it after n
+_MULTIPLE: Final = 4  # the least multiple, after many replies
 
 
 class OverBudget(ItemInterrupt):

@@ -69,7 +69,7 @@ _ANSWER: Final = ("The answer of the model under test would stand here. " * 24).
 _TOKENS_PER_ASCII: Final = Span(1 / 5, 1 / 4, 1 / 3)
 _TOKENS_PER_SIGN: Final = Span(1 / 2.5, 1 / 1.5, 1)
 _OVERHEAD: Final = Span(8, 16, 64)
-_SPREAD: Final = Span(0.8, 1, 1.25)  # of measured means
+_SPREAD: Final = Span(0.8, 1, 1.25)  # around measured means
 _ZERO: Final = Span(0, 0, 0)
 
 _Key = tuple[str, str, str, str]

@@ -340,7 +340,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
         async for item in items:
             then, now = item.earlier, item.result
             _refuse_incomplete(now, item.replies)
-            now.metadata.execution_time = then.metadata.execution_time  # that of the run, like its calls and tokens
+            now.metadata.execution_time = then.metadata.execution_time  # the run's own time, like its calls and tokens
             granular = then.template.verify_granular_result, now.template.verify_granular_result
             scores = (now.item[1:3], now.question_id, then.outcome, granular[0], now.outcome, granular[1])
             found.append((item.place, scores, find_change(then, now), now.model_dump_json() if job.writes else ""))
