@@ -25,8 +25,7 @@ from agreement import ON_EXTRACTED, agreement, gold_pattern, sample
 from karenina import Benchmark, VerificationResultSet
 from karenina_benchmark.config.model_specs import parse_models
 from karenina_jury.jury_command import jury_sections
-from karenina_jury.jury_result import read_record
-from karenina_jury.jury_statistics import describe_juries
+from karenina_jury.jury_result import describe_juries, read_record
 from karenina_terminal.text_layout import format_sections
 
 FILE: Final = "nq301_openqa_eval.jsonl"

@@ -40,8 +40,7 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     """Run the benchmark in `file`, and print the CPU time that it took."""
     from karenina import Benchmark, VerificationConfig
     from karenina_engine.results.aggregate import Totals
-    from karenina_engine.run.blocking import run_blocking
-    from karenina_engine.run.execution import execute_session
+    from karenina_engine.run.execution import execute_session, run_blocking
     from karenina_engine.run.prepare import open_run
     from karenina_engine.run.request import RunRequest
 

@@ -75,7 +75,7 @@ def files() -> str:
         "Fields of a model with the interface `manual` that choose the columns:",
         field_table(list_fields(ManualExtra)),
         "## Results",
-        _doc("karenina_engine.results.header"),
+        _doc("karenina_engine.results.result_file"),
         "## Exports",
         table(["format", "suffixes", "contents", "can be read back"], exporters),
         *(part for name in _TABLES for part in _columns(name)),

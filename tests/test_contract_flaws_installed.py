@@ -289,7 +289,7 @@ def test_the_executor_contract_finds_a_flaw(install: Install, tmp_path: Path, ho
 PANEL = """
     from karenina_core import hookimpl
     from karenina_core.data.outcome import Outcome
-    from karenina_engine.calls.panel_model import PanelModel
+    from karenina_engine.calls.call import PanelModel
     from karenina_engine.run.panel import not_judged
     from pydantic import BaseModel, Field
 

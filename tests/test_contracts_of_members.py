@@ -69,7 +69,7 @@ class TestTelemetry(ObserverContract):
 
 
 class TestAsyncio(ExecutorContract):
-    entry_point = "karenina_engine.plugin:plugin"
+    entry_point = "karenina_engine:plugin"
     executor = AsyncioExecutor()
 
 

@@ -14,7 +14,7 @@ from command_runs import run_karenina
 from karenina_core.models.ports import CallInfo, Message, ToolCall
 from karenina_core.plugins import Plugins
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_otel.calls import input_messages
+from karenina_otel.attributes import input_messages
 from karenina_testing import ScriptedModels
 from karenina_toolkit.traces import convert_recording
 from karenina_toolkit.traces.formats.registry import FORMATS

@@ -29,9 +29,9 @@ from karenina_core.plugins import Plugins, use_plugins
 from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.finalize import plugin as core_plugin
 from karenina_core.stages.stage import registered_stages
-from karenina_engine.calls.panel_model import PanelModel
-from karenina_engine.calls.tool_sessions import list_tool_sources
-from karenina_engine.cost.price_table import list_price_sources
+from karenina_engine.calls.call import PanelModel
+from karenina_engine.calls.opened_port import list_tool_sources
+from karenina_engine.cost.ledger import list_price_sources
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.plugin_offers import find_observers, offered_executors

@@ -15,8 +15,7 @@ from karenina_core.plugins import Plugins
 from karenina_core.stage_selection import SelectedStage
 from karenina_core.stages.context import Item
 from karenina_engine.run.plugin_offers import find_observers
-from karenina_engine.run.port_factory import PortFactory
-from karenina_engine.run.run_parts import RunParts
+from karenina_engine.run.port_factory import PortFactory, RunParts
 from karenina_testing import ScriptedModels
 
 

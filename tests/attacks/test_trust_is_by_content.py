@@ -25,7 +25,7 @@ from servers import recording_server
 from karenina import Benchmark
 from karenina_benchmark import BenchmarkFileError
 from karenina_core.data.trust import Trust, digest_of
-from karenina_engine.user.trust_store import TrustFileError, load_trust, store_trust, trust_path
+from karenina_engine.user_files import TrustFileError, load_trust, store_trust, trust_path
 
 if TYPE_CHECKING:
     from conftest import Environment
@@ -179,7 +179,7 @@ def test_digests_that_everybody_can_write_are_refused(home: Path, place: str) ->
     store_trust([digest_of("mine")])
     (home / place).chmod(0o777)
     for attempt in (load_trust, lambda: store_trust([digest_of("x")])):
-        with pytest.raises(TrustFileError, match=r"can be written by every user.*chmod o-w"):
+        with pytest.raises(TrustFileError, match=r"is writable by every user.*chmod o-w"):
             attempt()
     (home / place).chmod(0o700)
     assert load_trust() == Trust(frozenset({digest_of("mine")}))

@@ -19,7 +19,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import ModelIdentity, VerificationResultMetadata, VerificationResultTemplate
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
-from karenina_engine.plugin import plugin as engine
+from karenina_engine import plugin as engine
 from karenina_testing import ScriptedModels
 
 

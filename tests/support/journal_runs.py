@@ -14,8 +14,8 @@ from karenina_core.errors import RunError
 from karenina_core.models.ports import CallInfo, LLMReply, Message, ParserReply, Usage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
+from karenina_engine import plugin as engine
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.plugin import plugin as engine
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_testing import ScriptedModels
 

@@ -95,4 +95,4 @@ def test_a_preset_that_others_could_write_is_refused(presets: Path) -> None:
     save()
     presets.joinpath("nightly.json").chmod(0o666)
     done = run_karenina("plan", "-c", "nightly", plugins=make_plugins())
-    assert (done.code, "can be written by every user" in done.err) == (2, True)
+    assert (done.code, "is writable by every user" in done.err) == (2, True)

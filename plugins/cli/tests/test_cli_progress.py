@@ -16,8 +16,7 @@ from karenina_core.models.ports import CallInfo, Usage
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import Call, Endpoint
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
-from karenina_engine.cost.ledger import Ledger
-from karenina_engine.cost.price_table import PriceTable
+from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.progress.run_progress import RunProgress
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="gpt")

@@ -24,9 +24,8 @@ from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.calls.reply_json import copy_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.cost.budget import Budget, OverBudget
-from karenina_engine.cost.ledger import Ledger, LedgerLine, SpendCounts
+from karenina_engine.cost.ledger import Ledger, LedgerLine, PriceTable, SpendCounts
 from karenina_engine.cost.price_source import OwnPrice, to_dollars
-from karenina_engine.cost.price_table import PriceTable
 from karenina_testing import ScriptedModels
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m", max_tokens=100)

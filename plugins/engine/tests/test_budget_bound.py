@@ -18,9 +18,8 @@ from karenina_engine.calls.call_runner import CallRunner
 from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.cost.budget import Budget, OverBudget
-from karenina_engine.cost.ledger import Ledger, LedgerLine, SpendCounts
+from karenina_engine.cost.ledger import Ledger, LedgerLine, Price, PriceTable, SpendCounts
 from karenina_engine.cost.price_source import OwnPrice
-from karenina_engine.cost.price_table import Price, PriceTable
 from karenina_testing import ScriptedModels
 
 RATES = {"cheap": 1, "dear": 10}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from karenina_engine.run.blocking import run_blocking
+from karenina_engine.run.execution import run_blocking
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from karenina_engine.run.blocking import THRESHOLD, rare_garbage_collection
+from karenina_engine.run.execution import THRESHOLD, rare_garbage_collection
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, LLMReply, PortError, Usage
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import Call, CallOutcome, Endpoint
-from karenina_engine.cost.ledger import Ledger, LedgerLine
-from karenina_engine.cost.price_table import PriceTable
+from karenina_engine.cost.ledger import Ledger, LedgerLine, PriceTable
 from karenina_engine.journal.file import open_to_write
 from karenina_engine.journal.journal import Journal, JournalError
 from karenina_engine.journal.rows import UnstorableRow

@@ -24,8 +24,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.models.ports import AgentOptions, Message
 from karenina_core.plugins import Plugins
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.run.blocking import run_blocking
-from karenina_engine.run.execution import execute_session
+from karenina_engine.run.execution import execute_session, run_blocking
 from karenina_engine.run.prepare import open_run
 from karenina_engine.run.process_pool import can_fork, cores
 from karenina_engine.run.request import RunRequest

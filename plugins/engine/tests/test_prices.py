@@ -16,6 +16,7 @@ from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_core.plugins import Plugins
+from karenina_engine.cost.ledger import PriceTable
 from karenina_engine.cost.price_source import (
     FREE,
     OwnPrice,
@@ -26,7 +27,6 @@ from karenina_engine.cost.price_source import (
     to_dollars,
     to_picodollars,
 )
-from karenina_engine.cost.price_table import PriceTable
 
 MILLION = 10**6
 

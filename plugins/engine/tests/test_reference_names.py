@@ -9,15 +9,15 @@ import pytest
 
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
-from karenina_engine import reference_names
+from karenina_engine import settings
 
 MODEL = {"id": "m", "interface": "openai_endpoint", "model_name": "x", "endpoint_base_url": "http://127.0.0.1:1/v1"}
 
 
 @pytest.fixture(autouse=True)
 def _notes_anew() -> None:
-    reference_names._note.cache_clear()
-    reference_names._note_model.cache_clear()
+    settings._note.cache_clear()
+    settings._note_model.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from result_metadata import metadata
 
 from karenina_core import Outcome, VerificationResult
 from karenina_core.data.sections import (
-    ModelIdentity,
-    VerificationResultMetadata,
     VerificationResultRubric,
     VerificationResultTemplate,
 )
@@ -31,20 +30,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-
-
-def metadata(question: str = "q", judge: str = "j", replicate: int = 1) -> VerificationResultMetadata:
-    return VerificationResultMetadata(
-        question_id=question,
-        template_id="t",
-        result_id="r",
-        question_text="Which?",
-        answering_id="a",
-        parsing_id=judge,
-        answering=ModelIdentity(interface="x", model_name="y"),
-        parsing=ModelIdentity(interface="x", model_name="z"),
-        replicate=replicate,
-    )
 
 
 @given(

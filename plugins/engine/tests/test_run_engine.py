@@ -25,8 +25,7 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.progress.observers import RunFinished
 from karenina_engine.results.aggregate import OutcomeTally
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.run.blocking import run_blocking
-from karenina_engine.run.execution import collect_results
+from karenina_engine.run.execution import collect_results, run_blocking
 from karenina_engine.run.prepare import prepare_session
 from karenina_engine.run.request import RunRequest
 from karenina_engine.run.session import RunSession

@@ -29,8 +29,7 @@ from karenina_core.models.ports import (
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.stage_checks import check_models
-from karenina_engine.run.port_factory import PortFactory
-from karenina_engine.run.run_parts import RunParts
+from karenina_engine.run.port_factory import PortFactory, RunParts
 from karenina_testing import ScriptedModels
 from karenina_toolkit.agents.tool_sources import ToolSource
 

@@ -6,26 +6,18 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from result_metadata import metadata
 
 from karenina_core import Outcome, VerificationResult
-from karenina_core.data.sections import ModelIdentity, VerificationResultMetadata, VerificationResultRubric
+from karenina_core.data.sections import VerificationResultRubric
+from karenina_engine.results.rates import MAX_TRAITS, TraitSummary
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.results.trait_summary import MAX_TRAITS, TraitSummary
 
 
 def result(judge: str = "j", **rubric: Any) -> VerificationResult:
     """Return a result with this rubric section."""
     return VerificationResult(
-        metadata=VerificationResultMetadata(
-            question_id="q",
-            template_id="t",
-            result_id="r",
-            question_text="Which?",
-            answering_id="a",
-            parsing_id=judge,
-            answering=ModelIdentity(interface="x", model_name="y"),
-            parsing=ModelIdentity(interface="x", model_name="z"),
-        ),
+        metadata=metadata(judge=judge, replicate=None),
         outcome=Outcome.SCORED,
         rubric=VerificationResultRubric(**rubric) if rubric else None,
     )

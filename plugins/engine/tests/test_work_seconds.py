@@ -31,9 +31,9 @@ from karenina_core.models.ports import (
 )
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
+from karenina_engine import plugin as engine
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.view import JournalView
-from karenina_engine.plugin import plugin as engine
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.tables import result_table
 from karenina_toolkit.agents.tool_loop import run_tool_loop
@@ -146,24 +146,14 @@ class Sleep:
         return "slept"
 
 
-class Work(Stage):
-    name = "Say"
-    scope = "answer"
-    produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
-    fallback = True
-
+class Work(GenerateText):
     async def execute(self, context: VerificationContext) -> None:
         asked = [Message.user(context.question.question)]
         reply = await context.agent(context.answering_model).run(asked, AgentOptions(tools=(Sleep(),)))
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.trace[-1].content)
 
 
-class ThreeCalls(Stage):
-    name = "Say"
-    scope = "answer"
-    produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
-    fallback = True
-
+class ThreeCalls(GenerateText):
     async def execute(self, context: VerificationContext) -> None:
         llm = context.llm(context.answering_model)
         await asyncio.gather(*(llm.invoke([Message.user(f"{n}. {context.question.question}")]) for n in range(3)))

@@ -132,7 +132,7 @@ def test_results_without_a_jury_are_refused(tmp_path: Path) -> None:
     done = run_karenina("jury", tmp_path / "r.jsonl", plugins=jury.plugins)
 
     assert done.code == 2
-    assert "has no result of a jury: set `jury` in the configuration of the run" in done.err
+    assert "contains no jury result: set `jury` in the configuration of the run" in done.err
 
 
 def test_an_estimate_counts_the_first_judges_and_names_the_other(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_an_estimate_counts_the_first_judges_and_names_the_other(tmp_path: Path)
     estimate = done.json["estimate"]
     assert estimate["items"] == 2
     assert {line["model"]: line["calls"][1] for line in estimate["lines"]} == {"a": 2, "b": 2}
-    why = "this judge is asked for some answers only, and how many is not known"
+    why = "this judge is asked about some answers only, and their number is not known"
     assert {"stage": "strong", "why": why} in estimate["not_counted"]
 
 

@@ -15,7 +15,7 @@ from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
-from karenina_jury.jury_statistics import describe_juries
+from karenina_jury.jury_result import describe_juries
 
 RIGHT, WRONG = found("BCL2"), found("TP53")
 STRONG = {"escalate_to": "strong"}
@@ -244,7 +244,11 @@ def test_a_changed_truth_is_rescored_without_a_call(tmp_path: Path) -> None:
         (["a"], {}, "a jury needs two judges or more, and there are 1"),
         (["a", "strong"], STRONG, "besides that of escalate_to, and there are 1"),
         (["a", "b", "strong"], {"escalate_to": "strnog"}, "not the id of a judge; did you mean 'strong'?"),
-        (["a", "b", "c"], {"quorum": 1}, "jury.quorum is 1, and more than half of 3 judges is from 2 to 3"),
+        (
+            ["a", "b", "c"],
+            {"quorum": 1},
+            "jury.quorum is 1, but it must be more than half of 3 judges: set it from 2 to 3",
+        ),
         (["a", "b"], {"quorum": 3}, "jury.quorum is 3"),
     ],
 )

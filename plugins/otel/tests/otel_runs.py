@@ -19,7 +19,7 @@ from karenina_core import plugins as plugin_room
 from karenina_core.models.ports import AgentOptions, Message
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import plugin as core_plugin
-from karenina_engine.plugin import plugin as engine_plugin
+from karenina_engine import plugin as engine_plugin
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_otel import OtelSettings, plugin
 from karenina_otel.observer import RunObserver

@@ -13,8 +13,8 @@ from karenina_core.data.sections import ModelIdentity, StageRecord, Verification
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_otel import conventions
+from karenina_otel.attributes import evaluations
 from karenina_otel.conventions import server_of
-from karenina_otel.evaluations import evaluations
 from karenina_testing import ScriptedModels
 
 WHO = ModelIdentity(interface="scripted", model_name="m")

@@ -11,8 +11,8 @@ from genai_prices.data_snapshot import get_snapshot
 
 from karenina_core.models.ports import Usage
 from karenina_core.plugins import active_plugins
+from karenina_engine.cost.ledger import list_price_sources
 from karenina_engine.cost.price_source import FREE, to_dollars
-from karenina_engine.cost.price_table import list_price_sources
 from karenina_prices.published_prices import PublishedPrices
 
 pytestmark = pytest.mark.alone

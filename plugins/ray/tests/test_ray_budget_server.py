@@ -13,9 +13,8 @@ from karenina_core.models.ports import CallInfo, Message, Usage
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import Call, Endpoint
 from karenina_engine.cost.budget import Budget, OverBudget
-from karenina_engine.cost.ledger import Ledger
+from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.cost.price_source import OwnPrice
-from karenina_engine.cost.price_table import PriceTable
 from karenina_ray.journal_server import BudgetServer
 from karenina_ray.serialization import Payload
 from karenina_ray.work_queue import WorkerHandle

@@ -11,9 +11,8 @@ from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import Call, Endpoint
 from karenina_engine.cost.budget import Budget
-from karenina_engine.cost.ledger import Ledger
+from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.cost.price_source import OwnPrice
-from karenina_engine.cost.price_table import PriceTable
 from karenina_ray import serialization
 
 MODEL = ModelConfig(id="answering", interface="fake_plugin.fake", model_name="answering", max_tokens=8)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from karenina_core.data.trust import Trust, digest_of
-from karenina_engine.user.trust_store import TrustFileError, load_trust, store_trust
+from karenina_engine.user_files import TrustFileError, load_trust, store_trust
 from karenina_template.templates import BaseAnswer, TemplateError, UntrustedTemplate, load_template
 from karenina_template.templates.source.loading import template_of_class
 

@@ -188,7 +188,7 @@ class Benchmark(BenchmarkContent):
         loop, as in notebooks. Raises `ConfigError`, `PlanError` and `JournalError` before the first model call; later
         errors are in the results of the items concerned.
         """
-        from karenina_engine.run.blocking import run_blocking
+        from karenina_engine.run.execution import run_blocking
 
         return run_blocking(
             lambda: self.arun_verification(

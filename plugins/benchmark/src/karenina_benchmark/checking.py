@@ -228,7 +228,7 @@ class _Check:
         self._trust = trust
         self._quality = quality
         self._truths = EqualTruths()
-        from karenina_engine.check.owned_fields import OwnedFields
+        from karenina_engine.check.plugin_checks import OwnedFields
 
         self._fields = OwnedFields(active_plugins())
 
@@ -262,7 +262,7 @@ class _Check:
         place = self._benchmark.head
         self._check_traits(place, "rubric", self._benchmark.global_rubric, config)
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)
-        from karenina_engine.check.owned_fields import trait_fields
+        from karenina_engine.check.plugin_checks import trait_fields
 
         given = trait_fields(self._benchmark.global_rubric, self._benchmark.dynamic_rubric)
         for what, _ in self._fields.problems_in(given):

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """Implementations of the hooks by this distribution."""
+    """The hook implementations of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_settings() -> list[type[BaseModel]]:
         """Return the setting `jury`."""
-        from karenina_jury.settings import JurySettings
+        from karenina_jury.votes import JurySettings
 
         return [JurySettings]
 
@@ -36,7 +36,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_panel(config: VerificationConfig) -> Panel | None:
         """Return the jury of a run; None unless one is configured. Raises `ConfigError` if the jury cannot vote."""
-        from karenina_jury.settings import JurySettings
+        from karenina_jury.votes import JurySettings
 
         jury = config.section(JurySettings).jury
         if jury is None:

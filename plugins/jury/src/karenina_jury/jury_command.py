@@ -18,7 +18,7 @@ from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
     from karenina_engine.results.rates import Rate
-    from karenina_jury.jury_statistics import JuryStatistics
+    from karenina_jury.jury_result import JuryStatistics
     from karenina_terminal.text_layout import Section
 
 
@@ -90,12 +90,12 @@ def jury(
     """Print how a jury voted: its pass rate beside that of each judge, their agreement, and what escalation saved."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_jury.jury_statistics import describe_juries, mean_call_costs
+        from karenina_jury.jury_result import describe_juries, mean_call_costs
         from karenina_report.runs import iterate_results
 
         found = describe_juries(iterate_results(file), mean_call_costs(file))
         if not found:
-            raise config_error(f"{file} has no result of a jury: set `jury` in the configuration of the run")
+            raise config_error(f"{file} contains no jury result: set `jury` in the configuration of the run")
         if as_json:
             screen.json({"juries": [one.model_dump(mode="json") for one in found]})
             return

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_engine.results.rates import Rate
 from karenina_engine.results.summary_text import percent, undecided_text
-from karenina_jury.jury_result import EXTENSION
-from karenina_jury.jury_statistics import JuryStatistics, describe_juries, mean_call_costs
+from karenina_jury.jury_result import EXTENSION, JuryStatistics, describe_juries, mean_call_costs
 from karenina_report.page.section import Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock, TextBlock
 from karenina_report.run_notes import NotedRun, RunNote
 from karenina_report.runs import iterate_results
@@ -17,7 +16,6 @@ from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
-    from karenina_engine.results.rates import Rate
 
 _COLUMNS: Final = (
     Column("Judge"),

@@ -3,8 +3,8 @@
 1. The first judges evaluate the answer concurrently, each as in a run of its own.
 2. Their votes are counted: the values of each verified field, or the verdicts (`votes`).
 3. Without a quorum, or if a judge found no excerpt for a value, the judge `escalate_to` evaluates the answer, and its
-   result is that of the jury. Without such a judge, or if it fails, the answer is not judged.
-   Undecided judges have no vote on verdicts, but their values count like those of other judges.
+  result is that of the jury. Without such a judge, or if it fails, the answer is not judged. Undecided judges cast no
+  vote on verdicts, but their values count like those of other judges.
 4. The result names the jury as its judge, and holds every vote (`JuryRecord`).
 
 Calls are made and stored as for single judges. Which calls are made depends only on replies, so a run that is resumed,
@@ -22,7 +22,7 @@ from anyio import to_thread
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_engine.calls.panel_model import PanelModel
+from karenina_engine.calls.call import PanelModel
 from karenina_engine.run.panel import not_judged
 from karenina_jury.jury_result import EXTENSION, JuryRecord, combined, make_vote
 from karenina_jury.votes import Ballot, Count, count_fields, count_verdicts
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.model import ModelConfig
     from karenina_engine.run.panel import PanelAnswer
-    from karenina_jury.settings import Jury
+    from karenina_jury.votes import Jury
     from karenina_template.templates import BoundTemplate
 
 INTERFACE: Final = "jury"
@@ -63,7 +63,9 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
     quorum = usual if jury.quorum is None else jury.quorum
     if not len(first) / 2 < quorum <= len(first):
         most = f"from {len(first) // 2 + 1} to {len(first)}"
-        raise ConfigError([f"jury.quorum is {quorum}, and more than half of {len(first)} judges is {most}: set that"])
+        raise ConfigError(
+            [f"jury.quorum is {quorum}, but it must be more than half of {len(first)} judges: set it {most}"]
+        )
     return JuryPanel(jury, quorum, first, others)
 
 
@@ -77,7 +79,7 @@ class _Vote:
 
 
 class JuryPanel:
-    """A jury: the judges that vote first, the quorum, and the judge that decides without a quorum (None: no one)."""
+    """A jury: the judges that vote, the quorum, and the judge that decides if there is no quorum (None: no judge)."""
 
     def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
         self._jury = jury
@@ -165,7 +167,7 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 
 
 async def _elected(vote: _Vote) -> VerificationResult:
-    """Return the result of a judge that agrees with the majority on all fields, or a combined result."""
+    """Return the result of a judge that agrees with the majority on all fields; without one, a combined result."""
     if vote.count.agreeing:
         return vote.count.agreeing[0].result
     assert vote.bound is not None

@@ -1,4 +1,4 @@
-"""Judge votes: what each judge found in an answer, and what a quorum of judges agrees on.
+"""Judge votes: how the judges of a jury vote (`Jury`), what each found in an answer, and what a quorum agrees on.
 
 Values are compared with each other and never with the truth, so that the calls of a run do not depend on the truth.
 """
@@ -9,18 +9,54 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_toolkit.folding import fold
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
+
 FIELDS: Final = "fields"
 """The kind of a ballot with extracted values. If a check failed the answer, the kind is the outcome instead."""
 VERDICT: Final = "verdict"
 OUTCOME: Final = "outcome"
+
+
+Vote = Literal["field", "verdict"]
+
+
+class Jury(StrictSettings):
+    """The configuration of a jury: how the judges of a run vote."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+
+    vote: Vote = Field(default="field", description="What is voted on: the value of each field, or the verdict.")
+    quorum: int | None = Field(
+        default=None,
+        ge=1,
+        description="How many equal votes decide; more than half. Default: all with escalate_to, else a majority.",
+    )
+    escalate_to: str | None = Field(
+        default=None,
+        description="The id of a judge that does not vote: it decides alone if there is no quorum, or an excerpt is "
+        "missing.",
+    )
+
+
+class JurySettings(BaseModel):
+    """The settings of juries."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "any"
+    model_config = ConfigDict(frozen=True)
+
+    jury: Jury | None = Field(
+        default=None, description="Let the judges vote, so each answer has one result; by default, one per judge."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +106,7 @@ class Count:
 
 
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
-    """Count the votes on the value of each field. Failed judges have no vote, but count in every denominator.
+    """Count the votes on the value of each field. Failed judges cast no vote, but count in every denominator.
 
     Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if it did not.
     """
@@ -98,7 +134,7 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. Failed or undecided judges have no vote, but count in the denominator."""
+    """Count the votes on the verdict. Failed or undecided judges cast no vote, but count in the denominator."""
     votes = {one.judge: one.result.template.verify_result for one in ballots if one.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
     without = [one.judge for one in ballots if one.result.outcome is Outcome.UNDECIDED]
@@ -137,7 +173,7 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is)."""
+    """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is one)."""
     if not votes:
         return None, 0.0, "no judge could judge the answer"
     ((winner, most),) = Counter(votes.values()).most_common(1)

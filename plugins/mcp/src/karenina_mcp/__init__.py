@@ -16,7 +16,7 @@ __all__ = ["MCPSource", "ServerOptions", "plugin"]
 
 
 class plugin:  # noqa: N801 - the entry point's name
-    """The plugin of this distribution."""
+    """The hook implementations of this distribution."""
 
     @staticmethod
     @hookimpl

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from mcp.client import ClientRequestContext, Transport
 
     from karenina_mcp.settings import Server
-    from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, ReplyTooLarge
+    from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds
 
 
 USUAL_VARIABLES: Final = (
@@ -58,7 +58,7 @@ USUAL_VARIABLES: Final = (
 
 
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
-    """Return the transport to a server. `output` gets a process's standard error, and why a server was stopped."""
+    """Return the transport to a server. `output` receives a process's stderr, and why a server was stopped."""
     if server.is_remote:
         return _over_http(server, output, bounds)
     command = server.command()
@@ -152,7 +152,7 @@ async def open_connections(
 ) -> AsyncIterator[list[Connection]]:
     """Connect to all servers and list their tools, for the duration of the block.
 
-    Raises `PortError` of category `connection` if one cannot be reached; the others are closed then.
+    Raises `PortError` of category `connection` if a server cannot be reached, after closing the other connections.
     """
     connections = [Connection(server, workspace, bounds) for server in servers]
     try:

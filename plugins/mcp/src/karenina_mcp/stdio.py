@@ -42,7 +42,7 @@ Streams = tuple["MemoryObjectReceiveStream[Incoming]", "MemoryObjectSendStream[S
 
 @dataclass(slots=True)
 class Output:
-    """The end of a server's stderr, and why the server was stopped, if it was."""
+    """The end of a server's stderr, and the reason why the server was stopped (None if it was not)."""
 
     stopped: str | None = None
     _tail: bytearray = field(default_factory=bytearray)

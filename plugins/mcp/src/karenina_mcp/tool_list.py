@@ -1,4 +1,4 @@
-"""The tools from a model's MCP servers, as agents get them: filtered, and with unique names and their descriptions."""
+"""The tools of a model's MCP servers, as agents receive them: filtered, with unique names and final descriptions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
 
 
 def _listing_problems(connection: Connection) -> Iterator[str]:
-    """Yield messages about what makes a server's tool list too large for requests."""
+    """Yield a message for each reason why a server's tool list is too large for requests."""
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
     size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
@@ -134,7 +134,7 @@ class MCPSource:
         return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` for what would fail every item, such as a missing program or an invalid URL."""
+        """Raise `AdapterConfigError` for problems that would fail every item, such as an invalid URL."""
         read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:

@@ -25,7 +25,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_settings() -> list[type[BaseModel]]:
-        """Return the settings of tracing."""
+        """Return the tracing settings."""
         from karenina_otel.settings import OtelSettings
 
         return [OtelSettings]

@@ -19,9 +19,8 @@ from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanK
 from karenina_core import hookimpl
 from karenina_core.text import replace_surrogates
 from karenina_otel import conventions as names
-from karenina_otel.calls import end_attributes, start_attributes
+from karenina_otel.attributes import end_attributes, evaluations, start_attributes
 from karenina_otel.conventions import Value, clean_attributes
-from karenina_otel.evaluations import evaluations
 from karenina_otel.telemetry import Telemetry, open_telemetry
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class _Scope:
 
 @dataclass(eq=False)
 class _OpenSpan:
-    """An open span. It holds a reference to `event`, so that the event's `id` stays unique."""
+    """An open span. The reference to `event` keeps the event alive, so that its `id()` stays unique."""
 
     event: object
     span: Span
@@ -97,7 +96,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_finished(self, event: RunFinished) -> None:
-        """End all open spans, marked as interrupted, end the run's span, and send what is left."""
+        """End all open spans, marked as interrupted, end the run's span, and send the remaining data."""
         if self._telemetry is None:
             return
         for left in [*self._open.values(), *(opened for _, opened in self._answers.values())]:

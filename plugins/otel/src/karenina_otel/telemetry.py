@@ -38,7 +38,7 @@ logger = logging.getLogger("karenina")
 
 @dataclass(frozen=True)
 class Telemetry:
-    """A tracer, an event logger, and a function that sends what is left at the end of a run, within a time limit."""
+    """A tracer, an event logger, and `close`, which sends the remaining data within a time limit."""
 
     tracer: Tracer
     events: Logger
@@ -122,7 +122,7 @@ def make_own_telemetry() -> Telemetry:
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """Return the exporters set in a variable, which is read as by the SDK. Raises `ConfigError`."""
+    """Return the exporters set in a variable, parsed as the SDK parses it. Raises `ConfigError`."""
     found = []
     for name in os.environ.get(variable, "otlp").split(","):
         wanted = name.strip().lower() or "otlp"

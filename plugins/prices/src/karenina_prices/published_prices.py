@@ -38,7 +38,7 @@ class PublishedPrices:
         return f"{version('genai-prices')} (data {hashlib.sha256(data).hexdigest()[:12]})"
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return a model's tariff at the provider or base URL `served_by`, and the list's name for the model.
+        """Return a model's tariff at `served_by` (a provider or base URL), and the list's name for the model.
 
         If `served_by` is None, the model's name decides. Returns None if there is no price.
         """

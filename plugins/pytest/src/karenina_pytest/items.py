@@ -15,7 +15,7 @@ from karenina_cli.input.configuration import read_configuration
 from karenina_core.data.trust import Trust
 from karenina_core.errors import KareninaError
 from karenina_engine.results.summary_text import group_table
-from karenina_engine.user.trust_store import load_trust
+from karenina_engine.user_files import load_trust
 from karenina_pytest import FROM_FILES, GROUPS
 from karenina_report.exports.junit import describe_item
 

@@ -8,8 +8,7 @@ from karenina_core import hookimpl
 
 if TYPE_CHECKING:
     from karenina_engine.run.executor import Executor
-    from karenina_ray.executor import RayExecutor
-    from karenina_ray.settings import RaySettings
+    from karenina_ray.executor import RayExecutor, RaySettings
 
 __all__ = ["RayExecutor", "RaySettings", "plugin"]
 
@@ -32,7 +31,7 @@ def __getattr__(name: str) -> object:
 
         return RayExecutor
     if name == "RaySettings":
-        from karenina_ray.settings import RaySettings
+        from karenina_ray.executor import RaySettings
 
         return RaySettings
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

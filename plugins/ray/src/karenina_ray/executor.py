@@ -1,4 +1,4 @@
-"""`RayExecutor`, which checks a run and starts the cluster and its workers."""
+"""`RayExecutor`, which checks a run and starts the cluster and its workers, and its settings."""
 
 from __future__ import annotations
 
@@ -8,17 +8,52 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, ClassVar
 
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
 from karenina_core.config import find_adapter
 from karenina_core.errors import ConfigError
+from karenina_core.models.settings_models import AllowedInFiles
 from karenina_engine.run.executor import Executor
 from karenina_engine.settings import EngineSettings
-from karenina_ray.settings import RaySettings
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from karenina_engine.run.matrix import IndexedResult
     from karenina_engine.run.session import RunSession
+
+
+class RaySettings(BaseModel):
+    """The settings of the executor `ray`."""
+
+    allowed_in_files: ClassVar[AllowedInFiles] = "never"
+    model_config = ConfigDict(frozen=True)
+
+    ray_workers: int | None = Field(
+        default=None,
+        ge=1,
+        description="Number of workers of the executor ray, one CPU each; by default as many as there are CPUs.",
+        json_schema_extra={"changes_results": False},
+    )
+    ray_address: str | None = Field(
+        default=None,
+        description="Address of a running Ray cluster: host:port of its head, or auto; by default one is started.",
+        json_schema_extra={"changes_results": False, "env": "RAY_ADDRESS"},
+    )
+    ray_patience: float = Field(
+        default=120.0,
+        gt=0,
+        description="Seconds within which the first worker of the executor ray must be ready.",
+        json_schema_extra={"changes_results": False},
+    )
+
+    @field_validator("ray_address")
+    @classmethod
+    def _no_client(cls, value: str | None) -> str | None:
+        if value is not None and value.startswith("ray://"):
+            raise ValueError(
+                "the Ray client (ray://) is not supported: run on a node of the cluster, and give host:port"
+            )
+        return value
+
 
 logger = logging.getLogger("karenina")
 

@@ -1,4 +1,4 @@
-"""What the workers share: the journal, which makes identical calls only once, and the run's budget."""
+"""The run's journal and budget, as served to its workers. Identical calls of several workers are made only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from karenina_ray.serialization import Payload
 if TYPE_CHECKING:
     from karenina_engine.calls.call import CallRecord, ReplyStore
     from karenina_engine.cost.budget import Budget
-    from karenina_ray.serialization import Payload
     from karenina_ray.work_queue import WorkerHandle
 
 

@@ -116,7 +116,7 @@ class RemoteCall:
 
 
 def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
-    """Return what a journal needs to know about a call and, with `paid`, what a budget needs.
+    """Encode the parts of a call that a journal uses and, with `paid`, those that a budget uses.
 
     `model` is the number under which the model was sent.
     """
@@ -175,7 +175,7 @@ def decode_outcome(payload: Payload, port: str) -> CallOutcome:
 
 
 def encode_files(store: FileStore) -> Payload:
-    """Encode where items' files are stored: on the machine that runs this process."""
+    """Encode the store of items' files, which is on the machine of this process."""
     folder = str(store.folder.absolute()) if store.folder is not None else None
     return {"host": os.uname().nodename, "folder": folder, "most": store.most, "most_in_all": store.most_in_all}
 
@@ -256,6 +256,6 @@ def _question_problems(session: RunSession) -> list[str]:
         except ValueError as error:
             found.append(
                 f"executor ray: the template of question {question.id!r} is a class of this process, and its source "
-                f"alone does not make it again: {error}; give the template as source that needs nothing else, {_HERE}"
+                f"alone does not rebuild it: {error}; give the template as source code that needs nothing else, {_HERE}"
             )
     return found

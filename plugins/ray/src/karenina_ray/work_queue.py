@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class WorkerHandle:
     """One worker. `index` is its number among the run's workers; the replacement of a dead worker inherits it.
 
-    `jobs` maps the order of each job in the run to the job, and `room` is how many answers the worker can work on at
-    once. `models` has the models that the worker has sent, by number, and `servers` has for each server its limit and
-    the numbers of held, queued and retrying calls. `suspect` means that a worker has died while it had one of these
-    jobs, so that this one gets no others.
+    `jobs` maps the order of each job in the run to the job. `room` is the number of answers that the worker can process
+    at once. `models` contains the models that the worker has sent, by number. `servers` contains, for each server, its
+    limit and the numbers of held, queued and retrying calls. `suspect` means that another worker died while processing
+    one of these jobs; until they are done, this worker gets no other jobs.
     """
 
     actor: Any
@@ -38,7 +38,7 @@ class WorkerHandle:
     _outbox: list[Payload] = field(default_factory=list)
 
     def send(self, message: Payload) -> None:
-        """Send a message, in one batch with the others from this iteration of the event loop; ignored if it is dead."""
+        """Send a message, in one batch with others of this event loop iteration; ignored if the worker is dead."""
         if not self.alive:
             return
         if not self._outbox:
@@ -55,8 +55,9 @@ class WorkerHandle:
 class Job:
     """An answer to produce, and the judges (by index) whose items have to run.
 
-    `deaths` is how many workers died while they had the job. After the first death, the job is assigned only with the
-    other jobs in its group, to a worker without other jobs: as groups get smaller, this finds a job that kills workers.
+    `deaths` is the number of workers that died while processing the job. After the first death, the job is assigned
+    only together with the other jobs of its group, to a worker without other jobs. The groups get smaller with each
+    death, until the job that kills workers is alone.
     """
 
     task: AnswerTask
@@ -65,7 +66,7 @@ class Job:
 
 
 class WorkQueue:
-    """A run's jobs, in the order of its matrix, interleaved with the results that the journal already has."""
+    """A run's jobs, in the order of its matrix, interleaved with the results that the journal already contains."""
 
     def __init__(self, session: RunSession) -> None:
         self._session = session

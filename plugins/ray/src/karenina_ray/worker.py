@@ -1,4 +1,4 @@
-"""`Worker`, the actor that runs answers as a run in one process does, controlled by messages.
+"""`Worker`, the actor that generates and judges answers like a run in one process, controlled by messages.
 
 The journal, the budget and the ledger are in the process of the run; the worker reaches them through messages.
 """
@@ -29,13 +29,12 @@ from karenina_engine.cost.budget import OverBudget
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
-from karenina_engine.run.run_parts import RunParts, limit_calls
+from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.settings import EngineSettings
 from karenina_ray import serialization
 from karenina_ray.serialization import Payload
 
 if TYPE_CHECKING:
-    from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import Usage
 
 
@@ -163,7 +162,6 @@ _REPORT_INTERVAL = 0.25  # seconds after which a worker reports its state, even 
 
 class Worker:
     """One worker, a Ray actor. The run sends it messages (`handle_messages`) and polls for its own (`next_messages`).
-
 
     The run sends `work` (answers to produce), `response` (from the journal or the budget) and `stop`. The worker sends
     `find`, `store` and `leave` (to the journal), `reserve`, `holds` and `release` (to the budget), `call_made` and

@@ -76,7 +76,7 @@ logger = logging.getLogger("karenina")
 
 
 class ExecutorError(KareninaError):
-    """Raised when a run on workers cannot continue. What was stored stays in the journal."""
+    """Raised when a run on workers cannot continue. Stored replies and results stay in the journal."""
 
 
 class Scheduler:
@@ -253,7 +253,7 @@ class Scheduler:
         self._tasks.start(self._run_worker(worker.index))
 
     async def _fail_job(self, job: Job) -> None:
-        """Give the items of an answer an error as their result, after too many workers died while they had it."""
+        """Store an error as the result of each item of an answer, after too many workers died while processing it."""
         message = (
             f"{job.deaths} Ray workers died while they worked on this answer, the last one while it worked on nothing "
             "else: check what its stages and models need (usually memory)"

@@ -20,8 +20,7 @@ from karenina_engine.journal import view
 from karenina_engine.journal.file import JournalError
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import Totals
-from karenina_engine.results.header import read_header
-from karenina_engine.results.result_file import default_journal
+from karenina_engine.results.result_file import default_journal, read_header
 from karenina_engine.results.result_set import read_results
 from karenina_toolkit.files.file_names import describe_repeated
 from karenina_toolkit.printable import quantity

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from karenina_core.catalog import __version__
 from karenina_engine.results.rates import Rate
-from karenina_engine.user.private_files import locked, read_private
+from karenina_engine.user_files import locked, read_private
 from karenina_selftest.scores import JudgeScore
 from karenina_toolkit.files import replace_file
 from karenina_toolkit.files.state_folder import UserStateError, make_own_folder, state_folder

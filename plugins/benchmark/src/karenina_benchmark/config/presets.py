@@ -18,7 +18,7 @@ _SUFFIX: Final = ".json"
 
 def presets_folder() -> Path:
     """Return the folder with the presets; it may not exist."""
-    from karenina_engine.user.trust_store import trust_path
+    from karenina_engine.user_files import trust_path
 
     return trust_path().parent / "presets"
 
@@ -48,7 +48,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
     from karenina_benchmark.config.config_files import values_to_save, warn_of_secrets
     from karenina_core.errors import ConfigError
-    from karenina_engine.user.private_files import locked
+    from karenina_engine.user_files import locked
     from karenina_toolkit.files import replace_file
     from karenina_toolkit.files.file_names import is_plain_name
 

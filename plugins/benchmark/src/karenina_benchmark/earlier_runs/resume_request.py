@@ -17,7 +17,7 @@ from karenina_engine.journal.named_files import describe_changes, find_changes, 
 from karenina_engine.journal.user_state import read_own_command
 from karenina_engine.journal.view import JournalView
 from karenina_engine.run.request import RunRequest
-from karenina_engine.user.trust_store import load_trust
+from karenina_engine.user_files import load_trust
 from karenina_toolkit.files.state_folder import UserStateError
 from karenina_toolkit.printable import quantity
 

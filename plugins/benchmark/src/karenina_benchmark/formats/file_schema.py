@@ -15,7 +15,7 @@ from karenina_core.data.question import FewShotExample, Question
 from karenina_core.data.rubrics import Rubric, trait_kinds
 from karenina_core.data.rubrics.kinds import owned_trait_fields
 from karenina_core.plugins import active_plugins
-from karenina_engine.check.owned_fields import OwnedFields
+from karenina_engine.check.plugin_checks import OwnedFields
 from karenina_template.templates import SynonymMap, known_primitives
 
 Schema = dict[str, Any]

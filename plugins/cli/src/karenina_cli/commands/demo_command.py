@@ -74,8 +74,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     from karenina_benchmark import Benchmark
     from karenina_cli.output.result_output import print_result
     from karenina_core import VerificationConfig, VerificationResult
-    from karenina_engine.run.blocking import run_blocking
-    from karenina_engine.run.execution import collect_results
+    from karenina_engine.run.execution import collect_results, run_blocking
     from karenina_engine.run.prepare import prepare_session
     from karenina_engine.run.request import RunRequest
 

@@ -162,7 +162,7 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
     from karenina_benchmark import Benchmark
     from karenina_core.data.trust import Trust
     from karenina_core.errors import ConfigError
-    from karenina_engine.user.trust_store import load_trust
+    from karenina_engine.user_files import load_trust
 
     found = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
     if not found:

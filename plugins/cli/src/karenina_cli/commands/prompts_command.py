@@ -104,7 +104,7 @@ def prompts(
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
         from karenina_engine.check.restricted_values import check_restricted_values
-        from karenina_engine.user.trust_store import load_trust
+        from karenina_engine.user_files import load_trust
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = (

@@ -132,7 +132,7 @@ def _rescore_reference(
     from karenina_benchmark.earlier_runs.rescore_results import rescore_results
     from karenina_cli.input.named_files import load_checked
     from karenina_core.data.trust import Trust
-    from karenina_engine.user.trust_store import load_trust
+    from karenina_engine.user_files import load_trust
 
     if file is None:
         raise ConfigError(

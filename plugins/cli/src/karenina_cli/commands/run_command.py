@@ -154,10 +154,10 @@ def run(
     with screen.report_errors():
         from karenina_core.data.trust import Trust
         from karenina_core.errors import ConfigError
-        from karenina_engine.offline.skip_done import unfinished_ids
         from karenina_engine.results.result_file import check_output, default_journal, default_output
+        from karenina_engine.run.prepare import unfinished_ids
         from karenina_engine.run.request import RunRequest
-        from karenina_engine.user.trust_store import load_trust
+        from karenina_engine.user_files import load_trust
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = load_checked(

@@ -95,7 +95,7 @@ def trust(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_engine.user.trust_store import store_trust, trust_path
+        from karenina_engine.user_files import store_trust, trust_path
 
         found = find_untrusted_content(file)
         if not as_json:
@@ -130,7 +130,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
     from karenina_benchmark.storage import load_benchmark
     from karenina_core.data.trust import digest_of_values
     from karenina_engine.check import restricted_values
-    from karenina_engine.user.trust_store import load_trust
+    from karenina_engine.user_files import load_trust
 
     stored = load_trust()
     found = TrustFindings()

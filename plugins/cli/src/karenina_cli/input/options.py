@@ -34,7 +34,7 @@ def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
         return value
     from karenina_benchmark.config.presets import list_presets
     from karenina_core.text import did_you_mean
-    from karenina_engine.user.private_files import read_private
+    from karenina_engine.user_files import read_private
     from karenina_terminal.screen import get_screen
 
     presets = list_presets()

@@ -144,8 +144,7 @@ def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet:
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
     from karenina_engine.results.result_set import VerificationResultSet, read_results
-    from karenina_engine.run.blocking import run_blocking
-    from karenina_engine.run.execution import execute_session
+    from karenina_engine.run.execution import execute_session, run_blocking
     from karenina_engine.run.precompute import precompute_results
 
     progress = RunProgress(len(session), limits=session.limits, cost=lambda: spent_text(session.ledger))

@@ -1,4 +1,7 @@
-"""A model call: its target, messages and size, and the interfaces of the objects that handle it."""
+"""A model call: its target, messages and size, and the interfaces of the objects that handle it.
+
+`PanelModel` stands for a panel of judges where a configuration names a single judge.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
+from pydantic import Field
+
+from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, CallNotes, Message, PortError, Usage
 from karenina_engine.calls.reply_json import Reply, dump_json_bytes
 
 if TYPE_CHECKING:
     from karenina_core.data.sections import KeptFile
     from karenina_core.models.adapters import AdapterSpec
-    from karenina_core.models.model import ModelConfig
+
 
 FRAME: Final = 64
 """The tokens that a server adds to the messages of a call, and the characters counted for the markup of a tool call."""
 
-_PER_CHARACTER: Final = 0.5  # tokens: more than long texts in alphabetic scripts have
+_PER_CHARACTER: Final = 0.5  # tokens: more than in long texts in alphabetic scripts
 _PER_SIGN: Final = 2.0  # tokens, for texts in other scripts
 PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 
@@ -53,8 +59,8 @@ def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool
 class Endpoint:
     """The target of a call: a model through one port of an adapter, or a service (the port `service`).
 
-    `adapter` is the adapter's interface and version, and `spec` its specification. `identity` holds all parameters that
-    may change a reply, as JSON values without secrets. With `by_item` the reply also depends on the question and
+    `adapter` is the adapter's interface and version, and `spec` its specification. `identity` contains all parameters
+    that may change a reply, as JSON values without secrets. With `by_item` the reply also depends on the question and
     replicate, as recordings do. A run has one endpoint for each model and port.
     """
 
@@ -80,10 +86,12 @@ class Call:
     """One call to make.
 
     `messages` are sent to the model; for an agent's turn they are the agent's messages and its trace so far. `request`
-    is whatever else decides the reply, as JSON values: the schema, or an agent's tools and limits. `notes` hold what
-    the reply took (time, retries), and are complete when the reply is stored. A call that is not `self_contained` also
-    leaves files that other calls read, so a resumed run does not reuse its stored reply. A `composite` call consists of
-    calls that are made and counted themselves, such as an agent's turns; the whole is not limited, retried or counted.
+    contains everything else that decides the reply, as JSON values: the schema, or an agent's tools and limits. `notes`
+    record the time and the retries that the reply took, and are complete when the reply is stored.
+
+    A call that is not `self_contained` also leaves files that other calls read, so a resumed run does not reuse its
+    stored reply. A `composite` call consists of calls that are made and counted on their own, such as an agent's turns;
+    the composite call itself is not limited, retried or counted.
     """
 
     endpoint: Endpoint
@@ -125,8 +133,8 @@ class Call:
 class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` of its last attempt.
 
-    A cancelled call has neither. Observers get its outcome, but it is not stored. `files` are those that its adapter
-    gave for the item.
+    A cancelled call has neither a reply nor an error; its outcome is reported to observers, but not stored. `files` are
+    those that its adapter kept for the item.
     """
 
     reply: Reply | None
@@ -249,3 +257,13 @@ class CallCounts:
         self.used += other.used
         self.saved += other.saved
         self.unknown_ends += other.unknown_ends
+
+
+class PanelModel(ModelConfig):
+    """A panel in the place of a judge. Results carry its `id` and names, but it is never called itself.
+
+    `members` are the judges that the panel asks about every answer; it asks `others` only about some answers.
+    """
+
+    members: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)
+    others: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)

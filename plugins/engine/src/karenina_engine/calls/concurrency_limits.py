@@ -2,8 +2,8 @@
 
 Each call to a server (the models with the same interface, name and base URL) needs a permit. How many calls a server
 can handle is not known, so the number of permits adapts. It doubles with each round of replies until the server refuses
-a call (with status 429, for example). Then it is halved, quickly returns to just below the number at which the refusal
-came, and searches for more from there: one permit at a time, and more slowly after each further refusal. Refusals of
+a call (with status 429, for example). Then it is halved, quickly returns to just below the number at which the server
+refused, and searches for more from there: one permit at a time, and more slowly after each further refusal. Refusals of
 calls that were in flight together count as one. (This is TCP's congestion control: V. Jacobson, Congestion avoidance
 and control, SIGCOMM 1988; the slowing search is our own.) Refusals that do not depend on the number of calls change
 nothing (`karenina_engine.calls.overload_detection`).
@@ -64,9 +64,9 @@ class Concurrency:
     """The limits that a configuration sets.
 
     `most` is the limit for all servers together, `models` the fixed limits of some models, by id. Other servers start
-    with `start` permits and have at most `ceiling`; a number that an adapter declares replaces `ceiling`, and `start`
-    if that is not set. `part` is the index of a worker and the number of workers; each worker has an equal part of the
-    permits.
+    with `start` permits and have at most `ceiling`; a number that an adapter declares replaces `ceiling`, and also
+    `start` if `start` is not set. `part` is the index of a worker and the number of workers; each worker gets an equal
+    share of the permits.
     """
 
     start: int | None = None
@@ -76,9 +76,9 @@ class Concurrency:
     part: tuple[int, int] = (0, 1)
 
     def share(self, worker: int, workers: int) -> Self:
-        """Return the limits for one of several workers, so that together they have those of one process.
+        """Return the limits for one of several workers, so that all workers together have the limits of one process.
 
-        Each worker has at least one permit, so more workers than permits exceed the limit.
+        Each worker gets at least one permit, so with more workers than permits, the workers together exceed the limit.
         """
         most = _share_of(self.most, worker, workers) if self.most is not None else None
         return replace(self, most=most, part=(worker, workers))
@@ -102,7 +102,7 @@ class ServerLimiter:
     """The limiter for one server.
 
     A call gets a permit from `acquire`, or from `wait` if none is free, and returns it with `on_success`, `on_overload`
-    or `release`. A call that waits for a retry holds none.
+    or `release`. A call that waits for a retry holds no permit.
     """
 
     __slots__ = (
@@ -157,7 +157,7 @@ class ServerLimiter:
         self._test = OverloadDetector()
 
     def tighten(self, bounds: Bounds) -> None:
-        """Apply `bounds` in addition to the current ones."""
+        """Apply `bounds` in addition to the current bounds."""
         known = self._bounds
         ceiling = min(known.ceiling, bounds.ceiling)
         self._bounds = Bounds(min(known.start, bounds.start, ceiling), ceiling, known.fixed or bounds.fixed)
@@ -205,15 +205,15 @@ class ServerLimiter:
         """Return `permit` after the server refused the call and asked for a delay of `retry_after` seconds."""
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
-        under_way = self.held
+        in_flight = self.held
         self.held -= 1
         self._limits.held -= 1
         if permit <= self._last_before_reduction:  # in flight when another call was refused: part of the same burst
             self._ceiling_seen = max(self.limit, self._ceiling_seen - 1)
         else:
-            verdict = RefusalCause.OVERLOAD if self._bounds.fixed else self._test.judge(permit, under_way)
+            verdict = RefusalCause.OVERLOAD if self._bounds.fixed else self._test.judge(permit, in_flight)
             if verdict is RefusalCause.OVERLOAD:
-                self._reduce(under_way, retry_after)
+                self._reduce(in_flight, retry_after)
             elif verdict is RefusalCause.CONSTANT:
                 self._ceiling_seen = inf
                 self._step = self._first_step = 1.0
@@ -229,22 +229,22 @@ class ServerLimiter:
         self._limits.held -= 1
         self._limits.wake(self)
 
-    def _reduce(self, under_way: int, retry_after: float | None) -> None:
+    def _reduce(self, in_flight: int, retry_after: float | None) -> None:
         """Lower the limit, and pause if there was an earlier refusal without a reply since."""
         self._refusals += 1
         self._last_before_reduction = self._granted
         if not self._bounds.fixed:
-            self._halve(under_way)
+            self._halve(in_flight)
         if self._refusals > 1:
             self._pause(retry_after)
 
-    def _halve(self, under_way: int) -> None:
+    def _halve(self, in_flight: int) -> None:
         alone = self.limit < 2  # even one call at a time is refused, so the server's limit is not known
         again = self.limit >= self._ceiling_seen and not alone
         self._first_step = max(_SLOWEST, self._first_step / 2) if again else 1.0
         self._step = self._first_step
         self.limit = max(1.0, self.limit / 2)
-        self._ceiling_seen = inf if alone else max(self.limit, under_way - 1.0)
+        self._ceiling_seen = inf if alone else max(self.limit, in_flight - 1.0)
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
@@ -293,7 +293,7 @@ class ServerLimiter:
             self._limits.changed.set()
 
     def _compare_rounds(self, permits: int) -> None:
-        """At the end of a round, take the new permits back if they brought no more replies."""
+        """At the end of a round, withdraw the new permits if they did not increase the rate of replies."""
         this = self._round
         this.replies += 1
         if this.replies < permits:
@@ -312,7 +312,7 @@ class ServerLimiter:
             known.limit, known.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
-        """Grant no permits for a while, because only refusals came and further calls would be refused too."""
+        """Grant no permits for a while, because the server has only refused calls and would refuse further ones too."""
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
         seconds = min(max(own, retry_after or 0.0), longest)
@@ -372,7 +372,7 @@ class ConcurrencyLimits:
         return self.held + self.services
 
     def capacity(self) -> int:
-        """Return how many calls could be in flight now, plus as many of those that wait for a retry."""
+        """Return how many calls could be in flight now, plus the calls that wait for a retry, up to the same number."""
         permits = min(self.most, sum(int(one.limit) for one in self._limiters.values()))
         return int(permits) + min(sum(one.retrying for one in self._limiters.values()), int(permits))
 
@@ -394,7 +394,7 @@ class ConcurrencyLimits:
 
 @dataclass(slots=True)
 class _Round:
-    """A round, which has as many replies as there are permits: its start, its limit, and its replies so far."""
+    """A round, which ends after as many replies as there are permits: its start, its limit, and its replies so far."""
 
     began: float = 0.0
     limit: float = 0.0

@@ -1,4 +1,4 @@
-"""A journal's run for display: its models, settings and files as labels, which are never used to start anything."""
+"""The run that a journal describes, as labels for display: its models, settings and files. They start nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_A_LABEL: Final = (
     *("id", "interface", "model_name", "model_provider", "temperature", "max_tokens", "system_prompt"),
     "agent_max_turns",
 )
-"""The model fields that are read from a journal: names, and what goes into requests."""
+"""The model fields that are read from a journal: names, and parameters that are sent in requests."""
 _OF_A_LINE: Final = (*_OF_A_LABEL, "endpoint_base_url", "request_timeout", "agent_timeout")
 _SIMPLE: Final = frozenset({"id", "interface", "model_name", "endpoint_base_url"})
 _LONGEST: Final = 2000

@@ -1,19 +1,22 @@
-"""An adapter's port, opened for one model of a run: it sends requests and checks the replies.
+"""What is opened for the models of a run: adapter ports, which send requests and check replies, and agents' tools.
 
 Judges are called at temperature 0 if the user set no temperature and the server accepts 0. An agent's run is one call,
-or one call per turn if the adapter guards its requests.
+or one call per turn if the adapter guards its requests. Each tool source is opened once per workspace, shared by the
+agents that use it, and then closed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from karenina_core.config import registered_adapters
 from karenina_core.models.ports import (
     AgentOptions,
     AgentReply,
@@ -26,15 +29,26 @@ from karenina_core.models.ports import (
 )
 from karenina_core.text import replace_surrogates_in
 from karenina_engine.calls.call import Call
+from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_toolkit.files.source_digest import digest_folders
 from karenina_toolkit.replies.reply_sanitizer import sanitize_usage
 from karenina_toolkit.structured.reply_checks import check_reply, filtered_reply, receive
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
+    from karenina_core.plugins import Plugins
     from karenina_engine.calls.call import Endpoint
     from karenina_engine.calls.call_runner import CallRunner
+    from karenina_toolkit.agents.tool_sources import ToolSource
+
+
+_Key = tuple[str, str, "Path | None"]
+_OWN_FIELDS = ("mcp_urls_dict", "mcp_tool_filter", "mcp_tool_description_overrides", "mcp_server_options")
+
 
 logger = logging.getLogger("karenina")
 
@@ -58,7 +72,7 @@ class OpenedPort:
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
-        """Return the reply to a request if it can be used. Raises `PortError`."""
+        """Return the reply to a request. Raises `PortError` if the call fails or the reply cannot be used."""
         port = self.port
         if port is None:
             message = f"this run makes no calls, but a call reached its {request.port} port"
@@ -82,7 +96,7 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return a judge's model at temperature 0, or unchanged if it sets a temperature or its adapter takes none."""
+    """Return a judge's model at temperature 0; unchanged if it sets a temperature or its adapter does not use one."""
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
     return model.model_copy(update={"temperature": 0.0})
@@ -97,7 +111,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     info = request.info
     asked = _describe(options)
     if options.workspace is not None:
-        # Questions may send the same request with different folders: a run belongs to one question, its turns to any.
+        # Several questions may send the same request for different folders, so the question is part of the agent's run.
         asked["question_id"] = info.question_id
         if info.sources:
             asked["files"] = await to_thread.run_sync(digest_folders, info.sources)
@@ -128,9 +142,9 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent whose turns are calls of their own; what they note is also added to the notes of the whole.
+    """Run an agent whose turns are separate calls; their notes are also added to `notes`, those of the whole run.
 
-    If starting the agent's tools fails, that is retried as calls are.
+    A failure to start the agent's tools is retried like a failed call.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     began = time.monotonic()
@@ -167,3 +181,144 @@ def _describe(options: AgentOptions) -> dict[str, Any]:
 def _clean_trace(reply: AgentReply) -> AgentReply:
     trace = tuple(Message.from_dict(replace_surrogates_in(one.to_dict())) for one in reply.trace)
     return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))
+
+
+@dataclass(slots=True)
+class ToolSessions:
+    """The open tool sources of a run.
+
+    There is one session for each combination of source, workspace and `mcp_` fields (models with the same fields share
+    it). A session lasts as long as items use its workspace or, without a workspace, as long as the run.
+    """
+
+    plugins: Plugins
+    _open: dict[_Key, _Session] = field(default_factory=dict)
+    _users: dict[Path, int] = field(default_factory=dict)
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
+        """Return the tools configured for the model, opened in that workspace. Raises `PortError`.
+
+        If a source could not be opened, the next call tries again.
+        """
+        sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
+        found = [await self._session(source, model, workspace) for source in sources]
+        return tuple(tool for tools in found for tool in tools)
+
+    def enter(self, workspace: Path) -> None:
+        """Record that an item uses the workspace, until `leave` is called as many times as `enter`."""
+        self._users[workspace] = self._users.get(workspace, 0) + 1
+
+    async def leave(self, workspace: Path) -> None:
+        """Record that an item has left the workspace; after the last item, the workspace's sources are closed."""
+        left = self._users.get(workspace, 0) - 1
+        if left > 0:
+            self._users[workspace] = left
+            return
+        self._users.pop(workspace, None)
+        await self._close([key for key in self._open if key[2] == workspace])
+
+    async def aclose(self) -> None:
+        """Close everything. If a source fails to close, a warning is logged and the others are closed."""
+        self._users.clear()
+        await self._close(list(self._open))
+        if self._closing:  # workspaces whose item was cancelled while it waited for them to close
+            await asyncio.wait(self._closing)
+
+    async def _session(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> Sequence[Tool]:
+        stated = model.model_dump_json(include=set(_OWN_FIELDS))
+        key = (source.name, stated, workspace)
+        session = self._open.get(key)
+        if session is None:
+            session = self._open[key] = _Session(source, model, workspace)
+        try:
+            return await asyncio.shield(session.tools)
+        except PortError:
+            if self._open.get(key) is session:
+                del self._open[key]
+            raise
+
+    async def _close(self, keys: Sequence[_Key]) -> None:
+        ending = {self._open.pop(key).end() for key in keys}
+        if not ending:
+            return
+        self._closing |= ending
+        await asyncio.wait(ending)
+        self._closing -= ending
+
+
+class _Session:
+    """An open source, in a task of its own, because it must be exited in the task in which it was entered."""
+
+    def __init__(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
+        self.tools: asyncio.Future[Sequence[Tool]] = asyncio.get_running_loop().create_future()
+        self._over = asyncio.Event()
+        self._task = asyncio.create_task(self._hold(source, model, workspace), name=f"tools of {source.name}")
+
+    def end(self) -> asyncio.Task[None]:
+        """Start closing the source, or cancel it if it is still being opened, and return the task that does so."""
+        self._over.set()
+        if not self.tools.done():
+            self._task.cancel()
+        return self._task
+
+    async def _hold(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
+        try:
+            async with source.open(model, workspace) as tools:
+                self.tools.set_result(tools)
+                await self._over.wait()
+        except PortError as error:
+            self._fail(source, error)
+        except asyncio.CancelledError:
+            self.tools.cancel()
+            raise
+        except Exception as error:
+            self._fail(source, error)
+
+    def _fail(self, source: ToolSource, error: Exception) -> None:
+        if self.tools.done():
+            logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
+            return
+        if not isinstance(error, PortError):
+            message = f"the tool source {source.name!r} failed: {type(error).__name__}: {error}"
+            error = PortError(message, category=ErrorCategory.PERMANENT)
+        self.tools.set_exception(error)
+        self.tools.exception()  # retrieve it, since a caller that was cancelled meanwhile does not
+
+
+def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
+    """Return the tool sources for agents, sorted by name and distribution."""
+    offers = sorted(plugins.offers(karenina_tool_sources), key=lambda one: (one.value.name, one.distribution))
+    return [offer.value for offer in offers]
+
+
+def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
+    """Yield the reasons why the model cannot use its configured tools. No source is opened."""
+    if spec.recorded or spec.starts_tools:
+        return
+    stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
+    if stated and not model.mcp_urls_dict:
+        yield f"{stated[0]} is set, but there is no MCP server that it applies to: set mcp_urls_dict, or remove it"
+    wanted = [source for source in list_tool_sources(plugins) if source.applies_to(model)]
+    if model.mcp_urls_dict and not wanted:
+        yield _missing(plugins)
+    if (wanted or model.mcp_urls_dict) and spec.agent is None:
+        able = sorted(
+            one.spec.interface for one in registered_adapters(plugins) if one.spec.agent and not one.spec.recorded
+        )
+        yield (
+            f"tools are configured for it, but the adapter {spec.interface!r} has no agent port to use them; these "
+            f"have one: {', '.join(able) or 'no installed adapter'}"
+        )
+    for source in wanted:
+        try:
+            source.check(model)
+        except ValueError as error:
+            yield str(error)
+
+
+def _missing(plugins: Plugins) -> str:
+    from karenina_core.catalog import read_catalog
+
+    why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))
+    return f"mcp_urls_dict names MCP servers, but no plugin for them is available: {why}"

@@ -1,10 +1,11 @@
 """Overload detection: does a server refuse calls because too many are in flight, or a share of them at any load?
 
-A limiter that takes each refusal for overload, as TCP takes each loss for congestion, ends with one call at a time if a
-server refuses a tenth of all calls at random. The share of refused calls distinguishes the two: overload vanishes with
-fewer concurrent calls, a constant share does not. So after each reduction the share at the lower level (the number of
-calls in flight) is measured. If it is not lower than before, the refusals are no reason to have fewer calls in flight.
-This finding expires: after a number of calls, the next refusal causes a reduction and a new measurement.
+A limiter that treats each refusal as overload, as TCP treats each loss as congestion, ends up with one call at a time
+if a server refuses a tenth of all calls at random. The share of refused calls distinguishes the two: overload vanishes
+with fewer concurrent calls, a constant share does not. So after each reduction the share at the lower level (the number
+of calls in flight) is measured. If it is not lower than before, the refusals are no reason to reduce the number of
+calls in flight. This finding expires: after a number of calls, the next refusal causes a reduction and a new
+measurement.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MEMORY: Final = 64.0
 _LARGEST: Final = 0.5
 """A share above this is overload, at any level."""
 _FIRST: Final = 3
-"""If this many first calls after a reduction are all refused, there are still too many calls."""
+"""If this many calls directly after a reduction are all refused, there are still too many calls in flight."""
 _STREAK, _AMONG = 8, 10
 """This many refusals among this many consecutive calls are overload."""
 _CHANCE: Final = 3.0
@@ -64,7 +65,7 @@ class _Share:
 
 
 class OverloadDetector:
-    """A comparison of the share of refused calls at two levels of concurrency, made as long as there are refusals.
+    """A detector that compares the share of refused calls at two levels of concurrency while there are refusals.
 
     `add_call` counts each call that starts, `judge` each refusal of a call that started after the last reduction. The
     limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.
@@ -85,7 +86,7 @@ class OverloadDetector:
 
     @property
     def measuring(self) -> bool:
-        """Whether calls were refused at the lower level, but too few were made there to know their share."""
+        """Whether calls were refused at the lower level, but too few were made there to estimate the refused share."""
         return self._level > 0 and self._below.refused > 0 and self._below.calls < _ENOUGH
 
     def add_call(self, level: int) -> None:
@@ -131,7 +132,7 @@ class OverloadDetector:
         return RefusalCause.CONSTANT
 
     def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
-        """Start a new measurement below `level`; with `keep`, keep what was measured there so far."""
+        """Start a new measurement below `level`; with `keep`, keep the counts measured there so far."""
         self._level = level
         self._certain = certain
         self._reduced_at = self._calls

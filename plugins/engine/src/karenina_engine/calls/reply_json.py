@@ -31,8 +31,8 @@ _TRUNCATED: Final = ("length", "content_filter")
 def is_reusable(reply: Reply) -> bool:
     """Return whether the reply can be reused for an identical call.
 
-    Not reusable are replies that were cut short or filtered, parser replies without complete JSON, and replies without
-    content, which older versions stored.
+    Replies that were cut short or filtered, parser replies without complete JSON, and replies without content (which
+    older versions stored) are not reusable.
     """
     if reply.finish_reason in _TRUNCATED:
         return False
@@ -42,7 +42,7 @@ def is_reusable(reply: Reply) -> bool:
 def is_empty(reply: Reply) -> bool:
     """Return whether a model's reply has no content although it ended normally. Parser replies never count as empty.
 
-    Such replies are no longer stored, but older versions did.
+    Older versions stored such replies; this version does not.
     """
     if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
         return False
@@ -61,7 +61,7 @@ def dump_reply(reply: Reply) -> str:
 def load_reply(port: str, text: str) -> Reply:
     """Return the reply that came through `port`, from its JSON text.
 
-    Raises `KeyError`, `TypeError`, `ValueError` and the like if `dump_reply` did not write the text.
+    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_reply` did not write the text.
     """
     return _READERS[port](json.loads(text))
 

@@ -1,4 +1,4 @@
-"""The plan of each question. Plans are cached by their set of stages, so a run makes only a few.
+"""The plan of each question. Plans are cached by their set of stages, so a run computes only a few.
 
 A plan as text lists its stages, what each stage waits for, and what is left out; notebooks show it as a table.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
-    from karenina_engine.check.owned_fields import OwnedFields
+    from karenina_engine.check.plugin_checks import OwnedFields
 
 _MAX_RECENT = 4096
 """The number of questions whose pipelines are cached; each is used before the run, and several times during it."""
@@ -51,7 +51,7 @@ class Survey:
 
 
 class Planner:
-    """A planner that makes and caches the plan of each question under one configuration."""
+    """A planner that computes and caches the plan of each question under one configuration."""
 
     def __init__(self, config: VerificationConfig, plugins: Plugins, observers: Observers = NO_OBSERVERS) -> None:
         show_plans_in_notebooks()
@@ -67,11 +67,11 @@ class Planner:
         self._choosers = [one for one, _ in [*stages, *self._blocked] if type(one).included is not Stage.included]
         self._scorers = [one for one, slot in stages if slot is not None and SLOT_RULES[slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
-        observes_stages = [info for info in bad if info.kind == "stage"]
+        bad_stages = [info for info in bad if info.kind == "stage"]
         self._failures = [
-            (info.name, info.failure or "") for info in bad if info in observes_stages or info.state != "blocked"
+            (info.name, info.failure or "") for info in bad if info in bad_stages or info.state != "blocked"
         ]
-        self._conflicts = [info.failure or "" for info in observes_stages if info.state == "conflict"]
+        self._conflicts = [info.failure or "" for info in bad_stages if info.state == "conflict"]
 
     def plan(self, question: Question) -> Plan:
         """Return the plan of `question`. Raises `PlanError`."""
@@ -89,12 +89,12 @@ class Planner:
         return found
 
     def _find_pipeline(self, question: Question) -> Pipeline:
-        claims = self._selection_key(question)
-        known = self._by_selection_key.get(claims) if claims is not None else None
+        key = self._selection_key(question)
+        known = self._by_selection_key.get(key) if key is not None else None
         if known is None:
             known = self._make_pipeline(question)
-            if claims is not None and len(self._by_selection_key) < _MAX_SELECTION_KEYS:
-                self._by_selection_key[claims] = known
+            if key is not None and len(self._by_selection_key) < _MAX_SELECTION_KEYS:
+                self._by_selection_key[key] = known
         return known
 
     def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust) -> Survey:
@@ -163,7 +163,7 @@ def _comparable(answer: bool | Skip) -> bool | str:
 
 
 class QuestionSubset(Sequence["Question"]):
-    """A lazy view of some of `questions`, given by their indexes; it holds no question."""
+    """A lazy view of some of `questions`, given by their indexes; it stores no question."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
         self._questions = questions

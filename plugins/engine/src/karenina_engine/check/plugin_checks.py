@@ -1,35 +1,51 @@
-"""Checks of the installed plugins before a run: required, blocked and broken plugins, and their versions.
+"""Checks before a run: of the installed plugins, and of the values that benchmarks set for them.
 
-Among them are stages that [plugins] blocks although the configuration requests them.
+Required plugins must be usable, blocked stages must not be requested, and the releases of plugins should match. Each
+plugin-owned field of a question, trait or template field must have an owner and a valid value (`OwnedFields`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ValidationError
 
 from karenina_core.artifacts.artifact import STAGE_HOOKS
 from karenina_core.artifacts.declarations import why_refused
 from karenina_core.catalog import CORE, read_catalog
 from karenina_core.config import all_settings
-from karenina_core.config.setting_owners import settings_models
+from karenina_core.config.setting_owners import not_loaded, settings_models
+from karenina_core.data.rubrics import LLMRubricTrait
+from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.errors import ConfigError
 from karenina_core.hook_policy import policy_of
-from karenina_core.namespaces import owned_fields
+from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, read_owned, third_parties
 from karenina_core.plugins import active_plugins
 from karenina_core.plugins.discovery import canonical
 from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages import hookspecs
+from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
+from karenina_template.question_template import field_options_of
 
 if TYPE_CHECKING:
     from karenina_core.artifacts.artifact import Slot
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
+    from karenina_core.data.rubrics import Rubric
     from karenina_core.plugins import PluginInfo, Plugins
     from karenina_core.stages.stage import Stage
+
+
+Kind = Literal["question_fields", "trait_fields", "template_fields"]
+Models = Mapping[str, type[BaseModel]]
+Given = tuple[Kind, str, Mapping[str, object]]
+"""The values of one question, trait or template field: kind, the trait's or field's name, and values by full name."""
+
 
 logger = logging.getLogger("karenina")
 
@@ -112,7 +128,7 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
 
 
 def _cure_for_missing(name: str, found: Sequence[PluginInfo]) -> str:
-    """Return what to do about a required name that no installed plugin or distribution has."""
+    """Return how to fix a required name that matches no installed plugin or distribution."""
     distributions = sorted({info.distribution for info in found})
     known = {*distributions, *(info.name for info in found)}
     if get_close_matches(name, known, n=1, cutoff=0.6):
@@ -163,10 +179,10 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
     """Yield a problem for each given setting that differs from its default and belongs to a blocked plugin.
 
-    The settings of loaded stages are excluded: whether a stage has an effect depends on the question.
+    The settings of loaded stages are excluded, because the question decides whether such a stage runs.
     """
-    observes_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
-    used = {model for model, _ in settings_models(plugins)} | observes_stages
+    of_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
+    used = {model for model, _ in settings_models(plugins)} | of_stages
     owned = all_settings()
     for name, value in config.given().items():
         if owned[name].model not in used and owned[name].owner != CORE and value != owned[name].default:
@@ -194,7 +210,7 @@ def _name(stage: object) -> str:
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return those of the stage's own settings that add it to the plan."""
+    """Return the names of the stage's own settings that add it to the plan."""
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
     given = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
@@ -212,3 +228,67 @@ def _includes(stage: Stage, config: VerificationConfig, question: Question, **ch
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
     except (ConfigError, ValueError):
         return not changes
+
+
+class OwnedFields:
+    """The fields that installed plugins own, by full name, each with the model that declares it."""
+
+    def __init__(self, plugins: Plugins) -> None:
+        stages = [one.stage for one in registered_stages(plugins)]
+        self.models: Mapping[Kind, Models] = {
+            "question_fields": owned_fields(stage.question_settings for stage in stages),
+            "trait_fields": owned_fields(stage.trait_settings for stage in stages),
+            "template_fields": owned_fields(stage.field_settings for stage in stages),
+        }
+
+    def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each problem in a question's plugin-owned values, with the path of the value in the question.
+
+        A name without an owner is a problem, even if only its plugin is not installed, and so is an invalid value.
+        """
+        yield from self.problems_in(given_fields(question, trust))
+
+    def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each problem in `given`, as `problems` does."""
+        for kind, place, values in given:
+            models = self.models[kind]
+            path = ("answer", place) if kind == "template_fields" else ()
+            where = f"field {place!r}: " if kind == "template_fields" else f"trait {place!r}: " if place else ""
+            for name in values:
+                if name not in models and (kind != "trait_fields" or "." in name):
+                    why = describe_unknown(name, models, read_catalog()[kind]) + not_loaded()
+                    yield f"{where}{name}: {why}", (*path, name)
+            for model in {models[name]: None for name in values if name in models}:
+                try:
+                    read_owned(model, values)
+                except ValidationError as error:
+                    for one in error.errors(include_url=False):
+                        name = namespace_of(model) + ".".join(map(str, one["loc"]))
+                        yield f"{where}{name}: {one['msg'].removeprefix('Value error, ')}", (*path, name)
+
+
+def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
+    """Yield a question's plugin-owned values: its own, its traits', and its template fields'."""
+    if question.extra:
+        yield "question_fields", "", question.extra
+    yield from trait_fields(question.rubric, question.dynamic_rubric)
+    if _may_have_options(question):
+        for name, options in field_options_of(question, trust).items():
+            yield "template_fields", name, options
+
+
+def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
+    """Yield the plugin-owned values of the traits in `rubrics`."""
+    for rubric in rubrics:
+        for trait in rubric.traits if rubric is not None else ():
+            if isinstance(trait, LLMRubricTrait) and trait.extra:
+                yield "trait_fields", trait.name, trait.extra
+
+
+def _may_have_options(question: Question) -> bool:
+    """Return, without loading the question's template, whether the template may set options for plugins."""
+    if question.answer_class is not None:
+        return True
+    source = question.answer_template or ""
+    text = source if source.isascii() else unicodedata.normalize("NFKC", source)  # as Python reads names
+    return any(name in text for name in (*third_parties(), *read_catalog()["template_fields"]))

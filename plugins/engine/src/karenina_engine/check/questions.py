@@ -27,7 +27,8 @@ def with_workspace_root(
 
     A root named in a file is relative to that file. A root outside the file's folder has no effect if the user's own
     configuration sets all these settings; otherwise the user must trust it (`check_restricted_values`). Links are
-    resolved here, once for the whole run. `leads` maps the file's paths to what the check found that they lead to.
+    resolved here, once for the whole run. `leads` maps paths in the file to the targets that the trust check found for
+    them.
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
     following = {
@@ -58,7 +59,7 @@ def select_questions(
     """Return the questions of a run, each with its merged rubric; by default all except drafts.
 
     `question_ids` selects questions, including drafts. Raises `ConfigError` for an id, or a trait name in
-    `rubric_trait_names`, that the benchmark does not have.
+    `rubric_trait_names`, that the benchmark does not contain.
     """
     wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in wanted or () if id not in benchmark]

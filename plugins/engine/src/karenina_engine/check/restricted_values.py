@@ -1,7 +1,8 @@
 """The check of restricted values in a benchmark: values that the user has not trusted are refused.
 
 A benchmark is untrusted data (see `karenina_core.models.settings_models`). Its restricted values take effect only if
-the user trusts exactly these values in exactly this file, trusts everything for one run, or sets the value too.
+the user trusts exactly these values in exactly this file, or trusts everything for one run. A value that the user's own
+configuration replaces has no effect and needs no trust.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ from karenina_core.errors import ConfigError, PluginError
 from karenina_core.models.model import SECRECY, ModelConfig
 from karenina_core.models.settings_models import AllowedInFiles, mark_of, restricted_fields
 from karenina_core.namespaces import third_parties
-from karenina_engine.check.owned_fields import Kind, OwnedFields, given_fields
+from karenina_engine.check.plugin_checks import Kind, OwnedFields, given_fields
 from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
-from karenina_engine.user.trust_store import load_trust
+from karenina_engine.user_files import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
 from karenina_toolkit.files.file_names import is_plain_name, stays_below
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.models.adapters import AdapterSpec
@@ -48,10 +51,10 @@ _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows
 class RestrictedValue:
     """A restricted value in a benchmark.
 
-    `name` is what it sets, `value` its JSON, `shown` the JSON without secrets, and `meaning` a description of what it
-    sets. `setting` is the name of the setting through which it takes effect, or None if it always does; if it `yields`,
-    it takes effect only while that setting has no value. `places` are the ids of the questions that contain it. `files`
-    are the files that it names, as far as trust in the value covers them too.
+    `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON, and `shown` the same
+    without secrets. The value takes effect through the setting named `setting`, or always if `setting` is None. With
+    `yields`, it takes effect only while that setting has no value. `places` are the ids of the questions that contain
+    the value. `files` are the files it names that trust in the value covers too.
     """
 
     name: str
@@ -94,7 +97,7 @@ class RestrictedValues(ConfigError):
 
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
-    """Return the configuration for the run, in which paths that the benchmark names are fixed to where they lead now.
+    """Return the configuration for the run, in which paths from the benchmark are replaced by their current targets.
 
     The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
     value of the benchmark would take effect without the user's trust. Values that the user's own configuration replaces
@@ -117,7 +120,7 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
     """Return the configuration with the benchmark's recordings confined to its folder, or to where trusted values lead.
 
-    A link that is created after the check then leads nowhere else.
+    A link that is created after the check therefore cannot lead elsewhere.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, list[ModelConfig]] = {}
@@ -143,14 +146,14 @@ def require_trust(
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Return what a run's `trust` argument means: "all" is everything, None is what `karenina trust` has stored."""
+    """Return the trust that a run's `trust` argument stands for: everything, or for None what the user has stored."""
     if trust is None:
         return load_trust()
     return Trust.all() if trust == "all" else trust
 
 
 def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
-    """Return whether the value takes effect, which it does not if the user's own configuration replaces it."""
+    """Return whether the value takes effect; it does not if the user's own configuration replaces it."""
     if value.setting is None:
         return True
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
@@ -159,7 +162,8 @@ def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
     """Raise `RestrictedValues` if `file` names files outside its folder that the user has not trusted.
 
-    Returns True if it names trusted ones, and None if it names none: then no file outside may be opened.
+    Returns True if the file names trusted files outside its folder, and None if it names none; no file outside may then
+    be opened.
     """
     values = paths_outside(file, names)
     if not values:
@@ -171,7 +175,7 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return those paths in `questions_from` that lead outside the file's folder, after resolving links."""
+    """Return the paths in `questions_from` that lead outside the file's folder, after resolving links."""
     meaning = "The file is read, and its content becomes questions"
     return [
         RestrictedValue(
@@ -195,7 +199,7 @@ def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
 
 
 def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
-    """Return what a benchmark with a file names, as JSON values that `karenina resume` compares later.
+    """Return the files and settings that a benchmark file names, as JSON values for `karenina resume` to compare.
 
     `files` are the data files that it names, its own file, and the programs named by values that take effect. `paths`
     is the digest of trust in the question files outside its folder, or None if there are none. `benchmark_names` are
@@ -298,8 +302,7 @@ class _Finder:
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
         info = kind.model_fields[field] if kind is not None else None
-        default = info.get_default(call_default_factory=True) if info is not None else None
-        if not self._is_free(mark, value, default):
+        if not self._is_free(mark, value, _default_of(info)):
             self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
@@ -321,7 +324,7 @@ class _Finder:
             mark = mark_of(kind, name) or "never"
             if mark == "models" and isinstance(value, Mapping):
                 self._model({"id": where, **value}, f"{where}, {name}", None, places)
-            elif not self._is_free(mark, value, info.get_default(call_default_factory=True)):
+            elif not self._is_free(mark, value, _default_of(info)):
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
@@ -335,9 +338,7 @@ class _Finder:
                 self._extra(spec, value, f"{where}, extra", setting, places)
                 continue
             mark = "never" if name in more else mark_of(ModelConfig, name) or "never"
-            if not self._is_free(
-                mark, value, None if info.is_required() else info.get_default(call_default_factory=True)
-            ):
+            if not self._is_free(mark, value, _default_of(info)):
                 secret = SECRECY.get(name) == "key"
                 self._add(mark, f"{where}, {name}", value, info.description or "", setting, places, secret=secret)
 
@@ -352,13 +353,10 @@ class _Finder:
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
             info = kind.model_fields.get(name) if kind is not None else None
-            if kind is not None and info is None and spec is not None and spec.extra is not None:
+            if kind is not None and info is None:
                 continue  # the adapter refuses unknown names
             mark = (mark_of(kind, name) if kind is not None else None) or "never"
-            default = (
-                info.get_default(call_default_factory=True) if info is not None and not info.is_required() else None
-            )
-            if not self._is_free(mark, value, default):
+            if not self._is_free(mark, value, _default_of(info)):
                 meaning = (info.description if info is not None else None) or "A setting of the adapter"
                 secret = name in ("headers", "query")
                 self._add(mark, f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
@@ -381,7 +379,7 @@ class _Finder:
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the data files that a value names; of a list or table of texts, only those that exist."""
+        """Return the data files that a value names; if it is a list or table of texts, only existing files."""
         names = [name for name in _texts_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
@@ -405,6 +403,11 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
         elif places and places[0] not in known.places:
             self.found[(restricted.name, restricted.value)] = replace(known, places=(*known.places, *places))
+
+
+def _default_of(info: FieldInfo | None) -> object:
+    """Return the default of a field; None for a required or unknown field."""
+    return None if info is None or info.is_required() else info.get_default(call_default_factory=True)
 
 
 def _exists(folder: Path, name: str) -> bool:
@@ -437,7 +440,7 @@ def _restricting_primitives() -> frozenset[str]:
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
-    """Return the questions that may hold a restricted value; of a streamed file, only those whose line may."""
+    """Return the questions that may contain a restricted value; in a streamed file, the line is searched for one."""
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
     kinds = {*trait_kinds().values(), *(model for models in owned.values() for model in models.values())}
@@ -450,7 +453,7 @@ def _json(value: object) -> str:
 
 
 def _without_secrets(value: object) -> object:
-    """Return a value for printing; headers and query parameters may be secrets, so they are hidden without `${`."""
+    """Return a value for printing. Headers and query parameters may be secrets: without `${`, they are hidden."""
     if not isinstance(value, Mapping):
         return value
     return {

@@ -18,11 +18,10 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo
 from karenina_core.stages.stage import registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
-from karenina_engine.check.owned_fields import OwnedFields
-from karenina_engine.check.plugin_checks import check_selection
+from karenina_engine.check.plugin_checks import OwnedFields, check_selection
 from karenina_engine.check.stage_checks import check_configuration, check_models, check_stages
+from karenina_engine.cost.ledger import PriceTable
 from karenina_engine.cost.price_source import to_picodollars
-from karenina_engine.cost.price_table import PriceTable
 from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -254,7 +253,7 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
-    """Warn about settings whose owner has stages, if no plan has one of these or a stage that reads the setting."""
+    """Warn about each given setting whose owner provides stages, if no plan includes one or a stage that reads it."""
     stages = {one.stage.name: one.distribution for one in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
     used = {stage.distribution for stage in planned}

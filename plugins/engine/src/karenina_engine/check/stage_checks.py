@@ -9,7 +9,7 @@ from karenina_core.config import find_adapter, registered_adapters
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
-from karenina_engine.calls.tool_sessions import find_tool_problems
+from karenina_engine.calls.opened_port import find_tool_problems
 from karenina_engine.check.planner import Planner, QuestionSubset
 from karenina_toolkit.http.urls import complete_url, redact_url
 
@@ -49,7 +49,7 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check for what would fail its items (`Stage.before_run`), and check the models that it needs.
+    """Let each stage check for problems that would fail its items (`Stage.before_run`), and check its models.
 
     `survey` holds the questions that each stage checks (`Planner.survey`). Returns the models that stages need, with
     the roles and ports that they need them for. Raises `ConfigError` with all problems.
@@ -115,10 +115,10 @@ def _adapters_with_port(plugins: Plugins, port: str) -> str:
 def check_judges(
     plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], trust: Trust, planner: Planner
 ) -> None:
-    """Check that the stages have the judges that they call, before answers that cannot be judged are paid for.
+    """Check that there are judges with the ports that the stages call, before any answer is paid for.
 
     Raises `ConfigError` if there is no judge, or a judge without the ports that a stage calls. Every question is
-    examined only in these cases, since that takes a while.
+    examined only if a judge or a port is missing, since that takes a while.
     """
     judges = config.core.parsing_models
     wanted = frozenset[str]().union(*(one.stage.judge_ports for one in registered_stages(plugins)))
@@ -145,8 +145,8 @@ def check_judges(
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
     """Raise `ConfigError` for everything in the models that would make each item fail. No request is made.
 
-    `models` are pairs of a role (as messages name it) and a model. With `offline`, none of them will be called, so what
-    their adapters need for calls (keys, packages) may be missing.
+    `models` are pairs of a role (as messages name it) and a model. With `offline`, none of them will be called, so the
+    keys and packages that their adapters need for calls may be missing.
     """
     from pydantic import ValidationError
 

@@ -1,14 +1,14 @@
-"""A hard budget: before a call is made, the most that it is expected to cost is reserved.
+"""A hard budget: the expected maximum cost of each call is reserved before the call is made.
 
 The actual cost replaces the reservation afterwards. A call that the budget does not cover waits until other calls are
-settled. If none is left in flight, the budget is exhausted: no item starts, items that have their answer are judged as
-far as the budget reaches, and calls that are not covered end their items without a result. These items run when the
-budget is raised.
+settled. If no call is left in flight, the budget is exhausted. No further item then starts, items that have their
+answer are judged as far as the budget reaches, and an item whose call is not covered ends without a result. A run with
+a higher budget continues with these items.
 
 A call may cost more than expected, for example through hidden reasoning without `max_tokens`. One call in flight may
-exceed the budget in this way. All others must therefore be covered at the most that they may cost: with `max_tokens`
-tokens, or several times what was observed. Nothing is known about a ledger line without a reply, so its first call is
-usually made alone.
+exceed the budget in this way. All other calls must therefore be covered at the most that they may cost: a reply of
+`max_tokens` tokens, or a multiple of the observed usage. Nothing is known about a ledger line before its first reply,
+so its first call is usually made alone.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 OUTPUT: Final = 1024
 """The assumed output tokens of a call without `max_tokens`, until replies were observed."""
 
-_ENOUGH: Final = 3  # replies of a ledger line after which its calls are estimated from them
+_ENOUGH: Final = 3  # after this many replies for a ledger line, its calls are estimated from them
 _MARGIN: Final = 1.25
 _LARGEST: Final = 2**20  # output tokens: no model has a larger context
-_FIRST_MULTIPLE: Final = 64  # times the observed output that a call may have after one reply; 1/n of it after n replies
-_MULTIPLE: Final = 4  # the same, after many replies
+_FIRST_MULTIPLE: Final = 64  # a call may cost this many times the observed output after one reply; 1/n of it after n
+_MULTIPLE: Final = 4  # the least multiple, after many replies
 
 
 class OverBudget(ItemInterrupt):
@@ -47,10 +47,11 @@ class OverBudget(ItemInterrupt):
 
 @dataclass(slots=True)
 class _Observed:
-    """What was observed of a ledger line's calls: the most tokens of a reply and of a prompt, and tokens per character.
+    """Observations of a ledger line's calls: the most tokens in a reply and in a prompt, and the most per character.
 
-    `hidden` is the most tokens that a prompt had beyond the estimate from its size, such as a server's own
-    instructions. `ended` also counts replies whose tokens the server did not count, and calls of unknown cost.
+    `hidden` is the largest number of tokens by which a prompt exceeded the estimate from its size, for example because
+    a server adds instructions of its own. `ended` also counts replies whose tokens the server did not count, and calls
+    of unknown cost.
     """
 
     replies: int = 0
@@ -63,7 +64,7 @@ class _Observed:
 
 @dataclass(slots=True)
 class _Reservation:
-    """What is reserved for a call in flight: its `expected` cost, and the `most` that it may cost."""
+    """The reservation for a call in flight: its `expected` cost, and the `most` that it may cost."""
 
     call: CallRecord
     seen: _Observed
@@ -79,7 +80,7 @@ class Budget:
     """A budget in picodollars (`limit`). It is exhausted when a call is not covered and no call is in flight.
 
     `spent` is the cost of finished calls, including those of earlier runs; `reserved` is held for calls in flight.
-    `lost` was reserved for calls whose end is unknown, and is not spent again.
+    `lost` was reserved for calls whose outcome is unknown, and cannot be spent again.
     """
 
     limit: int
@@ -102,8 +103,8 @@ class Budget:
         """Count what earlier runs of the journal spent.
 
         A call of `models` whose cost was unknown then is counted at the mean cost of the other calls of its ledger
-        line. If there are none, it is counted by its tokens or, if the server did not count them, as a reply of
-        `max_tokens` tokens.
+        line. If there are no other calls, it is counted by its tokens or, if the server did not report them, as a reply
+        of `max_tokens` tokens.
         """
         self.spent = self.ledger.earlier.cost
         known = {(model.id, model.interface, model.model_name): model for model in models}
@@ -123,7 +124,7 @@ class Budget:
     async def reserve(self, call: CallRecord) -> int:
         """Reserve the cost of a call, and return the number of the reservation; 0 if the call costs nothing.
 
-        Waits while calls in flight may leave enough of the budget. Raises `OverBudget` if they do not.
+        Waits as long as calls in flight may still leave enough of the budget. Raises `OverBudget` once they cannot.
         """
         if not self.max_cost(call):
             return 0
@@ -177,11 +178,11 @@ class Budget:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the most that the call is expected to cost, by size and `max_tokens` or earlier calls of its line."""
+        """Return the call's expected maximum cost, from its size and `max_tokens` or from earlier calls of its line."""
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return the most that the call is expected to cost, and the most that it may cost if that is too low."""
+        """Return the call's expected maximum cost, and the most that it may cost if that estimate is too low."""
         tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return 0, 0
@@ -235,7 +236,7 @@ class Budget:
         )
 
     def _covers(self, call: CallRecord) -> bool:
-        """Return whether the budget covers this call and those in flight, with all but one of them at their most."""
+        """Return whether the budget covers this call and those in flight if all but one of them cost their maximum."""
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
@@ -276,10 +277,10 @@ class Budget:
                 held.expected, held.most = expected, most
 
     def _admit_waiting(self) -> None:
-        """Admit waiting calls that are covered, the earliest items first. If none is in flight, refuse the others.
+        """Admit waiting calls that are covered, the earliest items first. If no call is in flight, refuse the rest.
 
-        A call of a line about which nothing is known may need the budget alone; while another such call is in flight,
-        calls of other lines may overtake it.
+        The first call of a ledger line may need the whole budget, because nothing is known about the line. While
+        another such call is in flight, calls of other lines may overtake it.
         """
         passed: set[int] = set()
         while not self.exhausted and (head := self._first_waiting(passed)) is not None:
@@ -334,7 +335,7 @@ class Budget:
     def _from_earlier_runs(self, line: LedgerLine, turns: int) -> _Observed:
         """Return what earlier runs of the journal suggest for this line: twice the mean tokens of its requests.
 
-        How many requests an agent that is called as a whole makes is not stored.
+        The journal does not store how many requests an agent makes when it is called as a whole.
         """
         same = [one.spent for one in self.ledger.before if one.names[:4] == line.names[:4]]
         calls = sum(count.calls - count.unpriced for count in same)

@@ -30,7 +30,7 @@ LEFT_OUT: Final = "(left out of the journal: it is or may hold a secret)"
 """The placeholder for a secret; `restore_secrets` replaces the whole entry with the one in the user's own file."""
 
 OWN_ONLY: Final = ("files", "paths", "benchmark_names")
-"""The parts of a command that only the user's own record holds: local files and names that the benchmark refers to."""
+"""The parts of a command that only the user's own record contains: local files, and names used in the benchmark."""
 
 MODEL_ROLES: Final = ("answering_models", "parsing_models")
 _URL: Final = "endpoint_base_url"
@@ -83,7 +83,7 @@ def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, A
 
 
 def digest_values(value: Any) -> str:
-    """Return a digest of `value` as JSON; a value that JSON cannot hold is digested as its `str`."""
+    """Return a digest of `value` as JSON; a value that JSON cannot represent is digested as its `str`."""
     return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 

@@ -54,7 +54,7 @@ logger = logging.getLogger("karenina")
 
 
 class JournalError(RunError):
-    """Raised when a journal cannot be opened, read or written; the message has the path, the reason and the fix."""
+    """Raised when a journal cannot be opened, read or written; the message states the path, the reason and the fix."""
 
 
 class JournalDamaged(JournalError):
@@ -111,7 +111,7 @@ def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
 
 
 def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
-    """Return whether SQLite refuses to write to a file that the operating system lets this process write."""
+    """Return whether SQLite refuses to write to a file although the operating system lets this process write to it."""
     forbidden = _has_code(error) and error.sqlite_errorcode == sqlite3.SQLITE_READONLY
     return forbidden and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
@@ -132,7 +132,7 @@ def _has_code(error: sqlite3.Error) -> bool:
 
 
 def rename_existing(path: Path) -> None:
-    """Rename an existing journal, and the files beside it that hold its last changes, to a free name.
+    """Rename an existing journal, and the files beside it that contain its last changes, to a free name.
 
     Does nothing if there is no journal at `path`. Raises `JournalError`.
     """
@@ -271,7 +271,7 @@ def _names_another_file(rollback: Path) -> bool:
 
 
 def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Return the first row of a query, None if there is none, or `()` if it holds a text that is not UTF-8."""
+    """Return the first row of a query, None if there is none, or `()` if it contains text that is not UTF-8."""
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
     except sqlite3.OperationalError as error:

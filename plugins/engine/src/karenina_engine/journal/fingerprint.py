@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 from karenina_core.catalog import __version__
 from karenina_core.config import all_settings, find_adapter
 from karenina_core.text import compose
-from karenina_engine.calls.panel_model import PanelModel
+from karenina_engine.calls.call import PanelModel
 from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below
 from karenina_toolkit.files.source_digest import digest_folders
@@ -61,13 +61,16 @@ def digest_recordings(model: ModelConfig) -> str | None:
 
 
 def digest_json(value: Any) -> bytes:
-    """Return a digest of the core's version and of `value` as JSON; names stand in for values that JSON cannot hold."""
+    """Return a digest of the core's version and of `value` as JSON.
+
+    Names stand in for values that JSON cannot represent.
+    """
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
 
 
 def _named(value: object) -> str:
-    """Return a name for a value that JSON cannot hold, such as a function; it is the same in every process."""
+    """Return a name for a value that JSON cannot represent, such as a function; it is the same in every process."""
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
@@ -100,7 +103,7 @@ class Fingerprints:
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the digest of what many items share: settings, plan and models."""
+        """Return the digest of the parts that many items share: settings, plan and models."""
         at = id(plan), id(answering), id(judge)
         known = self._common.get(at)
         if known is None:
@@ -124,7 +127,7 @@ class Fingerprints:
         return digest
 
     def _trusted(self, question: Question) -> bytes:
-        """Return which of the question's sources are trusted, since a trusted result must not outlive the trust."""
+        """Return which of the question's sources are trusted, since a result must not outlive the trust it needed."""
         if not (self._trust.everything or self._trust.digests):
             return b""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]

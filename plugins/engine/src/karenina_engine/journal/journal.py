@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -30,7 +29,9 @@ from karenina_engine.journal.command import OWN_ONLY, is_same_run
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, Sync, journal_errors
 from karenina_engine.journal.rows import (
     BloomFilter,
+    FinishedItem,
     StoredReply,
+    StoredResult,
     StoredRun,
     UnstorableRow,
     make_reply_row,
@@ -39,9 +40,18 @@ from karenina_engine.journal.rows import (
     read_run_row,
     sum_ledger_lines,
 )
-from karenina_engine.journal.schema import LAST_RUN, is_intact, with_digest
+from karenina_engine.journal.schema import (
+    LAST_RUN,
+    MARK_SEEN,
+    STORE_REPLY,
+    STORE_RESULT,
+    STORE_RUN,
+    STORE_SESSION,
+    is_intact,
+    with_digest,
+)
 from karenina_engine.journal.writer import GATHERING, JournalWriter
-from karenina_engine.results.header import digest_run, is_header
+from karenina_engine.results.result_file import digest_run, is_header
 
 if TYPE_CHECKING:
     import sqlite3
@@ -56,60 +66,17 @@ if TYPE_CHECKING:
 
 __all__ = ["GATHERING", "FinishedItem", "Journal", "JournalError", "StoredResult"]
 
-_REPLY: Final = (
-    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (key) DO UPDATE SET port = excluded.port, model = excluded.model, interface = excluded.interface, "
-    "model_name = excluded.model_name, stage = excluded.stage, task = excluded.task, "
-    "question_id = excluded.question_id, replicate = excluded.replicate, "
-    "failed = excluded.failed, reusable = excluded.reusable, "
-    "finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, "
-    "output_tokens = excluded.output_tokens, calls = excluded.calls, seconds = excluded.seconds, "
-    "retries = excluded.retries, waited = excluded.waited, time = excluded.time, reply = excluded.reply, "
-    "digest = excluded.digest"
-)
-_RESULT: Final = (
-    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (question_id, answering, judge, replicate, fingerprint) DO UPDATE SET run = excluded.run, "
-    "place = excluded.place, outcome = excluded.outcome, again = excluded.again, time = excluded.time, "
-    "result = excluded.result, digest = excluded.digest"
-)
 _TARGET: Final = "target "
 _DIGESTS: Final = re.compile(r"([0-9a-f]{64}){1,2}")
-_SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
-_RUN: Final = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
-_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
 
 logger = logging.getLogger("karenina")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResult:
-    """A stored result: row id, JSON line, whether its item must run again, and the last run and index that had it."""
-
-    row: int
-    text: str
-    again: bool
-    run: int
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedItem:
-    """A finished item's result, with the values that `Journal.finish` takes."""
-
-    index: int
-    item: ItemId
-    fingerprint: bytes
-    outcome: str
-    text: str
-    again: bool
 
 
 class Journal:
     """A journal, locked by this process from `open` to `close`.
 
-    It serves one event loop at a time. A run's rows are collected and committed together; what `store` and `finish`
-    return can be awaited until the row is in the file. With `replaying`, no calls are made: a missing reply is an
+    It serves one event loop at a time. A run's rows are collected and committed together; `store` and `finish` return
+    awaitables that complete once the row is in the file. With `replaying`, no calls are made, so a missing reply is an
     error.
     """
 
@@ -240,7 +207,7 @@ class Journal:
                 self.run_id, began = last.id, last.began
             else:
                 self.run_id, began = (last.id if last is not None else 0) + 1, time.time()
-            self._database.execute(_RUN, with_digest("runs", (self.run_id, began, None, items, None, written)))
+            self._database.execute(STORE_RUN, with_digest("runs", (self.run_id, began, None, items, None, written)))
             if ledger is not None:
                 self._begin_session(ledger)
             id = self._own_id()
@@ -285,11 +252,11 @@ class Journal:
         self._writer.session, self._writer.ledger = (last or 0) + 1, ledger
         self._session = (self._writer.session, self.run_id, time.time())
         self._database.execute(
-            _SESSION, with_digest("sessions", (*self._session, json.dumps(ledger.prices.snapshot())))
+            STORE_SESSION, with_digest("sessions", (*self._session, json.dumps(ledger.prices.snapshot())))
         )
 
     def run_digest(self) -> str | None:
-        """Return the run's id as result files name it: of the current run or, in a replay, of the last run."""
+        """Return the id that result files use for the current run or, in a replay, for the last run."""
         last = self._last_run() if self.replaying else None
         number = last.id if last is not None else self.run_id
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
@@ -313,12 +280,12 @@ class Journal:
         with self._writer.transaction():
             if ledger is not None:  # store the prices again: a stage may have used a model of its own
                 prices = json.dumps(ledger.prices.snapshot())
-                self._database.execute(_SESSION, with_digest("sessions", (*self._session, prices)))
+                self._database.execute(STORE_SESSION, with_digest("sessions", (*self._session, prices)))
             (row,) = self._database.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchall()
             id, began, _, items, _, command, _ = row
             ended = time.time() if finished else None
             tallied = json.dumps({**counts, **tokens})
-            self._database.execute(_RUN, with_digest("runs", (id, began, ended, items, tallied, command)))
+            self._database.execute(STORE_RUN, with_digest("runs", (id, began, ended, items, tallied, command)))
 
     # ---- replies
 
@@ -340,11 +307,11 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return what is stored for the call, including errors and replies that cannot be reused, or None."""
+        """Return the call's stored reply or error, even if it cannot be reused; None if nothing is stored."""
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Return what is stored for the call, and whether its row is damaged."""
+        """Return the call's stored reply or error (None without one), and whether its row is damaged."""
         if self.broken is not None:
             raise self.broken
         if not self._may_hold(call.key):
@@ -363,10 +330,10 @@ class Journal:
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
         """Store the outcome of a call, and return when it is in the file.
 
-        Raises `PortError` if the journal cannot store the reply; the call's item then has this error.
+        Raises `PortError` if the journal cannot store the reply; the call's item then ends with this error.
         """
         try:
-            stored = self._writer.write(_REPLY, make_reply_row(call, outcome))
+            stored = self._writer.write(STORE_REPLY, make_reply_row(call, outcome))
             self._writer.unwritten_keys.add(call.key)
             if self._known_keys is not None:
                 self._known_keys.add(call.key)
@@ -381,7 +348,7 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query, None if there is none, or `()` if it holds text that is not UTF-8."""
+        """Return the first row of a query, None if there is none, or `()` if it contains text that is not UTF-8."""
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
@@ -468,7 +435,7 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, which is `text`, a JSON line; the row is in the file when the awaitable has returned.
+        """Store an item's result, which is `text`, a JSON line; the row is in the file once the awaitable completes.
 
         Raises `UnstorableRow` (from the call or from the awaitable) and `JournalError`.
         """
@@ -476,18 +443,18 @@ class Journal:
             row = make_result_row(self.run_id, index, item, fingerprint, outcome, text, again)
         except ROW_ERRORS as error:
             raise UnstorableRow(f"the journal {self.path} cannot store it: {describe_error(error)}") from error
-        return self._writer.write(_RESULT, row)
+        return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
         """Store a result that another process produced. It is in the file after the next `flush`."""
         one = finished
         row = make_result_row(self.run_id, one.index, one.item, one.fingerprint, one.outcome, one.text, one.again)
-        self._writer.add(_RESULT, row)
+        self._writer.add(STORE_RESULT, row)
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Mark a stored result as one of this run too, at `index` in its matrix."""
+        """Mark a stored result as a result of this run too, at `index` in its matrix."""
         if (stored.run, stored.index) != (self.run_id, index):
-            self._writer.add(_SEEN, (self.run_id, index, stored.row))
+            self._writer.add(MARK_SEEN, (self.run_id, index, stored.row))
 
     # ---- writing
 

@@ -25,7 +25,7 @@ _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", "
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file or folder that a benchmark names, as it was at one time.
+    """A file or folder that a benchmark names, as it was when it was recorded.
 
     `name` is relative to `base` and leads to `resolved`, through links if `linked`. `inside` says whether `resolved`
     lies in the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is that of the content; None
@@ -50,7 +50,10 @@ class NamedFile:
         return cls(name, base, folder, program, resolved, resolved != plain, inside)
 
     def with_digest(self) -> NamedFile:
-        """Return a copy with a digest of the content; a folder that contains the benchmark's own folder gets none."""
+        """Return a copy with a digest of the content.
+
+        A folder that contains the benchmark's own folder is not digested.
+        """
         kind, digest = _kind_of(self.resolved), None
         if kind == stat.S_IFREG:
             digest = _digest_file(self.resolved)
@@ -71,9 +74,9 @@ class NamedFile:
         )
 
     def dangerous_change(self, now: NamedFile) -> str | None:
-        """Describe a change that lets a run read or start something that the user has not seen; None if there is none.
+        """Describe a change that lets a run read or start something that the user has not seen; None without one.
 
-        Changed data inside the benchmark's folder does not count: it is its author's, as the questions are.
+        Changed data inside the benchmark's folder does not count: like the questions, it is the author's own.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
             return f"{self.name} was {self.resolved}, and now leads to {now.resolved}"
@@ -93,7 +96,7 @@ class NamedFile:
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Return the changes to the files of a user's own command because of which it may not be repeated.
+    """Return the changes to files because of which a user's own command may not be repeated.
 
     With `starts=False` programs are ignored, and with `benchmark=False` the benchmark file is.
     """

@@ -1,8 +1,8 @@
 """Repair of a journal: everything in a damaged file that is readable and unchanged is copied to a new file.
 
 The damaged file is only read, through a copy, and kept under another name. The new file replaces it once it is
-complete. A process killed at any moment leaves either the unchanged file, or a file with which the next repair
-finishes.
+complete. If the process is killed at any moment, the file is either unchanged, or the next repair can complete the
+work.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path`; with `output`, leave it alone and write what is readable to a new journal.
+    """Repair the journal at `path`; with `output`, leave it unchanged and write all readable content to a new journal.
 
     Journals of an earlier format are converted. Raises `JournalError`, and `JournalInUse` if a process is working on
     it.
@@ -156,7 +156,7 @@ def _remove(file: Path) -> None:
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy what is readable to a new journal. Return whether it is undamaged, and the rows kept and lost by table."""
+    """Copy all readable content to a new journal. Return whether it was undamaged, and rows kept and lost by table."""
     _remove(copy)
     _remove(new)
     for ending in ("", "-wal"):
@@ -179,7 +179,7 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 
 
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy, and return also whether it is undamaged.
+    """Open the copy. Return the connection, and whether the copy is undamaged.
 
     If its first page cannot be used, it is replaced with a new journal's, whose tables start at the same positions.
     """
@@ -215,7 +215,7 @@ def _application(database: sqlite3.Connection) -> int:
 
 
 def _replace_first_page(file: Path) -> None:
-    """Replace the first page of a file, which holds the header and the schema, with that of a new journal."""
+    """Replace the first page of a file, which contains the header and the schema, with that of a new journal."""
     template = file.with_name(f"{file.name}-page")
     _remove(template)
     try:

@@ -46,6 +46,29 @@ class StoredReply:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A stored result: row id, JSON line, whether its item must run again, and the run and index that it last had."""
+
+    row: int
+    text: str
+    again: bool
+    run: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedItem:
+    """The arguments of `Journal.finish` for a finished item, including its result as `text`."""
+
+    index: int
+    item: ItemId
+    fingerprint: bytes
+    outcome: str
+    text: str
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StoredRun:
     """A row of `runs`: when a run began and ended, its number of items, and its command."""
 
@@ -117,7 +140,7 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
 
 
 DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Errors raised when a value is read that no version of Karenina has written."""
+"""Errors that reading a value may raise if no version of Karenina wrote the value."""
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:

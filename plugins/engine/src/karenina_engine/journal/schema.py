@@ -16,8 +16,8 @@ trigger is not a journal.
   `turns` in its reply lists their keys), `seconds` (spent in requests), `retries` (JSON: failed requests by category),
   `waited` (seconds without a request) and `time`.
 - `results`: one row for each item and `fingerprint` (a digest of everything that decides the result except the
-  replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that had it, and
-  `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
+  replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that included it,
+  and `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
   `result` is the result's JSON line.
 - `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: the price
   lists, and each model's price).
@@ -27,9 +27,9 @@ trigger is not a journal.
   its command without secrets, which is a label and is never run).
 
 The last column of all these tables except `meta`, `digest`, holds the first 16 bytes of the SHA-256 of the table's name
-and the row's other columns. The digest of a result leaves out `run` and `place`, which change when another run has the
-same item. A byte that changed on disk therefore makes a row damaged, and never the reply to another call. Format 1 had
-no digests.
+and the row's other columns. The digest of a result leaves out `run` and `place`, which change when another run includes
+the same item. A byte that changes on disk therefore makes a row count as damaged; it never makes the row look like the
+reply to another call. Format 1 had no digests.
 """
 
 from __future__ import annotations
@@ -84,6 +84,27 @@ CREATE TABLE runs (
 """Any change to the schema requires a new `FORMAT`."""
 
 LAST_RUN: Final = "SELECT * FROM runs ORDER BY id DESC LIMIT 1"
+STORE_REPLY: Final = (
+    "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (key) DO UPDATE SET port = excluded.port, model = excluded.model, interface = excluded.interface, "
+    "model_name = excluded.model_name, stage = excluded.stage, task = excluded.task, "
+    "question_id = excluded.question_id, replicate = excluded.replicate, "
+    "failed = excluded.failed, reusable = excluded.reusable, "
+    "finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, "
+    "output_tokens = excluded.output_tokens, calls = excluded.calls, seconds = excluded.seconds, "
+    "retries = excluded.retries, waited = excluded.waited, time = excluded.time, reply = excluded.reply, "
+    "digest = excluded.digest"
+)
+STORE_RESULT: Final = (
+    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (question_id, answering, judge, replicate, fingerprint) DO UPDATE SET run = excluded.run, "
+    "place = excluded.place, outcome = excluded.outcome, again = excluded.again, time = excluded.time, "
+    "result = excluded.result, digest = excluded.digest"
+)
+MARK_SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
+STORE_RUN: Final = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)"
+STORE_SESSION: Final = "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)"
+STORE_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 _NOT_COVERED: Final = {"results": 2}
 """The number of leading columns that a row's digest does not cover, by table."""
@@ -136,7 +157,7 @@ def find_foreign_object(database: sqlite3.Connection) -> str | None:
             virtual = "virtual " if sql.upper().startswith("CREATE VIRTUAL") else ""
             return f"it holds {'an' if kind == 'index' else 'a'} {virtual}{kind} {_short(name)}"
         if found[name] != ours[name]:
-            return f"its {kind} {_short(name)} is not the one of a journal"
+            return f"its {kind} {_short(name)} differs from that of a journal"
     missing = next((name for name in ours if name not in found), None)
     return f"it has no {ours[missing][0]} {missing!r}" if missing is not None else None
 

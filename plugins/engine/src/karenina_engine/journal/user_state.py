@@ -76,14 +76,14 @@ def is_id(value: object) -> bool:
 
 
 def runs_folder() -> Path:
-    """Return the folder that holds the commands. Raises `UserStateError`."""
+    """Return the folder that contains the commands. Raises `UserStateError`."""
     return state_folder() / "runs"
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
     """Store the command of the run on `journal`, and remove the commands of journals that no longer exist.
 
-    If the folder cannot be written, a warning is logged: only `karenina resume` is then impossible.
+    If the folder cannot be written, a warning is logged. The run goes on, but `karenina resume` cannot repeat it.
     """
     try:
         folder = runs_folder()
@@ -112,7 +112,7 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether this user ran a journal with this id at another, existing path, of which `journal` is a copy."""
+    """Return whether `journal` is a copy: this user ran one with this id at another path, which still exists."""
     if not is_id(id):
         return False
     try:
@@ -145,7 +145,7 @@ def _read(file: Path) -> dict[str, Any] | None:
         _StateFile.model_validate(data)
     except ValidationError as error:
         raise UserStateError(
-            f"the state file {file} is broken: it does not hold the command of a run ({error.error_count()} errors); "
+            f"the state file {file} is broken: it does not contain a run's command ({error.error_count()} errors); "
             f"{cure}"
         ) from None
     return dict(data)

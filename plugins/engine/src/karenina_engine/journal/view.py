@@ -16,8 +16,7 @@ from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
 from karenina_engine.journal.rows import DECODE_ERRORS, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import LAST_RUN, is_intact
-from karenina_engine.results.header import digest_run, read_header, recorded_answer
-from karenina_engine.results.result_file import default_journal
+from karenina_engine.results.result_file import default_journal, digest_run, read_header, recorded_answer
 from karenina_engine.results.table_columns import CALLS, Row, make_row
 from karenina_engine.results.tables import Table
 
@@ -38,11 +37,12 @@ _ONE_ROW: Final = {
 class Status:
     """The status of a journal's last run, and sums over all of its runs.
 
-    `done` of `items` have a result; `again` of those would run again, because a call failed or a stage raised an error.
-    `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were cut off or whose
-    workspace no longer exists. `calls` and tokens are summed over all stored replies. `pid` is the process that is
-    working on the journal: 0 if it is unknown, None if there is none. `version` is that of the core that created the
-    journal; `distributions` maps those of the last run to their versions. `spent` is the ledger of all runs.
+    `done` of `items` have a result. `again` of the done items would run again, because a call failed or a stage raised
+    an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were cut off or
+    whose workspace no longer exists. `calls` and tokens are summed over all stored replies. `pid` is the process that
+    is working on the journal: 0 if it is unknown, None if there is none. `version` is the version of the core that
+    created the journal; `distributions` maps the last run's distributions to their versions. `spent` is the ledger of
+    all runs.
     """
 
     items: int
@@ -93,7 +93,7 @@ class JournalView:
         return row[0] if row is not None else None
 
     def run_digest(self) -> str | None:
-        """Return the last run's id as result files name it; None if there was no run."""
+        """Return the id that result files use for the last run; None if there was no run."""
         run = read_run_row(self.path, self._one(LAST_RUN))
         return digest_run(self.id(), run.id) if run is not None else None
 
@@ -243,7 +243,7 @@ class JournalView:
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, result: VerificationResult) -> Iterator[Row]:
-        """Yield the `calls` rows that a result refers to, in its order; a call that it made twice is one row."""
+        """Yield the rows of `calls` for the calls that a result names, in order; a call named twice has one row."""
         for key in dict.fromkeys(key for stage in result.stages for key in stage.call_keys):
             yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.errors import describe_error
 from karenina_engine.journal.file import ROW_ERRORS, JournalError, JournalNotWritten, journal_errors
 from karenina_engine.journal.rows import UnstorableRow, make_spent_row
+from karenina_engine.journal.schema import STORE_SPENT
 
 if TYPE_CHECKING:
     import sqlite3
@@ -27,8 +28,6 @@ Items that waited for a commit also continue together, and a processor that repe
 faster: a question takes a fifth less time than with half of this interval. With a longer interval, a server that allows
 few concurrent calls idles between commits (`benchmarks/efficiency.py`).
 """
-
-_SPENT: Final = "INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 logger = logging.getLogger("karenina")
 
@@ -52,12 +51,12 @@ class _Row:
 
 
 class JournalWriter:
-    """The rows of one journal that are not in its file yet.
+    """A writer that collects the rows of one journal and commits them together.
 
     The future of each row passed to `write` resolves when the row is committed, and fails when the row cannot be stored
     (`UnstorableRow`) or the file cannot be written (`JournalError`, which also fails every later write). Each commit
-    also writes the changed lines of `ledger`, as those of `session`. `unwritten_keys` are the keys of replies among the
-    pending rows. Commits are not delayed while no call of `limits` is in flight.
+    also writes the changed lines of `ledger`, under the session id `session`. `unwritten_keys` are the keys of replies
+    among the pending rows. Commits are not delayed while no call of `limits` is in flight.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, limits: ConcurrencyLimits | None = None) -> None:
@@ -146,7 +145,7 @@ class JournalWriter:
             with self.transaction():
                 for statement, values in by_statement.items():
                     self.database.executemany(statement, values)
-                self.database.executemany(_SPENT, spent)
+                self.database.executemany(STORE_SPENT, spent)
         except ROW_ERRORS:
             return self._commit_one_by_one(rows, spent)
         except JournalError as error:
@@ -167,7 +166,7 @@ class JournalWriter:
                     refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot store it: {problem}")
                     if row.stored is None:
                         logger.warning("the journal %s cannot store a result: %s", self.path, problem)
-            self.database.executemany(_SPENT, spent)
+            self.database.executemany(STORE_SPENT, spent)
         return refused
 
     def _add_row(self, row: _Row) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.models.ports import Usage
-from karenina_engine.calls.panel_model import PanelModel
+from karenina_engine.calls.call import PanelModel
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.cost.price_source import format_cost, to_dollars
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
-    from karenina_engine.cost.price_table import PriceTable
+    from karenina_engine.cost.ledger import PriceTable
     from karenina_engine.journal.view import JournalView
 
 
@@ -69,7 +69,7 @@ _ANSWER: Final = ("The answer of the model under test would stand here. " * 24).
 _TOKENS_PER_ASCII: Final = Span(1 / 5, 1 / 4, 1 / 3)
 _TOKENS_PER_SIGN: Final = Span(1 / 2.5, 1 / 1.5, 1)
 _OVERHEAD: Final = Span(8, 16, 64)
-_SPREAD: Final = Span(0.8, 1, 1.25)  # of measured means
+_SPREAD: Final = Span(0.8, 1, 1.25)  # around measured means
 _ZERO: Final = Span(0, 0, 0)
 
 _Key = tuple[str, str, str, str]
@@ -98,9 +98,9 @@ class EstimatedLine:
 class Estimate:
     """The expected calls and costs of a run.
 
-    `done` of the `items` have a result in the journal, and `kept` calls of the other items have a reply there: neither
-    is made or paid for again. Prompts were previewed for `sample` questions. `not_counted` maps stages that sent no
-    prompt in the preview, and judges that are asked for some answers only, to the reason; `failed` maps stages whose
+    `done` of the `items` have a result in the journal, and `kept` calls of the other items have a reply there; no such
+    call is made or paid for again. Prompts were previewed for `sample` questions. `not_counted` maps stages that sent
+    no prompt in the preview, and judges that are asked for some answers only, to the reason; `failed` maps stages whose
     preview failed to the error. `spent` is what earlier runs of the journal spent, in picodollars.
     """
 
@@ -183,7 +183,7 @@ def estimate(
     required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
-    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import run_blocking
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
@@ -291,7 +291,7 @@ async def _make_estimate(
     }
     for judge in matrix.judges:
         for one in judge.others if isinstance(judge, PanelModel) else ():
-            found.not_counted[one.id] = "this judge is asked for some answers only, and how many is not known"
+            found.not_counted[one.id] = "this judge is asked about some answers only, and their number is not known"
     if view is not None:
         found.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
         found.spent = sum(line.spent.cost for line in view.spent())

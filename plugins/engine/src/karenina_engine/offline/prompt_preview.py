@@ -2,8 +2,8 @@
 
 Every request is recorded as the adapter's port would receive it. The replies are placeholders that let as many stages
 as possible send a prompt: text ports return the placeholder answer, and JSON ports fill their schema with words from
-it. If a stage rejects such a reply and asks again, as it does for a date that the placeholder answer does not have, the
-next reply is as empty as the schema allows, and the repeated request is not recorded.
+it. If a stage rejects such a reply and asks again, as it does for a date that the placeholder answer does not contain,
+the next reply is as empty as the schema allows, and the repeated request is not recorded.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import registered_stages
 from karenina_core.stages.state import Item, State
 from karenina_engine.check.planner import Planner
-from karenina_engine.run.port_factory import PortFactory
-from karenina_engine.run.run_parts import RunParts
+from karenina_engine.run.port_factory import PortFactory, RunParts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +63,7 @@ def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: b
 
     Strings are the beginning of `words`, so that a quotation is found in the answer; booleans are `yes`; a list has one
     item, unless the schema sets other limits. Null stands for parts nested too deeply or not understood. With `empty`,
-    what may be null is null, and lists are as short as they may be.
+    everything that may be null is null, and lists are as short as allowed.
     """
     return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
 
@@ -274,7 +273,7 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task with whose instructions the request begins, preferably one named `latest`; None if none does.
+        """Return the task whose instructions the request starts with, preferably one named `latest`; None without one.
 
         Several tasks of a plugin can share a name, and a stage can send a prompt that another stage declares (trait
         evaluators do), so the instructions decide.

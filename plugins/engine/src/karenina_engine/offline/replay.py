@@ -104,7 +104,10 @@ class _EarlierMetadata(BaseModel):
 
 
 class EarlierResult(BaseModel):
-    """The parts of an earlier result that are compared, and its time. Parsing all of it takes three times as long."""
+    """The parts of an earlier result that are compared, and its time.
+
+    Parsing a whole result takes three times as long.
+    """
 
     outcome: Outcome
     metadata: _EarlierMetadata = _EarlierMetadata()
@@ -124,7 +127,7 @@ class ReplayReplies:
     """A `ReplyStore` that reads replies from `journal` and, unless the journal is replaying, stores new ones there.
 
     Only calls whose prompt shows a changed truth are made. If such a prompt asked for the answer itself (few-shot
-    examples), the answer is in `renewed`, by question and replicate, and is judged again. `missed` holds the calls
+    examples), the answer is in `renewed`, by question and replicate, and is judged again. `missed` contains the calls
     without a stored reply, as question, replicate and stage. `identities` are the endpoint digests that the run's
     models had, if replies are found by model id. `on_reply` receives each call whose reply was found.
     """
@@ -136,7 +139,10 @@ class ReplayReplies:
     renewed: set[tuple[str, int]] = field(default_factory=set)
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call; None if it is to be made. Raises `PortError` if it may not be."""
+        """Return the stored outcome of the call; None if the call is to be made.
+
+        Raises `PortError` if nothing is stored and the call may not be made.
+        """
         info = call.info
         try:
             kept = await self._find_any(call)
@@ -245,7 +251,7 @@ def find_prompts(
     since. Raises `JournalError`, `ConfigError` and `PlanError`.
     """
     from karenina_engine.check.restricted_values import require_trust
-    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import run_blocking
 
     with JournalView(journal) as view:
         command, counts = view.command(), view.count_results()

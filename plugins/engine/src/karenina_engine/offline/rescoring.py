@@ -23,9 +23,14 @@ from karenina_engine.check.plugin_checks import loaded_distributions
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.results.aggregate import GroupKey, RunTally, Summary
-from karenina_engine.results.header import header_line
 from karenina_engine.results.kept_files import FileStore, files_folder
-from karenina_engine.results.result_file import check_output, default_journal, open_line_writer, prepare_output
+from karenina_engine.results.result_file import (
+    check_output,
+    default_journal,
+    header_line,
+    open_line_writer,
+    prepare_output,
+)
 from karenina_engine.results.summary_text import group_lines
 from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.run.request import RunRequest
@@ -51,7 +56,7 @@ class Change:
     """An item whose score changed. `item` names its question, answering model, judge and replicate.
 
     `fields` and `traits` map the names of those that changed to the earlier and the new value (None: no value).
-    `granular` holds both granular results if they differ. `why` explains the new outcome.
+    `granular` contains both granular results if they differ. `why` explains the new outcome.
     """
 
     item: ItemId
@@ -292,7 +297,7 @@ def rescore(
 
 
 def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
-    """Return the store of the run's files, or one beside the output in another folder, to which those are copied."""
+    """Return the store of the run's files; for output in another folder, a new store to which the files are copied."""
     settings, earlier = config.section(EngineSettings), files_folder(journal)
     if output.absolute().parent == journal.absolute().parent:
         return FileStore(earlier, settings.kept_file_bytes, settings.kept_files_bytes)
@@ -324,7 +329,7 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
-    from karenina_engine.run.blocking import run_blocking
+    from karenina_engine.run.execution import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 
@@ -335,7 +340,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
         async for item in items:
             then, now = item.earlier, item.result
             _refuse_incomplete(now, item.replies)
-            now.metadata.execution_time = then.metadata.execution_time  # that of the run, like its calls and tokens
+            now.metadata.execution_time = then.metadata.execution_time  # the run's own time, like its calls and tokens
             granular = then.template.verify_granular_result, now.template.verify_granular_result
             scores = (now.item[1:3], now.question_id, then.outcome, granular[0], now.outcome, granular[1])
             found.append((item.place, scores, find_change(then, now), now.model_dump_json() if job.writes else ""))

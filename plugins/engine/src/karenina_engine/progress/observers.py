@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The end of a run. `interrupted` if it stopped before its last item; `stopped` is the reason, if known."""
+    """The end of a run. `interrupted` is True if it stopped before its last item; `stopped` is the reason, if known."""
 
     summary: Summary
     seconds: float
@@ -149,4 +149,4 @@ class Observers:
 _NO_EVENTS: Final = nullcontext()
 
 NO_OBSERVERS: Final = Observers({})
-"""The observers of a run that has none."""
+"""The observers of a run without observers."""

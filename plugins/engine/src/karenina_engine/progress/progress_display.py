@@ -1,7 +1,7 @@
 """Progress displays for runs that Python programs and notebooks start.
 
-A display is an observer of the run. A terminal shows a bar from the library rich, a notebook one from tqdm; if the
-library is not installed, lines are printed from time to time.
+A display is an observer of the run. A terminal shows a bar from the library rich, and a notebook shows one from tqdm.
+If the library is not installed, progress lines are printed at intervals.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class ProgressDisplay:
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
     """Return a display on standard error; None if no progress is to be shown.
 
-    By default (None), runs of several items are shown on a terminal and in a notebook. False never shows progress.
-    True always does; if standard error is neither a terminal nor a notebook, as lines.
+    By default (None), runs of several items are shown on a terminal and in a notebook. False never shows progress. True
+    always shows it: as lines, if standard error is neither a terminal nor a notebook.
     """
     if wanted is False or sys.stderr is None:
         return None

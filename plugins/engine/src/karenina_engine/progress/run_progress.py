@@ -21,7 +21,7 @@ _NOT_JUDGED: Final = "not judged"
 
 
 class RunProgress:
-    """The number of finished items of `total`, and what follows from it: rate, time left, counts by outcome.
+    """The progress of a run: how many of `total` items are finished, counts by outcome, rate, and time left.
 
     `limits` are the concurrency limits of the run's models, from which the calls in flight are read. `cost` returns the
     cost so far as text, or None if it is not counted. `clock` returns seconds. The rate counts only items that ended

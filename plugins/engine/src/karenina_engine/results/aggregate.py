@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
-from karenina_engine.results.rates import Clusters, Rate
-from karenina_engine.results.trait_summary import TraitSummary, TraitTally
+from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -39,7 +38,7 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure that `items` items have in common. `error` is that of the first, without the parts that differ."""
+    """A failure that `items` items share. `error` is the error of the first item, without the parts that differ."""
 
     items: int
     error: str
@@ -68,7 +67,7 @@ class FailureCounts:
 
 
 def failure_kind(error: str, question_id: str) -> str:
-    """Return what equal failures have in common: the error without the question's id and without numbers.
+    """Return the key under which equal failures are counted: the error without the question's id and numbers.
 
     HTTP statuses are kept.
     """
@@ -86,9 +85,9 @@ class Counts(BaseModel):
 
     `items` counts every item; `judged` those with a verdict; `not_judged` those that ended in errors or are undecided;
     `scored` those that have only trait scores. `worst` and `best` are the shares of correct items among judged and
-    unjudged items together, if every unjudged item were wrong or right; items that lack only the score of some trait,
-    and would have no verdict, are left out. `mean_granular` is the mean granular result of `granular_out_of` items.
-    `traits` are the summaries of rubric traits by name.
+    unjudged items together, if every unjudged item were wrong or right. They leave out items that lack only a trait
+    score, because such items would have no verdict. `mean_granular` is the mean granular result of `granular_out_of`
+    items. `traits` are the summaries of rubric traits by name.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -108,9 +107,9 @@ class Counts(BaseModel):
 class GroupSummary(Counts):
     """The counts and the pass rate of one group: an answering model and a judge, by their ids.
 
-    `pass_rate` is the share of judged items that are correct; it also has the number of undecided items, and the rate
-    if all of them were wrong. `name` identifies the group within a run: the answering model, and the judge if there are
-    several.
+    `pass_rate` is the share of judged items that are correct; it also contains the number of undecided items, and the
+    rate if all of these were wrong. `name` identifies the group within a run: the answering model, and the judge if
+    there are several.
     """
 
     answering: str = ""
@@ -123,7 +122,7 @@ class Summary(Counts):
     """The counts of a run, and the summary of each of its groups.
 
     Rates, bounds, means and traits of several groups are never pooled. With several groups, `pass_rate`, `worst`,
-    `best` and `mean_granular` are None, `traits` is empty, and `groups` has these values.
+    `best` and `mean_granular` are None, `traits` is empty, and `groups` contains these values.
     """
 
     pass_rate: Rate | None
@@ -138,8 +137,8 @@ class Summary(Counts):
 class OutcomeTally:
     """Counts of outcomes that are updated as a run proceeds. Results are not kept.
 
-    `per_question` is the number of items for each question, if known: a question that has all of them then takes no
-    more memory.
+    `per_question` is the number of items for each question, if known: a question then takes no memory once all of its
+    items are counted.
     """
 
     def __init__(self, per_question: int | None = None) -> None:

@@ -1,6 +1,7 @@
-"""The files of the items of a run: stored in a folder beside the journal, each under the digest of its content.
+"""Files that the items of a run keep: stored in a folder beside the journal, each named by its content's digest.
 
-A folder belongs to no process: several write at once, equal content is one file, and a file that is there is whole.
+Several processes may write to a folder at once. Files with equal content are stored once, and a file in the folder is
+always complete.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from karenina_toolkit.files.nofollow_files import FILE, FOLDER, open_file, open_
 from karenina_toolkit.kept_files import current_keeper, keeping_files, picture_type
 
 MOST_OF_ITEM: Final = 100
-"""The most files of one answer, and of one judge's item."""
+"""The maximum number of files for one answer, and for one judge's item."""
 MOST_OF_RUN: Final = 10_000
 MOST_COMPARED: Final = 200_000_000
-"""The most bytes of a file that is read, since results of somebody else may name any file in a folder of theirs."""
+"""The maximum size of a file that is read, in bytes: somebody else's results may name any file in their folder."""
 _DIGEST: Final = re.compile("[0-9a-f]{64}")
 _RECOUNT: Final = 64
-"""The files after which a folder is counted again, since other processes write to it, too."""
+"""The number of stored files after which the folder is counted again, since other processes write to it too."""
 _MOST_WARNINGS: Final = 10
 _MOST_READ: Final = 20_000_000
-"""The most bytes of a file that a store which writes nothing reads, for its digest."""
+"""The maximum size, in bytes, of a file whose digest is computed by a store that writes nothing."""
 _NOWHERE: Final = (
     "the run has neither a journal nor a result file, beside which it would be: give one (in Python: journal, output)"
 )
@@ -47,20 +48,21 @@ logger = logging.getLogger("karenina")
 
 
 class FileLeftOut(Exception):
-    """A file is not stored; the message says why."""
+    """Raised when a file is not stored; the message states the reason."""
 
 
 def files_folder(journal: Path) -> Path:
-    """Return the folder of the files of a run: `<name>.files`, beside its journal."""
+    """Return the folder for the files of a run: `<name>.files`, beside its journal."""
     return journal.with_name(journal.name.removesuffix(".journal") + ".files")
 
 
 @dataclass(slots=True)
 class FileStore:
-    """A folder for the files of a run; without one, or if it is `absent` here, every file is left out.
+    """A store for the files of a run. Without a `folder`, every file is left out, for the reason `absent`.
 
-    `most` is the limit of bytes of a file, `most_in_all` that of the folder. Files of stored replies that are in the
-    folder `earlier` are copied from there. A store that does not write (`writes`) only names files.
+    `most` is the maximum size of a file in bytes, and `most_in_all` that of the folder. The files of stored replies are
+    copied from the folder `earlier`, if it is set. If `writes` is False, files are named by their digests but not
+    stored.
     """
 
     folder: Path | None
@@ -80,7 +82,7 @@ class FileStore:
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
-        """Store a file, and return its entry; if it is left out, with a warning and the reason."""
+        """Store a file, and return its entry. If the file is left out, log a warning; the entry states the reason."""
         size = None if isinstance(data, Path) else len(data)
         try:
             content = self._read(data, below)
@@ -116,7 +118,7 @@ class FileStore:
         else:
             size = len(data)
         if (size := max(size, len(data))) > self.most:
-            limit = f"a file may have {format_size(self.most)} (kept_file_bytes)"
+            limit = f"the limit is {format_size(self.most)} (kept_file_bytes)"
             raise FileLeftOut(f"it has {format_size(size)}, and {limit}")
         return data
 
@@ -128,9 +130,9 @@ class FileStore:
             files, used = self._count(folder)
             if used + len(content) > self.most_in_all:
                 limit = format_size(self.most_in_all)
-                raise FileLeftOut(f"the files of the run would have more than {limit} (kept_files_bytes)")
+                raise FileLeftOut(f"the files of the run would exceed {limit} (kept_files_bytes)")
             if files >= MOST_OF_RUN:
-                raise FileLeftOut(f"the run has {MOST_OF_RUN:,} files already, which is the limit")
+                raise FileLeftOut(f"the run already has {MOST_OF_RUN:,} files, which is the limit")
             replace_file(digest, lambda file: file.write(content), private=True, dir_fd=folder)
             self._counted = files + 1, used + len(content)
             self._since += 1
@@ -156,8 +158,10 @@ class FileStore:
 
 
 class ItemFiles:
-    """The files of an answer; of a judge's item, which lists those of its answer (`before`); or of a call, which are
-    also those of its item (`of`)."""
+    """The files of an answer, of a judge's item, or of a call.
+
+    A judge's item also lists the files of its answer, `before`. The files of a call are added to its item, `of`, too.
+    """
 
     def __init__(
         self, store: FileStore, whose: str, *, of: ItemFiles | None = None, before: ItemFiles | None = None
@@ -171,13 +175,13 @@ class ItemFiles:
 
     @property
     def files(self) -> tuple[KeptFile, ...]:
-        """The files, in the order in which they were given."""
+        """The files, in the order in which they were added."""
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
         """Store a file, and return its entry."""
         if len(self._files) >= MOST_OF_ITEM:
-            why = f"the item has {MOST_OF_ITEM} files already, which is the limit"
+            why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
             if not self._more:
                 logger.warning("[%s] the file %r and all after it are left out: %s", self._whose, name, why)
             self.count_more()
@@ -187,7 +191,7 @@ class ItemFiles:
         return kept
 
     def add(self, kept: KeptFile) -> None:
-        """Add a file that is stored already, such as one of a call that is not made again."""
+        """Add a file that is already stored, such as a file of a call that is not made again."""
         if len(self._files) < MOST_OF_ITEM or (kept.name, kept.sha256) in self._files:
             self._files[kept.name, kept.sha256] = kept
         else:
@@ -210,16 +214,16 @@ class ItemFiles:
         return ItemFiles(self._store, self._whose, of=self)
 
     def for_judge(self) -> ItemFiles:
-        """Return a collection for the files of a judge's item, if these are those of its answer."""
+        """Return a collection for the files of an item that judges the answer to which this collection belongs."""
         return ItemFiles(self._store, self._whose, before=self)
 
     def list_in(self, result: VerificationResult) -> VerificationResult:
-        """List the files of the answer and these in a result, and return it."""
+        """List these files and those of the answer in a result, and return the result."""
         result.metadata.files = self.listed()
         return result
 
     def listed(self) -> list[KeptFile]:
-        """Return the files of the answer and these, each under a name of its own, and how many are left out."""
+        """Return these files and those of the answer under unique names, and an entry that counts further files."""
         found: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
         for one in (self,) if self._before is None else (self._before, self):
@@ -243,7 +247,7 @@ class ItemFiles:
 
 @contextmanager
 def collect_call_files() -> Iterator[ItemFiles | None]:
-    """Yield a collection of the files that are kept in the `with` block, by a call; None outside of a run."""
+    """Yield a collection for the files that a call keeps inside the `with` block; None outside of a run."""
     keeper = current_keeper()
     found = keeper.for_call() if isinstance(keeper, ItemFiles) else None
     with keeping_files(found) if found is not None else nullcontext():
@@ -251,7 +255,7 @@ def collect_call_files() -> Iterator[ItemFiles | None]:
 
 
 def add_call_files(files: Iterable[KeptFile]) -> None:
-    """Add the files of a call that was made earlier to the item for which it would be made now."""
+    """Add the files of a call that was made earlier to the item that needs its reply now."""
     keeper = current_keeper()
     if isinstance(keeper, ItemFiles):
         for kept in files:
@@ -260,7 +264,7 @@ def add_call_files(files: Iterable[KeptFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A kept file in a folder: its `path` and content, or the `problem` because of which it has none."""
+    """A kept file in a folder: its `path` and content, or the `problem` that prevents reading it."""
 
     path: Path | None = None
     content: bytes = b""
@@ -268,12 +272,12 @@ class FoundFile:
 
 
 class KeptFiles:
-    """The files of the results in one file, in the folders beside it. `journal` is that of the results, if known."""
+    """The files that a result file's results name, in the folders beside it. `journal` is their journal, if known."""
 
     def __init__(self, results: Path, journal: Path | None = None) -> None:
         named = [files_folder(one) for one in (journal, default_journal(results)) if one is not None]
         self.own: Sequence[Path] = [one for one in dict.fromkeys(named) if one.is_dir()]
-        """The folders that have the name of the results, or of their journal."""
+        """The folders that are named after the result file or its journal."""
         try:
             others = sorted(results.parent.glob("*.files"))
         except OSError:
@@ -281,7 +285,7 @@ class KeptFiles:
         self.folders: Sequence[Path] = [*self.own, *(one for one in others if one.is_dir() and one not in self.own)]
 
     def find(self, kept: KeptFile) -> FoundFile:
-        """Return a file, whose content was compared with its digest: names in results are not trusted."""
+        """Return a file after comparing its content with its digest, since names in results are not trusted."""
         return _find(kept, self.folders)
 
 
@@ -334,7 +338,7 @@ def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
 
 
 def _has(folder: int, digest: str, content: bytes) -> bool:
-    """Return whether the folder has the file with this content."""
+    """Return whether the folder contains the file with this content."""
     try:
         with open_file_at(digest, folder) as file:
             return os.fstat(file.fileno()).st_size == len(content) and file.read() == content

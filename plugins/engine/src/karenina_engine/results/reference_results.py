@@ -1,8 +1,7 @@
 """Result files of the reference implementation, converted to results of this one.
 
 They are JSON documents (an export of a run with `results`, an archive of several runs with `runs`, a list of results,
-or an object that maps ids to results) or JSON lines. Fields that results do not have are kept in
-`extensions["reference"]`.
+or an object that maps ids to results) or JSON lines. Fields that results lack are kept in `extensions["reference"]`.
 """
 
 from __future__ import annotations

@@ -1,32 +1,105 @@
-"""The file that a run writes its results to. An existing file with this name is never lost."""
+"""The file that a run writes its results to. An existing file with this name is never lost.
+
+Its first line is a header, which names the run and its distributions. Each other line is a result.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
+import json
 import os
 import stat
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
+from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
-from karenina_engine.results.header import is_header
 from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from io import FileIO
     from types import TracebackType
 
+
 RESULT_LINES: Final = (b'{"run":', b'{"metadata":')
 """The possible beginnings of lines in result files."""
+
+
+_BEGINNING: Final = b'{"run":'
+_LONGEST: Final = 1 << 16
 _CHECKED_BYTES: Final = 4096
 _BUFFER: Final = 1 << 20
 """The maximum bytes of results held in memory, both while writing and while sorting."""
 _SORT_BATCH: Final = 128
 """The number of lines that are sorted at a time."""
+
+
+def header_line(
+    distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False, free: bool = False
+) -> str:
+    """Return the header line, which names the distributions of a run with their versions.
+
+    `run` is the run's id (`digest_run`), if it has a journal. `rescored` marks results that were made from the
+    journal's replies but differ from the results in it. `free` means that no model of the run has a price, so the cost
+    is known without the journal.
+    """
+    named: dict[str, Any] = {"distributions": dict(distributions)}
+    if run is not None:
+        named["id"] = run
+    if rescored:
+        named["rescored"] = True
+    if free:
+        named["free"] = True
+    return json.dumps({"run": named}, separators=(",", ":"))
+
+
+def digest_run(journal: object, number: int) -> str:
+    """Return a run's id, a digest of its number and its journal's id. It does not reveal the journal's id."""
+    return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
+
+
+def is_header(line: bytes) -> bool:
+    """Return whether a line of a result file is a header or the beginning of a cut-off header."""
+    return line.startswith(_BEGINNING) or (bool(line) and _BEGINNING.startswith(line))
+
+
+def read_header(path: Path) -> Mapping[str, Any]:
+    """Return the facts about the run in a result file's header; empty if it has no header or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(_LONGEST)
+        found = json.loads(line)["run"] if is_header(line) else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the answer in a result's JSON object; None if the model gave no answer.
+
+    The answer contains `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text`
+    or, for an agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` is set if the answer was
+    cut off or refused.
+    """
+    if result["outcome"] == Outcome.MODEL_ERROR.value:
+        return None
+    meta, template = result["metadata"], result["template"]
+    trace = template["trace_messages"]
+    end = "content_filter" if template.get("response_refused") else ""
+    end = end or ("length" if template.get("response_truncated") else "")
+    return {
+        "question_id": meta["question_id"],
+        "replicate": meta["replicate"] or 1,
+        "model": meta["answering_id"],
+        "question": meta["question_text"],
+        **({"trace": trace} if trace else {"text": template["raw_llm_response"]}),
+        **({"finish_reason": end} if end else {}),
+    }
 
 
 def default_output(benchmark: Path) -> Path:
@@ -116,7 +189,7 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file that `prepare_output` made, and yield a function that writes lines to it. Raises `ConfigError`."""
+    """Open a file that `prepare_output` created, and yield a function that writes lines to it. Raises `ConfigError`."""
 
     def write_error(error: OSError) -> ConfigError:
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
@@ -161,9 +234,10 @@ class ResultFile:
     """A result file that is being written: each line when its item ends, and at the end all lines in matrix order.
 
     Results can be read while the run proceeds, and two runs with equal results write equal files. Lines added in one
-    iteration of the event loop are written together at its end. A killed process loses only those, and a journal still
-    has their results. Two numbers are held in memory for each line. Use it as a context manager in an event loop; on
-    exit the remaining lines are written and the file is closed, without being sorted.
+    iteration of the event loop are written together at its end. A process that is killed loses at most the lines of one
+    iteration, and a journal still contains their results. Two numbers are held in memory for each line. Use it as a
+    context manager in an event loop; on exit the remaining lines are written and the file is closed, without being
+    sorted.
     """
 
     def __init__(self, path: Path) -> None:

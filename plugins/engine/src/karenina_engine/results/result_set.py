@@ -17,8 +17,8 @@ from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
 from karenina_core.errors import KareninaError
 from karenina_core.models.ports import Usage
 from karenina_engine.results.aggregate import Failure, GroupKey, GroupSummary, Summary, Totals
-from karenina_engine.results.header import is_header
 from karenina_engine.results.reference_results import Rows, convert_rows, find_rows, is_own, is_row
+from karenina_engine.results.result_file import is_header
 from karenina_engine.results.result_text import set_html
 from karenina_engine.results.summary_text import GROUP_TEXTS, group_table, summary_rows
 from karenina_engine.results.tables import Table, result_table
@@ -42,7 +42,7 @@ logger = logging.getLogger("karenina")
 
 
 class ResultFileError(KareninaError, ValueError):
-    """Raised when a result file cannot be read; the message has the line and the reason."""
+    """Raised when a result file cannot be read; the message states the line and the reason."""
 
 
 class VerificationResultSet:
@@ -81,7 +81,7 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return counts and, for each group, the pass rate with its interval, and the bounds that unjudged items leave.
+        """Return counts and, for each group, the pass rate with its interval and the bounds that unjudged items allow.
 
         A group is an answering model and a judge. `pass_rate` is None if there are several groups.
         """
@@ -180,7 +180,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a file has results of the reference implementation, which keeps no journal."""
+    """Return whether a file contains results of the reference implementation, which keeps no journal."""
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 
@@ -232,7 +232,7 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
 def _note_reference(path: Path, count: int) -> None:
     """Log, once per process, that a file's verdicts are those of the reference implementation."""
     logger.warning(
-        "%s was written by the reference implementation: its %d results keep the verdicts that it gave them",
+        "%s was written by the reference implementation: its %d results keep their verdicts",
         path,
         count,
     )

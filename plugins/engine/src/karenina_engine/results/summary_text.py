@@ -11,8 +11,7 @@ from karenina_toolkit.printable import clean, in_one_line, quantity, shorten
 if TYPE_CHECKING:
     from karenina_core.models.ports import Usage
     from karenina_engine.results.aggregate import Counts, Failure, GroupSummary, Summary
-    from karenina_engine.results.rates import Rate
-    from karenina_engine.results.trait_summary import TraitSummary
+    from karenina_engine.results.rates import Rate, TraitSummary
 
 MAX_TRAITS: Final = 20
 """The maximum number of traits that a summary shows."""

@@ -1,18 +1,39 @@
-"""Executors, which decide where and how a run's items are run. `AsyncioExecutor` is built in; plugins add others."""
+"""Executors, which decide where and how a run's items are run. `AsyncioExecutor` is built in; plugins add others.
+
+`LocalExecution` runs the items in this process: workers take the answers one at a time, and let the judges evaluate
+them. The number of workers follows the number of calls that may be in flight.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+from karenina_core.errors import RunError
+from karenina_engine.run.matrix import AnswerTask, IndexedResult
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
-    from karenina_engine.run.matrix import IndexedResult
     from karenina_engine.run.session import RunSession
+
+
+W = TypeVar("W")
+R = TypeVar("R")
+
+_MAX_WAITING: Final = 128
+"""The number of results that may wait for the consumer before workers have to wait too."""
+MAX_ANSWERS: Final = 512
+"""The maximum number of answers in progress, whatever the models allow."""
+_LAST_STEPS: Final = 0.05
+"""Seconds from the last reply of an item to its result."""
 
 
 class Executor(ABC):
@@ -22,8 +43,7 @@ class Executor(ABC):
     executor iterates over the answers that remain (`session.remaining_tasks`), calls `session.pending_judges` for the
     items that have to run, runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and passes
     each result to `session.store_result` before it yields it. Each item of the matrix has exactly one result in the
-    end, also after a failure (`session.runner.make_failed_result`). In this process,
-    `karenina_engine.run.local_execution.LocalExecution` does all of this.
+    end, also after a failure (`session.runner.make_failed_result`). In this process, `LocalExecution` does all of this.
 
     `settings` is the model of the settings that the executor owns, each marked `changes_results: False`, since where
     items run changes no result. `keeps_budgets` declares that the executor makes no call that `session.budget` does not
@@ -47,6 +67,149 @@ class Executor(ABC):
         """
 
 
+class WorkerPool(ABC, Generic[W, R]):
+    """A pool that processes `tasks` with as many workers as `target_size` currently returns.
+
+    Each worker handles one task at a time, so the event loop never holds an asyncio task for every item. `wakeup` is
+    set by workers, and must be set by whoever changes the target size. If `work` raises an exception, all workers stop.
+    """
+
+    def __init__(self, tasks: Iterator[W], wakeup: asyncio.Event) -> None:
+        self._tasks = tasks
+        self._wakeup = wakeup
+        self._workers: set[asyncio.Task[None]] = set()
+        self._active = 0
+        self._ready: deque[R] = deque()
+        self._room = asyncio.Semaphore(_MAX_WAITING)
+        self._closed = False
+        self._stopping = False
+        self._failure: BaseException | None = None
+
+    @abstractmethod
+    async def work(self, tasks: Iterator[W]) -> None:
+        """Process tasks one at a time, and `put` their results."""
+
+    @abstractmethod
+    def target_size(self) -> int:
+        """Return how many workers there should be now."""
+
+    async def results(self) -> AsyncGenerator[R]:
+        """Start the workers, and yield their results as they arrive. Raises what `work` raised."""
+        try:
+            while True:
+                while self._ready:
+                    self._room.release()
+                    yield self._ready.popleft()
+                while not self._closed and self._active < self.target_size():
+                    self._active += 1
+                    worker = asyncio.get_running_loop().create_task(self.work(self._tasks_of_worker()))
+                    self._workers.add(worker)
+                    worker.add_done_callback(self._on_worker_done)
+                if self._workers:
+                    self._wakeup.clear()
+                    await self._wakeup.wait()
+                else:
+                    break
+            if self._failure is not None:
+                raise _first_error(self._failure)
+        finally:
+            self.cancel()
+            if self._workers:
+                await asyncio.wait(self._workers)
+
+    async def put(self, result: R) -> None:
+        """Pass a result to the consumer of `results`. Waits while too many results have not been consumed."""
+        await self._room.acquire()
+        self._ready.append(result)
+        self._wakeup.set()
+
+    def close(self) -> None:
+        """Start no further tasks."""
+        self._closed = True
+
+    def cancel(self) -> None:
+        """Cancel all workers immediately."""
+        self._closed = self._stopping = True
+        for worker in self._workers:
+            worker.cancel()
+
+    def _tasks_of_worker(self) -> Iterator[W]:
+        """Yield the tasks of one worker, until there are no more tasks or too many workers."""
+        for task in self._tasks:
+            yield task
+            if self._closed or self._active > self.target_size():
+                self._active -= 1
+                return
+        self._closed = True
+
+    def _on_worker_done(self, worker: asyncio.Task[None]) -> None:
+        self._workers.discard(worker)
+        failure = None if worker.cancelled() else worker.exception()
+        if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
+            failure = RunError("a task of the run was cancelled by something other than the run")
+        if failure is not None and self._failure is None:
+            self._failure = failure
+            self.cancel()
+        self._wakeup.set()
+
+
+def _first_error(error: BaseException) -> BaseException:
+    """Return the error itself or, of a group, the first error, however deeply nested."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
+    """The execution of a run by workers in this process and event loop."""
+
+    def __init__(self, session: RunSession) -> None:
+        super().__init__(session.remaining_tasks(), session.limits.changed)
+        self._session = session
+
+    async def work(self, tasks: Iterator[AnswerTask]) -> None:
+        """Run the items of these answers, one answer at a time."""
+        session = self._session
+        for task in tasks:
+            if session.result_store is not None:
+                await session.result_store.read_folders(task)
+            judges, kept = session.pending_judges(task)
+            for placed in kept:
+                await self.put(placed)
+            if not judges:
+                continue
+            results = session.runner.answer(task, judges)
+            if len(judges) == 1:
+                async with aclosing(results):
+                    async for judge, result in results:
+                        await self._store(task, judge, result)
+                continue
+            async with asyncio.TaskGroup() as storing, aclosing(results):
+                async for judge, result in results:  # other judges continue while this result waits for the journal
+                    storing.create_task(self._store(task, judge, result))
+
+    async def _store(self, task: AnswerTask, judge: int, result: VerificationResult) -> None:
+        await self.put(await self._session.store_result(task, judge, result))
+
+    def target_size(self) -> int:
+        """Return how many answers should be in progress now."""
+        could = self._session.limits.capacity()  # plus some, since items also compute and wait for the journal
+        return min(could + max(2, could // 2), MAX_ANSWERS)
+
+    def stop(self, grace: float) -> None:
+        """Stop the workers, after giving calls in flight `grace` seconds to end."""
+        self.close()
+        if not grace:
+            self.cancel()
+            return
+        self._cancel_at(asyncio.get_running_loop().time() + grace)
+
+    def _cancel_at(self, end: float) -> None:
+        loop = asyncio.get_running_loop()
+        over = self._session.runner.calls.in_flight == 0 or loop.time() >= end
+        loop.call_later(_LAST_STEPS, *((self.cancel,) if over else (self._cancel_at, end)))
+
+
 class AsyncioExecutor(Executor):
     """`asyncio`: all items run in one event loop of this process."""
 
@@ -56,7 +219,6 @@ class AsyncioExecutor(Executor):
 
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the results of the items, which run in this process."""
-        from karenina_engine.run.local_execution import LocalExecution
 
         execution = LocalExecution(session)
         session.add_stop_listener(execution.stop)

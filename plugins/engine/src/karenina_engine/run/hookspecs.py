@@ -102,7 +102,7 @@ def karenina_call_started(event: CallStarted) -> None:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
-    """Called when a call ends. `made` has its reply or error and its usage; a cancelled call has neither."""
+    """Called when a call ends. `made` contains its reply or error and its usage; a cancelled call has neither."""
 
 
 def offered(plugins: Plugins) -> None:

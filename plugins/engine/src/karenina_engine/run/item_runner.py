@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_engine.calls.call_runner import CallRunner
     from karenina_engine.run.matrix import AnswerTask
     from karenina_engine.run.panel import Panel
-    from karenina_engine.run.run_parts import RunParts
+    from karenina_engine.run.port_factory import RunParts
 
 logger = logging.getLogger("karenina")
 
@@ -32,8 +32,8 @@ logger = logging.getLogger("karenina")
 class ItemRunner:
     """A runner that generates answers and lets judges evaluate them, any number concurrently, in one event loop.
 
-    A run has one; an executor that works in other processes creates one in each. A `panel` takes the place of the
-    judges. Call `aclose` at the end.
+    A run has one runner; an executor that works in other processes creates one in each process. A `panel` takes the
+    place of the judges. Call `aclose` at the end.
     """
 
     def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:

@@ -1,8 +1,8 @@
 """The matrix of a run: question x answering model x replicate are answers, and each judge of an answer is an item.
 
 Answers are ordered by question: all answers to one question come before those to the next. A judge's prompts for them
-begin alike (instructions, the template's schema, the question), and providers cache the beginning of a prompt for some
-minutes, so calls with the same beginning should be close together. Calls are also sent in this order, whatever the
+start with the same text (instructions, the template's schema, the question), and providers cache the start of a prompt
+for some minutes, so calls with the same start should be close together. Calls are also sent in this order, whatever the
 speed of the answering models, because waiting calls of earlier items go first
 (`karenina_engine.calls.concurrency_limits`). Items that have started also finish before others start, so the first
 results come early.

@@ -1,9 +1,9 @@
 """Panels: several judges of one answer whose results are combined into one.
 
-In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To make
-its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. Their calls are
-ordinary calls of these judges: limited, paid for, stored in the journal, and found again when the run is resumed,
-replayed or rescored. Their results are only parts of the panel's result, so that no denominator counts an answer twice.
+In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To
+produce its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. Their calls are
+ordinary calls of these judges: limited, paid for, stored in the journal, and reused when the run is resumed, replayed
+or rescored. Their results are only parts of the panel's result, so that no denominator counts an answer twice.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import ModelIdentity, VerificationResultTemplate
 from karenina_core.models.ports import Usage
+from karenina_engine.calls.call import PanelModel
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
     from karenina_core.models.model import ModelConfig
-    from karenina_engine.calls.panel_model import PanelModel
+
+__all__ = ["Panel", "PanelAnswer", "PanelModel", "not_judged"]
 
 _COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
 
@@ -44,7 +46,7 @@ class PanelAnswer:
     def result_of(
         self, model: PanelModel, base: VerificationResult, asked: Sequence[VerificationResult]
     ) -> VerificationResult:
-        """Return `base` as the result of the panel `model`, with the calls, stages and time of all that were `asked`.
+        """Return `base` as the result of the panel `model`, with the calls, stages and time of all results in `asked`.
 
         `base` is one of these results, a changed copy of one, or what `not_judged` returns. Calls, stages and time of
         the answer, which the results share, count once.

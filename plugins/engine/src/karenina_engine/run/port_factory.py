@@ -1,13 +1,18 @@
-"""The ports of a run: opened once for each model, called with limits and retries, and closed at the end."""
+"""The parts of a run that all code executing its items shares, and the ports that are opened for it.
+
+A port is opened once for each model, called with limits and retries, and closed at the end.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import find_adapter, prompt_instructions
+from karenina_core.data.trust import Trust
 from karenina_core.models.adapters import AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
@@ -24,21 +29,77 @@ from karenina_core.models.ports import (
 from karenina_core.text import replace_surrogates
 from karenina_engine.calls.call import Call, Endpoint, PortKind
 from karenina_engine.calls.call_runner import CallRunner
+from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits
 from karenina_engine.calls.journal_labels import ModelLabel
-from karenina_engine.calls.opened_port import OpenedPort, run_agent, with_zero_temperature
-from karenina_engine.calls.tool_sessions import ToolSessions
+from karenina_engine.calls.opened_port import OpenedPort, ToolSessions, run_agent, with_zero_temperature
+from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.fingerprint import digest_recordings
+from karenina_engine.progress.observers import NO_OBSERVERS, Observers
+from karenina_engine.results.kept_files import FileStore
 from karenina_toolkit.stage_support import call_service
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from karenina_core.config import VerificationConfig
     from karenina_core.models.adapters import AdapterSpec, RegisteredAdapter
     from karenina_core.plugins import Plugins
     from karenina_core.stages.state import Ask
-    from karenina_engine.run.run_parts import RunParts
+    from karenina_engine.calls.call import BudgetGuard, CallLedger, ReplyStore
+
+
+_KINDS: Final[tuple[PortKind, ...]] = ("llm", "parser", "agent")
+_CHANGES_REPLIES: Final = {
+    "model_name",
+    "model_provider",
+    "endpoint_base_url",
+    "temperature",
+    "max_tokens",
+    "mcp_urls_dict",
+    "mcp_tool_filter",
+    "mcp_tool_description_overrides",
+}
+
 
 logger = logging.getLogger("karenina")
+
+
+def _default_limits() -> ConcurrencyLimits:
+    return ConcurrencyLimits(lambda _model: Bounds())
+
+
+@dataclass(frozen=True, slots=True)
+class RunParts:
+    """The parts of a run: its plugins, settings and trust, and the objects that limit, store and count its calls.
+
+    A run has one `RunParts`; an executor that works in other processes creates one in each process. With `offline` no
+    model may be called, since the `store` contains all replies. `ledger` counts the calls, and `budget` must cover
+    them. `observers` receive the events, and `files` stores what stages and adapters keep with an item.
+    """
+
+    plugins: Plugins
+    config: VerificationConfig
+    trust: Trust = field(default_factory=Trust)
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    limits: ConcurrencyLimits = field(default_factory=_default_limits)
+    observers: Observers = NO_OBSERVERS
+    store: ReplyStore | None = None
+    ledger: CallLedger | None = None
+    budget: BudgetGuard | None = None
+    files: FileStore = field(default_factory=lambda: FileStore(None, 0, 0))
+    offline: bool = False
+
+
+def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
+    """Return the limits on calls in flight under a configuration, within the limits that adapters declare."""
+
+    def bounds(model: ModelConfig) -> Bounds:
+        declared = (
+            find_adapter(plugins, model.interface).spec.concurrency if not isinstance(model, ModelLabel) else None
+        )
+        return concurrency.bounds(model, declared(model) if declared is not None else None)
+
+    return ConcurrencyLimits(bounds, concurrency.most or inf, patience=patience)
 
 
 @dataclass(slots=True)
@@ -97,7 +158,7 @@ class PortFactory:
         return self.spec(model).recorded
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return what plugins add to the prompt of `task` for models of `interface`."""
+        """Return the instructions that plugins add to the prompt of `task` for models of `interface`."""
         key = (task, interface)
         if key not in self._instructions:
             self._instructions[key] = prompt_instructions(self.parts.plugins, task, interface)
@@ -217,16 +278,3 @@ class PortFactory:
             identity["extra"] = offered.spec.extra.model_validate(model.extra).model_dump(mode="json")
         by_item = offered.spec.by_item or offered.spec.recorded
         return Endpoint(kind, model, f"{model.interface} {offered.version}", identity, by_item, offered.spec)
-
-
-_KINDS: Final[tuple[PortKind, ...]] = ("llm", "parser", "agent")
-_CHANGES_REPLIES: Final = {
-    "model_name",
-    "model_provider",
-    "endpoint_base_url",
-    "temperature",
-    "max_tokens",
-    "mcp_urls_dict",
-    "mcp_tool_filter",
-    "mcp_tool_description_overrides",
-}

@@ -71,7 +71,7 @@ class ChunkCounts:
 class ChunkResult:
     """The results of a chunk of answers by index, the rows to store, and the answers that are left to the run.
 
-    `uses_agents` means that an answer calls an agent. Such answers are left to the run, because the journal may hold
+    `uses_agents` means that an answer calls an agent. Such answers are left to the run, because the journal may contain
     only parts of an agent's work.
     """
 
@@ -233,7 +233,7 @@ class _Worker:
 
 
 class _RecordingJournal:
-    """A journal that is only read, and records the rows to store. `missed` is set when a reply was missing.
+    """A read-only view of a journal that records the rows to store. `missed` is set when a reply is missing.
 
     It is a `ReplyStore` and a `ResultJournal`. With `replaying`, stored errors are used too.
     """

@@ -1,15 +1,22 @@
-"""The preparation of a run: checking the request, opening the journal, and creating the session."""
+"""The preparation of a run: checking the request, opening the journal, and creating the session.
+
+`unfinished_ids` selects the questions that still need a run (`--skip-done`).
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.config import plugins_of
+from karenina_core.data.result import ItemId
 from karenina_core.errors import ConfigError
+from karenina_core.text import compose
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import warn_about_plugins
 from karenina_engine.check.questions import select_questions
@@ -23,29 +30,29 @@ from karenina_engine.check.run_checks import (
 )
 from karenina_engine.check.stage_checks import check_judges
 from karenina_engine.cost.budget import Budget
-from karenina_engine.cost.ledger import Ledger
-from karenina_engine.cost.price_table import PriceTable
+from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.results.kept_files import FileStore, files_folder
 from karenina_engine.results.result_file import default_journal
 from karenina_engine.run.executor import AsyncioExecutor
-from karenina_engine.run.matrix import Matrix
+from karenina_engine.run.matrix import Matrix, judges_of
 from karenina_engine.run.plugin_offers import configured_executor, configured_panel, find_observers
+from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.run.request import make_command
-from karenina_engine.run.run_parts import RunParts, limit_calls
 from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
+from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.retry import RetryPolicy
     from karenina_engine.journal.journal import Journal
     from karenina_engine.question_source import QuestionSource
     from karenina_engine.run.request import RunRequest
+
 
 logger = logging.getLogger("karenina")
 _MOST_COMPARED: Final = 100
@@ -86,7 +93,7 @@ def prepare_session(
     """Return a session that has passed all checks. Raises `ConfigError` and `PlanError`.
 
     With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
-    request. `command` is what the journal stores about how the run was started (`karenina_engine.journal.command`).
+    request. `command` describes how the run was started, for the journal to store (`karenina_engine.journal.command`).
     `open_run` does all of this.
     """
     offline = journal is not None and journal.replaying
@@ -140,9 +147,7 @@ def make_session(
     """Check a run over these questions for everything that would fail every item, and return its session.
 
     `observers` are called in addition to those of plugins, and `files` stores the files of items.
-
-    Raises `ConfigError` if a model cannot be used, and
-    `PlanError` if a question has no plan.
+    Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
     """
     core, settings = config.core, config.section(EngineSettings)
     check_request(plugins, config, questions)
@@ -187,7 +192,7 @@ def make_session(
 
 
 def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
-    """Return the store of the files of items: beside the journal, or without one where the default journal would be."""
+    """Return the store of items' files: beside the journal or, without one, where the default journal would be."""
     settings = config.section(EngineSettings)
     journal = journal or (default_journal(output) if output is not None else None)
     folder = files_folder(journal) if journal is not None else None
@@ -195,7 +200,7 @@ def _file_store(journal: Path | None, output: Path | None, config: VerificationC
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
-    """Log a warning if the journal belongs to another benchmark: none of its first results is of a question in it."""
+    """Log a warning if the journal belongs to another benchmark: this one has no question of its first results."""
     from karenina_engine.journal.view import JournalView
 
     if benchmark.path is None or not journal.had_results:
@@ -209,3 +214,106 @@ def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> Non
             "(in Python: journal)",
             *(journal.path, benchmark.path, ids[0]),
         )
+
+
+def unfinished_ids(
+    benchmark: QuestionSource, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
+) -> list[str]:
+    """Return the ids of questions for which at least one item has no judged or undecided result in `files`.
+
+    Results of questions whose text has changed count as missing. Logs a warning about such questions, and about a file
+    that has no result of this run. Raises `ResultFileError`.
+    """
+    from karenina_engine.results.result_set import read_results
+
+    judges = _judge_ids(config)
+    items = _items_by_question(ids, config, judges)
+    wanted = {item for of_question in items.values() for item in of_question}
+    done: set[ItemId] = set()
+    for file in files:
+        read = _ReadResults(file, benchmark, judges != [None])
+        for result in read_results(file):
+            read.add(result)
+        read.warn(wanted)
+        done |= read.judged
+    return [id for id in ids if not items[id] or not items[id] <= done]
+
+
+def _judge_ids(config: VerificationConfig) -> list[str | None]:
+    """Return the ids of the run's judges, or a single None if it has none."""
+    models = judges_of(config, configured_panel(plugins_of(config), config))
+    return [model.id if model is not None else None for model in models]
+
+
+def _items_by_question(
+    ids: Sequence[str], config: VerificationConfig, judges: Sequence[str | None]
+) -> Mapping[str, Set[ItemId]]:
+    core = config.core
+    return {
+        id: {
+            ItemId.of(id, model.id, judge, replicate)
+            for model in core.answering_models
+            for judge in judges
+            for replicate in range(1, core.replicate_count + 1)
+        }
+        for id in ids
+    }
+
+
+@dataclass
+class _ReadResults:
+    """The items that have results in one file. If the run has no judges, the judge of a result is ignored."""
+
+    file: Path
+    benchmark: QuestionSource
+    has_judges: bool
+    judged: set[ItemId] = field(default_factory=set)
+    known: set[ItemId] = field(default_factory=set)
+    changed: Counter[str] = field(default_factory=Counter)
+    strange: Counter[str] = field(default_factory=Counter)
+    models: dict[str, None] = field(default_factory=dict)
+
+    def add(self, result: VerificationResult) -> None:
+        """Count a result."""
+        meta, id = result.metadata, result.question_id
+        if id not in self.benchmark:
+            self.strange[id] += 1
+            return
+        id = self.benchmark.get(id).id
+        if compose(meta.question_text) != compose(self.benchmark.get(id).question):
+            self.changed[id] += 1
+            return
+        self.models[_model_names(meta.answering_id, meta.parsing_id)] = None
+        item = ItemId.of(id, meta.answering_id, meta.parsing_id if self.has_judges else None, meta.replicate)
+        self.known.add(item)
+        if result.outcome.group != "not_judged":  # running the item again would not help if it is judged or undecided
+            self.judged.add(item)
+
+    def warn(self, wanted: Set[ItemId]) -> None:
+        """Log a warning if the results do not fit the run, whose items are `wanted`."""
+        if self.changed:
+            first = in_one_line(next(iter(self.changed)))
+            logger.warning(
+                "--skip-done %s: the text of %s has changed since (the first is %r), so they run again",
+                *(self.file, quantity(len(self.changed), "question"), first),
+            )
+        elif self.strange and not self.known:
+            first = in_one_line(next(iter(self.strange)))
+            logger.warning(
+                "--skip-done %s skips nothing: its questions (the first is %r) are not in this benchmark; give the "
+                "results of an earlier run of the same benchmark",
+                *(self.file, first),
+            )
+        if self.known and not self.known & wanted:
+            same_models = {item[1:3] for item in self.known} & {item[1:3] for item in wanted}
+            found = "other questions or replicates" if same_models else "; ".join(self.models)
+            own = sorted({_model_names(item.answering, item.judge if self.has_judges else None) for item in wanted})
+            logger.warning(
+                "--skip-done %s skips nothing: it has results of %s, but this run is of %s; give the results of a run "
+                "with the same questions and replicates, and the same ids of models and judges",
+                *(self.file, in_one_line(found), in_one_line("; ".join(own))),
+            )
+
+
+def _model_names(model: str, judge: str | None) -> str:
+    return f"{model}, judged by {judge}" if judge is not None else model

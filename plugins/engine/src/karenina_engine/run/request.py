@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class RunRequest:
     """A run to prepare: its questions, how they are answered and judged, and where replies and results are stored.
 
-    `question_ids` selects questions; None selects all except drafts. `trust` says which code and which restricted
+    `question_ids` selects questions; None selects all except drafts. `trust` determines which code and which restricted
     values of the benchmark may take effect: None means those that the user has trusted, `"all"` means all. Results are
     written to the JSONL file `output`. `journal` is the file for replies and results: with `replay` all replies come
     from it, and with `fresh` an existing journal is renamed first. `config_file` is the user's file that the

@@ -58,7 +58,7 @@ class ResultJournal(Protocol):
         """Return the item's result that was stored with this fingerprint before the run; None if there is none."""
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Mark a stored result as one of this run too, at `index` in its matrix."""
+        """Mark a stored result as a result of this run too, at `index` in its matrix."""
 
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
@@ -98,10 +98,8 @@ class ResumeState:
         if kept.again:
             self.again += 1
             return None
-        try:
-            found = VerificationResult.model_validate_json(kept.text)
-        except ValueError:
-            self.journal.warn_of_damage(f"the result of question {task.question.id!r}")
+        found = self._parse(kept, task.question.id)
+        if found is None:
             return None
         self.journal.seen(task.index(judge), kept)
         self.kept += 1
@@ -129,12 +127,8 @@ class ResumeState:
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
         """Return the result of a replay with the times and the id of the stored result."""
         kept = self.journal.result(item, fingerprint)
-        if kept is None:
-            return result
-        try:
-            then = VerificationResult.model_validate_json(kept.text)
-        except ValueError:
-            self.journal.warn_of_damage(f"the result of question {item[0]!r}")
+        then = self._parse(kept, item.question) if kept is not None else None
+        if then is None:
             return result
         for name in ("timestamp", "execution_time", "result_id"):
             setattr(result.metadata, name, getattr(then.metadata, name))
@@ -145,6 +139,14 @@ class ResumeState:
             record.seconds = times[record.name].pop() if times.get(record.name) else record.seconds
         return result
 
+    def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
+        """Return a stored result; None, with a warning that the journal is damaged, if it cannot be parsed."""
+        try:
+            return VerificationResult.model_validate_json(stored.text)
+        except ValueError:
+            self.journal.warn_of_damage(f"the result of question {question_id!r}")
+            return None
+
     def _fingerprint(self, task: AnswerTask, judge: int) -> bytes:
         return self.fingerprints.compute(task.question, task.pipeline.plan, task.answering_model, task.judges[judge])
 
@@ -152,9 +154,9 @@ class ResumeState:
 def runs_again(result: VerificationResult) -> bool:
     """Return whether an item with this result runs again when its run is resumed.
 
-    It does if a call failed for good, or if it is not judged for any other reason than an unreadable judge reply, since
-    the user can fix these problems before resuming. Replies that were received are not requested again, even if they
-    leave the item undecided.
+    It does if a call failed in every attempt, or if the item is not judged for any reason other than an unreadable
+    judge reply: the user can fix such problems before resuming. Replies that were received are not requested again,
+    even if they leave the item undecided.
     """
     if any(record.failed_calls for record in result.stages):
         return True

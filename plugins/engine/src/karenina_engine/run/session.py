@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from karenina_engine.cost.budget import Budget
     from karenina_engine.journal.journal import Journal
     from karenina_engine.run.matrix import AnswerTask, Matrix
-    from karenina_engine.run.run_parts import RunParts
+    from karenina_engine.run.port_factory import RunParts
 
 StopListener = Callable[[float], None]
 """Called when a run is stopped, with the seconds that calls in flight may still take."""
@@ -61,7 +61,7 @@ class RunSession:
     """A run that has passed all checks, and its state while it is executed: calls, results and costs.
 
     `executor` runs the items of `matrix`. `journal` stores replies and results; alternatively `results` and the store
-    in `parts` do. `command` is what the journal stores about how the run was started.
+    in `parts` do. `command` describes how the run was started, for the journal to store.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class RunSession:
                     self._journal_hint() if keeps_replies else "",
                 )
             for (model, reason), count in sorted(self.tally.unknown_ends.items()):
-                logger.warning("%s: taken as a normal end", describe_unknown_ends(model, reason, count))
+                logger.warning("%s: treated as a normal end", describe_unknown_ends(model, reason, count))
             finished = RunFinished(outcomes.summary(), time.monotonic() - began, interrupted, self.stopped)
             observers.run_finished(finished)
             if journal is not None and journal.broken is None:

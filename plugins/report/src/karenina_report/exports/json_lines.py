@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from karenina_core.data.result import VerificationResult
 from karenina_core.text import replace_surrogates
 from karenina_engine.journal.view import JournalView
-from karenina_engine.results.header import header_line, recorded_answer
+from karenina_engine.results.result_file import header_line, recorded_answer
 from karenina_engine.results.result_set import read_results
 from karenina_report.exports.exporter import Exporter
 

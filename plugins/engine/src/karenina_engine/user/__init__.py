@@ -1,1 +1,0 @@
-"""The user's private files: which digests they trust, and how such files are read and locked."""
