@@ -27,8 +27,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.agents.agent_timeout import AgentClock
-from karenina_toolkit.agents.tool_loop import TraceSize, empty_ending
+from karenina_toolkit.agents.tool_loop import AgentClock, TraceSize, empty_ending
 from karenina_toolkit.agents.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:

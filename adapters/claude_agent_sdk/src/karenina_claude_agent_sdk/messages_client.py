@@ -13,8 +13,7 @@ from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
 from karenina_toolkit.http.error_cures import is_filtered, read_page_text
 from karenina_toolkit.http.http_errors import CURES, redact_text, status_error, web_page_error
 from karenina_toolkit.http.post_json import Sender, find_secrets
-from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS
-from karenina_toolkit.http.stream_ends import IncompleteStream, UnendedStream, check_stream_end
+from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, IncompleteStream, UnendedStream, check_stream_end
 from karenina_toolkit.http.urls import redact_url
 from karenina_toolkit.replies.reply_bounds import ReplyBounds
 from karenina_toolkit.replies.reply_ends import PAUSED

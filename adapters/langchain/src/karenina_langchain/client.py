@@ -24,8 +24,7 @@ from karenina_toolkit.http.http_errors import (
     web_page_error,
 )
 from karenina_toolkit.http.urls import find_proxy_secrets, find_secret_parts
-from karenina_toolkit.replies.reply_bounds import BrokenReply, find_port_error, read_json
-from karenina_toolkit.replies.reply_sanitizer import check_tool_call_count
+from karenina_toolkit.replies.reply_bounds import BrokenReply, check_tool_call_count, find_port_error, read_json
 from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
+from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.replies.reply_ends import read_end
-from karenina_toolkit.replies.reply_sanitizer import read_token_count
 from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, from_wire, refused, split_parts
 from karenina_toolkit.traces.token_counts import read_usage

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, FinishReason, Message
 from karenina_core.text import compose, replace_surrogates, replace_surrogates_in
-from karenina_toolkit.files.value_limits import has_lone_surrogate
+from karenina_toolkit.files.json_values import has_lone_surrogate
 from karenina_toolkit.traces import (
     TraceFormatError,
     add_end,

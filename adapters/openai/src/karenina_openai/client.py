@@ -33,7 +33,7 @@ from karenina_toolkit.http.http_errors import (
     redact_text,
     status_error,
 )
-from karenina_toolkit.http.stream_ends import IncompleteStream, UnendedStream
+from karenina_toolkit.http.reply_body import IncompleteStream, UnendedStream
 from karenina_toolkit.http.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
 from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, error_of_choice, usage_of

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from karenina_toolkit.http.stream_ends import IncompleteStream, check_stream_end
+from karenina_toolkit.http.reply_body import IncompleteStream, check_stream_end
+from karenina_toolkit.replies.reply_bounds import check_tool_call_count
 from karenina_toolkit.replies.reply_ends import more_serious
-from karenina_toolkit.replies.reply_sanitizer import check_tool_call_count
 from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.openai_chat import (
     REASONING_FIELDS,

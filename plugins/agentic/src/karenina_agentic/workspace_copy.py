@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from karenina_agentic.workspace_paths import WorkspaceError, is_created_name, printable_path
-from karenina_toolkit.files.file_names import resolve_links
-from karenina_toolkit.files.nofollow_files import FOLDER, open_file_at, open_folder
+from karenina_toolkit.files.safe_paths import FOLDER, open_file_at, open_folder, resolve_links
 
 DEEPEST: Final = 100
 """Maximum depth of nested folders in a copy."""

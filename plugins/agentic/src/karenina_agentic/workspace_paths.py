@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
-from karenina_toolkit.files.file_names import resolve_links
+from karenina_toolkit.files.safe_paths import resolve_links
 
 LONGEST_BASE: Final = 80
 """Maximum number of characters from a folder's name in the names of its copies."""

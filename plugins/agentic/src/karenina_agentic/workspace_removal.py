@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from karenina_agentic.workspace_paths import is_created_name, printable_path
-from karenina_toolkit.files.nofollow_files import FOLDER
+from karenina_toolkit.files.safe_paths import FOLDER
 from karenina_toolkit.files.state_folder import (
     MOST_BYTES,
     UserStateError,

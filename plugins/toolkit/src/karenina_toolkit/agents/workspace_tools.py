@@ -21,8 +21,7 @@ from anyio import to_thread
 from karenina_core.models.ports import Tool
 from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.files import replace_file
-from karenina_toolkit.files.file_names import resolve_links
-from karenina_toolkit.files.nofollow_files import NotAFileError, open_file, open_folder
+from karenina_toolkit.files.safe_paths import NotAFileError, open_file, open_folder, resolve_links
 
 MOST_CHARACTERS: Final = 50_000
 """Maximum characters in a result of `read_file`."""

@@ -11,7 +11,7 @@ from typing import IO, Any, Final, Self
 
 from karenina_toolkit.files import bounded_files, json_values, libraries, tables, texts
 from karenina_toolkit.files.bounded_files import FileError
-from karenina_toolkit.files.record import Record
+from karenina_toolkit.files.tables import Record
 
 LINES: Final = (".jsonl", ".ndjson")
 TABLES: Final = (".csv", ".tsv", ".xlsx")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
 from karenina_toolkit.http.error_cures import NO_CREDIT, cure_for_message, has_no_credit, is_filtered, read_page_text
-from karenina_toolkit.http.secret_masks import mask_secrets
+from karenina_toolkit.http.urls import mask_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
 from karenina_toolkit.traces.formats.openai_chat import usage_of

@@ -7,11 +7,12 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -20,11 +21,24 @@ from karenina_core.errors import PluginError
 from karenina_core.plugins.discovery import GROUPS, canonical, installed
 from karenina_core.plugins.specifications import GROUP as SPECIFICATIONS
 from karenina_core.text import did_you_mean
-from karenina_toolkit.package_check.finding import Finding
 
+State = Literal["ok", "warning", "problem"]
 KNOWN_GROUPS = (*GROUPS, SPECIFICATIONS)
 _FOR_TESTS = re.compile(r"""\bextra\s*==\s*["'](?:tests?|testing|dev|docs?|lint)["']""")
 """Markers of requirements that users of a package do not install."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check: `area` is what was checked, and `text` what was found, and how to fix it."""
+
+    area: str
+    state: State
+    text: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the finding as JSON values."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from karenina_core.namespaces import namespace_of
 from karenina_core.plugins.hookspecs import karenina_settings
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
-from karenina_toolkit.package_check.finding import Finding, State
+from karenina_toolkit.package_check.metadata import Finding, State
 
 if TYPE_CHECKING:
     from karenina_core.plugins import Offer, Plugins

@@ -21,7 +21,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.replies.reply_sanitizer import (
+from karenina_toolkit.replies.reply_bounds import (
     sanitize_agent_reply,
     sanitize_llm_reply,
     sanitize_parser_reply,

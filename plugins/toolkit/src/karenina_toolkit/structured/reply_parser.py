@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 from karenina_core.text import replace_surrogates_in
-from karenina_toolkit.structured.exact_numbers import read_float
-from karenina_toolkit.structured.lenient_json import LenientReader, restore_backslashes
+from karenina_toolkit.structured.lenient_json import LenientReader, read_float, restore_backslashes
 from karenina_toolkit.structured.schema_repair import json_equal
 from karenina_toolkit.traces.reasoning import MARK
 

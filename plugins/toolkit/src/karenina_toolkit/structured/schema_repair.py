@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from karenina_core.errors import KareninaError
 from karenina_toolkit.folding import fold
-from karenina_toolkit.structured.exact_numbers import number_text
+from karenina_toolkit.structured.lenient_json import number_text
 from karenina_toolkit.structured.schema_forms import describe_type
 
 Schema = Mapping[str, Any]

@@ -9,14 +9,13 @@ from typing import Any, Final
 
 from karenina_core.models.ports import Message
 from karenina_toolkit.traces.blocks import TraceFormatError, get_entries
-from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
 from karenina_toolkit.traces.formats import (
     autogen,
     bedrock,
     google,
     inspect_ai,
-    openai_agents,
     openai_chat,
+    openai_responses,
     opentelemetry,
 )
 from karenina_toolkit.traces.formats.registry import (
@@ -33,7 +32,7 @@ from karenina_toolkit.traces.formats.registry import (
     Format,
     read_entries,
 )
-from karenina_toolkit.traces.formats.role_text import is_transcript, read_transcript
+from karenina_toolkit.traces.formats.transcripts import is_delimited, is_transcript, read_delimited, read_transcript
 
 _OF_RESULTS: Final = frozenset({"session_id", "subtype", "duration_ms", "is_error"})
 _ASKING: Final = ("system", "developer", "user", "human")
@@ -215,7 +214,7 @@ def _open_responses(document: Entry) -> OpenedRecording:
 
 
 def _marks_responses(document: Entry) -> bool:
-    if "messages" in document or openai_agents.is_run(document):
+    if "messages" in document or openai_responses.is_run(document):
         return False
     output = document.get("output")
     if isinstance(output, Sequence) and not isinstance(output, str):
@@ -298,8 +297,8 @@ ENVELOPES: Final = (
     Envelope(
         "OpenAI Agents result",
         "'new_items'",
-        openai_agents.is_run,
-        lambda held: OpenedRecording(openai_agents.find_items(held), (), OPENAI_AGENTS),
+        openai_responses.is_run,
+        lambda held: OpenedRecording(openai_responses.find_run_items(held), (), OPENAI_AGENTS),
     ),
     Envelope(
         "AutoGen response or state",

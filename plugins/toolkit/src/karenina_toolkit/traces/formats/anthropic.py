@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall, Usage
-from karenina_toolkit.replies.reply_sanitizer import read_token_count
+from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block
 from karenina_toolkit.traces.formats.openai_chat import Parts
 

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from karenina_core.models.ports import FinishReason, Message, Role, ToolCall, Usage
 from karenina_core.text import replace_surrogates_in
-from karenina_toolkit.files.value_limits import find_problem_in_json
+from karenina_toolkit.files.json_values import find_problem_in_json
 from karenina_toolkit.replies.reply_ends import read_choice_end
 from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries, get_name
 from karenina_toolkit.traces.token_counts import read_usage

@@ -17,12 +17,10 @@ from karenina_toolkit.traces.formats import (
     google,
     inspect_ai,
     langchain,
-    openai_agents,
     openai_chat,
     openai_responses,
     opentelemetry,
     own_messages,
-    trace_messages,
 )
 
 Entry = Mapping[str, Any]
@@ -86,12 +84,14 @@ ANTHROPIC: Final = Format("Anthropic messages", anthropic.claims, anthropic.read
 GOOGLE: Final = Format("Google contents", google.claims, google.read, needs_role=False)
 BEDROCK: Final = Format("Amazon Bedrock messages", bedrock.claims, bedrock.read)
 LANGCHAIN: Final = Format("LangChain messages", langchain.claims, langchain.read, False, OPENAI.name)
-OPENAI_AGENTS: Final = Format("OpenAI Agents items", openai_agents.claims, openai_agents.read, False, RESPONSES.name)
+OPENAI_AGENTS: Final = Format(
+    "OpenAI Agents items", openai_responses.claims_run_item, openai_responses.read_run_items, False, RESPONSES.name
+)
 AUTOGEN: Final = Format("AutoGen messages", autogen.claims, autogen.read, needs_role=False)
 OPENTELEMETRY: Final = Format("OpenTelemetry messages", opentelemetry.claims, opentelemetry.read)
 INSPECT: Final = Format("Inspect messages", inspect_ai.claims, inspect_ai.read)
 CLAUDE_CODE: Final = Format("Claude Code transcripts", claude_code.claims, claude_code.read, needs_role=False)
-TRACE_MESSAGES: Final = Format("trace_messages", trace_messages.claims, trace_messages.read)
+TRACE_MESSAGES: Final = Format("trace_messages", own_messages.claims_reference, own_messages.read_reference)
 OWN: Final = Format("Karenina's own", own_messages.claims, own_messages.read)
 FORMATS: Final = (
     OPENAI,
