@@ -16,8 +16,7 @@ import pytest
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import Port
 from karenina_testing.contracts.calls import assert_nothing_left, child_processes
-from karenina_testing.contracts.plugin import problems_of_package
-from karenina_testing.contracts.settings import find_unmarked_fields
+from karenina_testing.contracts.plugin import find_unmarked_fields, problems_of_package
 from karenina_testing.contracts.wire_format import KEY, WireFormat
 
 _LOADED = """

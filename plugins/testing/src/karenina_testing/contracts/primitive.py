@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Final, Protocol
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from karenina_testing.contracts.plugin import PluginContract
-from karenina_testing.contracts.settings import find_unmarked_fields
+from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields
 
 STRANGE: Final[Sequence[object]] = (None, "", "  ", 0, -1, 2.5, float("nan"), True, [], [None], {}, {"a": 1}, object())
 """Values that a judge might extract although their type differs from the truth's."""
