@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from karenina_local.catalogue import CatalogueModel
     from karenina_local.download import PullProgress, Report
-    from karenina_local.speed import Speed
+    from karenina_local.ports import Speed
     from karenina_local.store import ModelState
 
 
