@@ -25,10 +25,17 @@ from karenina_claude_tool.settings import (
     may_receive_environment_secrets,
 )
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.http.error_cures import cure_for_tls_error, is_filtered
-from karenina_toolkit.http.http_errors import CURES, find_system_error, not_json_error, redact_text, status_error
+from karenina_toolkit.http.error_cures import cure_for_tls_error
+from karenina_toolkit.http.http_errors import (
+    MESSAGES_API_CURES,
+    find_system_error,
+    messages_api_error,
+    not_json_error,
+    redact_text,
+    status_error,
+)
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.urls import find_proxy_secrets, find_secret_parts, is_loopback, redact_url
+from karenina_toolkit.http.urls import find_secrets, is_loopback, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
 
 if TYPE_CHECKING:
@@ -40,24 +47,6 @@ if TYPE_CHECKING:
 
 
 PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
-_CURES: Final = {
-    **CURES,
-    401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
-    404: "check model_name, and endpoint_base_url (without /v1/messages)",
-    413: "the request is too large: shorten the prompt",
-}
-_CATEGORY_OF_TYPE: Final = {
-    "rate_limit_error": ErrorCategory.RATE_LIMIT,
-    "overloaded_error": ErrorCategory.SERVER,
-    "api_error": ErrorCategory.SERVER,
-    "timeout_error": ErrorCategory.TIMEOUT,
-    "authentication_error": ErrorCategory.PERMANENT,
-    "permission_error": ErrorCategory.PERMANENT,
-    "billing_error": ErrorCategory.PERMANENT,
-    "invalid_request_error": ErrorCategory.PERMANENT,
-    "not_found_error": ErrorCategory.PERMANENT,
-    "request_too_large": ErrorCategory.PERMANENT,
-}
 # An interrupted handshake may succeed on a retry; an invalid certificate will not.
 _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
@@ -69,21 +58,11 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
-        return status_error(where, reply.status_code, reply.headers, reply.text, secrets, prompt, _CURES)
+        return status_error(where, reply.status_code, reply.headers, reply.text, secrets, prompt, MESSAGES_API_CURES)
     if isinstance(error, anthropic.APIConnectionError):
         return _no_connection(where, error, secrets)
     shown = redact_text(str(error), secrets, prompt)
     return PortError(f"{where}: the request is invalid ({shown})", category=ErrorCategory.PERMANENT)
-
-
-def gateway_error(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the error in a reply with status 200: some gateways forward a provider's error this way."""
-    kind = str(error.get("type") or "")
-    shown = redact_text(f"{kind}: {error.get('message') or 'no message'}", secrets, prompt)
-    category = _CATEGORY_OF_TYPE.get(kind, ErrorCategory.SERVER)
-    if is_filtered(str(error.get("message") or ""), {kind}):
-        category = ErrorCategory.FILTERED
-    return PortError(f"{where} forwarded an error, {shown}", category=category)
 
 
 def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
@@ -204,7 +183,8 @@ class Client:
         if not isinstance(data, dict):
             raise self._unusable("its body is not a JSON object")
         if isinstance(data.get("error"), dict) and not data.get("content"):
-            raise gateway_error(self.where, data["error"], self._secrets, messages)
+            kind, said = str(data["error"].get("type") or ""), str(data["error"].get("message") or "no message")
+            raise messages_api_error(self.where, kind, said, self._secrets, messages)
         return data
 
     def _unusable(self, why: str) -> PortError:
@@ -255,9 +235,7 @@ class Client:
             left_out.add("Authorization")
         self._headers = own
         self._omitted_headers: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
-        values = (self._key or "", *own.values(), *environment.values())
-        hidden = (*values, *find_secret_parts(self._base_url), *find_proxy_secrets())
-        self._secrets = [value for value in hidden if len(value) > 3]
+        self._secrets = find_secrets(self._base_url, self._key, *own.values(), *environment.values())
 
 
 @cache

@@ -5,8 +5,6 @@ JSON is requested in the best mode that the server supports. An agent's tool loo
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -25,9 +23,10 @@ from karenina_core.models.ports import (
     Turn,
 )
 from karenina_toolkit.agents.tool_loop import run_tool_loop
-from karenina_toolkit.structured.reply_checks import text_reply
+from karenina_toolkit.structured.reply_checks import json_reply, text_reply
+from karenina_toolkit.structured.schema_forms import schema_name
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
-from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.formats.openai_chat import write_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,11 +98,6 @@ def can_be_native(schema: Any) -> bool:
     return all(map(can_be_native, inner))
 
 
-def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a tool name that the API accepts, made from the schema's title; `answer` if nothing of it is left."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
-
-
 class ClaudeLLM:
     """The LLM port. If the model's `extra.body` requests thinking, it is returned as `reasoning`."""
 
@@ -146,9 +140,7 @@ class ClaudeParser:
         reply, mode = await with_best_mode(self._server, modes, schema, lambda mode: self._ask(mode, messages, schema))
         said = reply.message.content
         text = _arguments(reply) if mode == "tool" or not said.strip() else said
-        found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
-        found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
-        return found
+        return json_reply(reply, text, mode)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -171,14 +163,7 @@ class ClaudeParser:
 def _arguments(reply: ClaudeReply) -> str:
     """Return the tool's input as JSON, or the text without a call; several calls are joined, which the core rejects."""
     written = [call.arguments for call in reply.message.tool_calls]
-    return "\n".join(map(_as_text, written)) if written else reply.message.content
-
-
-def _as_text(arguments: Mapping[str, Any]) -> str:
-    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
-    if len(arguments) == 1 and isinstance(unreadable, str):
-        return unreadable
-    return json.dumps(dict(arguments), ensure_ascii=False)
+    return "\n".join(map(write_arguments, written)) if written else reply.message.content
 
 
 class ClaudeAgent:

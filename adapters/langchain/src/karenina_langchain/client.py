@@ -23,7 +23,7 @@ from karenina_toolkit.http.http_errors import (
     status_error,
     web_page_error,
 )
-from karenina_toolkit.http.urls import find_proxy_secrets, find_secret_parts
+from karenina_toolkit.http.urls import find_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply, check_tool_call_count, find_port_error, read_json
 from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_of
 
@@ -157,9 +157,8 @@ class Client:
         self.where = describe_server(model)
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self.chat, self._close = make_chat_model(model)
-        values = [key_of(model) or "", *(value.get_secret_value() for value in self.extra.headers.values())]
-        hidden = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
-        self._secrets = [value for value in hidden if len(value) > 3]
+        headers = (value.get_secret_value() for value in self.extra.headers.values())
+        self._secrets = find_secrets(base_url, key_of(model), *headers)
         self._closed = False
 
     async def ask(

@@ -26,7 +26,7 @@ from karenina_core.models.ports import (
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import call_arguments, to_langchain
 from karenina_toolkit.agents.tool_loop import run_tool_loop
-from karenina_toolkit.structured.reply_checks import text_reply
+from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, ModeUnsupported, append_schema, with_best_mode
 
@@ -83,9 +83,7 @@ class LangchainParser:
         )
         said = reply.message.content
         text = call_arguments(reply) if mode == "tool" or not said.strip() else said
-        found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
-        found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
-        return found
+        return json_reply(reply, text, mode)
 
     async def aclose(self) -> None:
         """Close the connections."""

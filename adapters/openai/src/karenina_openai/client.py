@@ -34,9 +34,9 @@ from karenina_toolkit.http.http_errors import (
     status_error,
 )
 from karenina_toolkit.http.reply_body import IncompleteStream, UnendedStream
-from karenina_toolkit.http.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
+from karenina_toolkit.http.urls import find_proxy, find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
-from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, error_of_choice, usage_of
+from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_of, write_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,18 +62,11 @@ def _to_wire(message: Message) -> dict[str, Any]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": _arguments(call.arguments)},
+                "function": {"name": call.name, "arguments": write_arguments(call.arguments)},
             }
             for call in message.tool_calls
         ],
     }
-
-
-def _arguments(arguments: Mapping[str, Any]) -> str:
-    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
-    if len(arguments) == 1 and isinstance(unreadable, str):
-        return unreadable
-    return json.dumps(dict(arguments), ensure_ascii=False)
 
 
 Watch = Callable[[Mapping[str, Any]], None]
@@ -122,9 +115,7 @@ class Client:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
         if key is not None and "authorization" not in {name.lower() for name in own}:
             headers["Authorization"] = f"Bearer {key}"
-        hidden = (*find_secret_parts(base_url), *find_proxy_secrets())
-        secrets = (key or "", *own.values(), *query.values(), *hidden)
-        self._secrets = [value for value in secrets if len(value) > 3]
+        self._secrets = find_secrets(base_url, key, *own.values(), *query.values())
         proxy = find_proxy(url)
         self._path_cure = cure_for_path(base_url)
         own_key = extra.has_header("authorization", "api-key")

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode
 from karenina_openai.client import Client, to_wire
 from karenina_openai.settings import base_url_of
-from karenina_toolkit.structured.reply_checks import text_reply
+from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
 from karenina_toolkit.traces.formats.openai_chat import ChatReply, from_wire
@@ -160,9 +160,7 @@ class OpenAIParser:
             text = _arguments(data, reply) if mode == "tool" or not said.strip() else said
         except ValueError as error:
             raise self._client.unusable_reply(str(error)) from None
-        found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
-        found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
-        return found
+        return json_reply(reply, text, mode)
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:

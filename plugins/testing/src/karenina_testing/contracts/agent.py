@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import pytest
 
-from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
     AgentOptions,
     AgentPort,
@@ -49,11 +48,7 @@ class AgentContract(CallContract):
         self.workspace = tmp_path
         (tmp_path / "note.txt").write_text(NOTE, "utf-8")
 
-    def make(self, model: ModelConfig) -> AgentPort:
-        """Return the port under test."""
-        factory = self.spec.agent
-        assert factory is not None, f"the interface {self.interface} has no agent port"
-        return factory(model)
+    port_name = "agent"
 
     def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
         """Ask one question that needs no tool."""

@@ -18,10 +18,9 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory, FinishReason, Port, PortError, Usage
 from karenina_testing.contracts.odd_replies import OddReply
-from karenina_testing.contracts.wire_format import KEY, WireFormat
+from karenina_testing.contracts.wire_format import KEY, PortContract
 from karenina_testing.server import Fault, Reply, Request, ScriptedServer, faults, refusing_url
 from karenina_testing.server.scripted import WAIT
 
@@ -56,12 +55,8 @@ class PortReply(Protocol):
         """Why the model stopped."""
 
 
-class CallContract(WireFormat):
+class CallContract(PortContract):
     """The part that all port contracts share. `call` makes one call; `good` returns the server's successful reply."""
-
-    def make(self, model: ModelConfig) -> Any:
-        """Return a new port for `model`."""
-        raise NotImplementedError
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """Make one call through `port`."""

@@ -10,7 +10,6 @@ from typing import Any, Final, get_args
 
 import pytest
 
-from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
     CallInfo,
     LLMPort,
@@ -49,11 +48,7 @@ FILLED: Final = '{"cytogenetic_band": "17q21", "is_certain": true}'
 class LLMContract(CallContract):
     """The contract for ports that return text: mix in a `WireFormat`."""
 
-    def make(self, model: ModelConfig) -> LLMPort:
-        """Return the port under test."""
-        factory = self.spec.llm
-        assert factory is not None, f"the interface {self.interface} has no LLM port"
-        return factory(model)
+    port_name = "llm"
 
     def call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
         """Ask one question."""
@@ -137,11 +132,7 @@ def _flatten(value: Any) -> list[Any]:
 class ParserContract(CallContract):
     """The contract for ports that return JSON: mix in a `WireFormat`."""
 
-    def make(self, model: ModelConfig) -> ParserPort:
-        """Return the port under test."""
-        factory = self.spec.parser
-        assert factory is not None, f"the interface {self.interface} has no parser port"
-        return factory(model)
+    port_name = "parser"
 
     def call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
         """Request one JSON object."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
@@ -116,6 +116,18 @@ class WireFormat:
     def filling(self, text: str) -> Callable[[Request], Reply]:
         """Return a function that makes a successful reply with the JSON `text` to a parser port's request."""
         return lambda request: Reply(self.filled(request, text))
+
+
+class PortContract(WireFormat):
+    """The base class of the contracts for one port, whose name in `AdapterSpec` is `port_name`."""
+
+    port_name: ClassVar[Literal["llm", "parser", "agent"]]
+
+    def make(self, model: ModelConfig) -> Any:
+        """Return a new port for `model`."""
+        factory = getattr(self.spec, self.port_name)
+        assert factory is not None, f"the interface {self.interface} has no {self.port_name} port"
+        return factory(model)
 
 
 class ChatCompletions(WireFormat):

@@ -33,6 +33,23 @@ CURES: Final[Mapping[int, str]] = {
     503: "the server is overloaded or down: check it, or try again later",
 }
 """How to fix the error for each status, unless the adapter has better advice."""
+MESSAGES_API_CURES: Final[Mapping[int, str]] = {
+    **CURES,
+    401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
+    404: "check model_name, and endpoint_base_url (without /v1/messages)",
+    413: "the request is too large: shorten the prompt",
+}
+"""The same for servers of Anthropic's Messages API."""
+_MESSAGES_API_CATEGORIES: Final = {
+    "rate_limit_error": ErrorCategory.RATE_LIMIT,
+    "timeout_error": ErrorCategory.TIMEOUT,
+    "authentication_error": ErrorCategory.PERMANENT,
+    "permission_error": ErrorCategory.PERMANENT,
+    "billing_error": ErrorCategory.PERMANENT,
+    "invalid_request_error": ErrorCategory.PERMANENT,
+    "not_found_error": ErrorCategory.PERMANENT,
+    "request_too_large": ErrorCategory.PERMANENT,
+}
 
 
 class HTTPStatusError(PortError):
@@ -104,6 +121,22 @@ def error_in_reply(
     elif has_no_credit(detail, codes):
         category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
     return PortError(message, category=category, status=status if known else None, usage=usage)
+
+
+def messages_api_error(
+    where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message]
+) -> PortError:
+    """Return the error for an error of Anthropic's Messages API in a reply with status 200.
+
+    Gateways forward a provider's error this way. `kind` is the API's error type, which decides the category, unless the
+    provider's filter refused the request; an unknown type is a server error.
+    """
+    category = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER)
+    if is_filtered(message, {kind}):
+        category = ErrorCategory.FILTERED
+    return PortError(
+        f"{where} forwarded an error, {redact_text(f'{kind}: {message}', secrets, prompt)}", category=category
+    )
 
 
 def _usage_of_filtered(body: str) -> Usage | None:

@@ -19,7 +19,7 @@ from karenina_toolkit.http.endpoints import check_api_key, check_base_url, find_
 from karenina_toolkit.http.error_cures import cure_for_tls_error
 from karenina_toolkit.http.http_errors import CURES, not_json_error, redact_text, status_error
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, bound_body
-from karenina_toolkit.http.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
+from karenina_toolkit.http.urls import find_proxy, find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
 
 if TYPE_CHECKING:
@@ -165,15 +165,6 @@ class Sender:
         shown = redact_text(str(error), self.secrets) or type(error).__name__
         cure = cure_for_tls_error(str(error))
         return PortError(f"{self.where}: {what} ({shown}){f'; {cure}' if cure else ''}", category=category)
-
-
-def find_secrets(base_url: str, *values: str | None) -> list[str]:
-    """Return what errors must not show: `values`, and the secret parts of the URL and of proxies.
-
-    Those with three characters or fewer are too short to be secrets, and are left out.
-    """
-    found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
-    return [value for value in found if value is not None and len(value) > 3]
 
 
 def _key_of(model: ModelConfig) -> str | None:

@@ -135,6 +135,15 @@ def find_secret_parts(url: str | None) -> list[str]:
     return sorted({part for part in found if part and part != "/"}, key=len, reverse=True)
 
 
+def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
+    """Return what errors must not show: `values`, and the secret parts of the URL and of proxies.
+
+    Those with three characters or fewer are too short to be secrets, and are left out.
+    """
+    found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
+    return [value for value in found if value is not None and len(value) > 3]
+
+
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
     """Return `text` with `***` in place of each secret, and of each part of a secret with at least 8 characters.
 

@@ -18,6 +18,7 @@ from karenina_core.models.ports import (
     Message,
     ParserReply,
     PortError,
+    StructuredMode,
     Turn,
     Usage,
 )
@@ -75,6 +76,13 @@ def text_reply(reply: ReadReply) -> LLMReply:
     return LLMReply(
         said.content, reply.usage, reply.finish_reason, reply.model, said.reasoning, reply.server_reason, said.notes
     )
+
+
+def json_reply(reply: ReadReply, text: str, mode: StructuredMode) -> ParserReply:
+    """Return a reply as the reply of a parser port: `text` is the JSON that the model wrote, requested in `mode`."""
+    found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+    found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
+    return found
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
@@ -12,6 +13,15 @@ from karenina_core.models.ports import Message, ToolCall
 
 class TraceFormatError(ValueError):
     """Raised when a recording cannot be read without losing something; says which entry and what is wrong."""
+
+
+@contextmanager
+def in_entry(number: int) -> Iterator[None]:
+    """Add the number of an entry, from 1, to a `TraceFormatError` that is raised inside the block."""
+    try:
+        yield
+    except TraceFormatError as error:
+        raise TraceFormatError(f"entry {number}: {error}") from None
 
 
 _ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
@@ -60,6 +70,12 @@ def _shorten(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [_shorten(item) for item in value]
     return value
+
+
+def comparable(message: Message) -> tuple[object, ...]:
+    """Return what is the same in a message and its repetition: role, text, and the names and arguments of calls."""
+    calls = [(call.name, dict(call.arguments)) for call in message.tool_calls]
+    return message.role, message.content.strip(), calls
 
 
 class TurnBuilder:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.blocks import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, comparable
 from karenina_toolkit.traces.formats.registry import ANTHROPIC, BEDROCK, RESPONSES, Format, read_entries
 from karenina_toolkit.traces.recording import open_recording, open_reply
 
@@ -128,8 +128,8 @@ def _continue_repeated(found: Sequence[_Conversation], one: _ParsedExchange) -> 
         return None
     last = found[-1]
     messages = [*one.before, *read_entries(one.asked, one.format)]
-    if [_comparable(message) for message in messages[: len(last.messages)]] != [
-        _comparable(message) for message in last.messages
+    if [comparable(message) for message in messages[: len(last.messages)]] != [
+        comparable(message) for message in last.messages
     ]:
         return None
     last.entries, last.before, last.format = one.asked, one.before, one.format
@@ -147,11 +147,6 @@ def _continue_referenced(found: Sequence[_Conversation], one: _ParsedExchange) -
     raise TraceFormatError(
         f"it continues {one.previous_id!r}, which is not the last response of any exchange before it"
     )
-
-
-def _comparable(message: Message) -> tuple[object, ...]:
-    calls = [(call.name, dict(call.arguments)) for call in message.tool_calls]
-    return message.role, message.content.strip(), calls
 
 
 def _restore_thoughts(messages: Sequence[Message], earlier: Sequence[Message]) -> list[Message]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall, Usage
 from karenina_toolkit.replies.reply_bounds import read_token_count
-from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry
 from karenina_toolkit.traces.formats.openai_chat import Parts
 
 Entry = Mapping[str, Any]
@@ -32,14 +32,12 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
     turn = TurnBuilder()
     names: dict[str, str] = {}
     for number, entry in zip(numbers or count(1), entries, strict=False):
-        try:
+        with in_entry(number):
             if entry["role"] == "assistant":
                 yield from _add_to_turn(turn, _blocks_of(entry), names)
                 continue
             yield from turn.close()
             yield from _read_user_entry(entry, names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
     yield from turn.close()
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries
+from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries, in_entry
 from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 Entry = Mapping[str, Any]
@@ -62,13 +62,11 @@ class _Reader:
 
     def read(self) -> Iterator[Message]:
         for number, entry in enumerate(self._entries, 1):
-            try:
+            with in_entry(number):
                 for message in self._read_entry(entry):
                     if self._last is not None:
                         yield self._last
                     self._last = message
-            except TraceFormatError as error:
-                raise TraceFormatError(f"entry {number}: {error}") from None
         if self._last is not None:
             yield self._note_speakers(self._last)
         if self._thoughts:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block
+from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, in_entry
 from karenina_toolkit.traces.formats.openai_chat import Parts
 
 Entry = Mapping[str, Any]
@@ -32,7 +32,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
                 raise TraceFormatError(f"its role is {entry['role']!r:.80}; Bedrock's are user and assistant")
@@ -43,8 +43,6 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
                 yield message
             else:
                 yield from _read_other(role, blocks, names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
 
 
 def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:

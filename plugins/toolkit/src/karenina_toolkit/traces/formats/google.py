@@ -8,7 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, get_entries, get_name
+from karenina_toolkit.traces.blocks import (
+    TraceFormatError,
+    TurnBuilder,
+    as_json,
+    describe_block,
+    get_entries,
+    get_name,
+    in_entry,
+)
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"
@@ -39,15 +47,13 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     turn = TurnBuilder()
     calls = _Calls(entries)
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             role = get_name(entry, "role") or "user"
             if role == "model":
                 yield from _add_to_turn(turn, _parts(entry), calls)
                 continue
             yield from turn.close()
             yield from _read_user_content(role, _parts(entry), calls)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
     yield from turn.close()
 
 

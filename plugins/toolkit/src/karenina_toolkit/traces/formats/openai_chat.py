@@ -252,6 +252,14 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", replace_surrogates_in(found)) if halved else found
 
 
+def write_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return a call's arguments as JSON; those that `read_arguments` could not read are returned as they were."""
+    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
+    if len(arguments) == 1 and isinstance(unreadable, str):
+        return unreadable
+    return json.dumps(dict(arguments), ensure_ascii=False)
+
+
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
     arguments = function.get("arguments", function.get("input"))
     return ToolCall(call_id, str(function.get("name")), read_arguments(arguments))

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry
 from karenina_toolkit.traces.formats.openai_chat import read_arguments, read_content, read_message
 
 Entry = Mapping[str, Any]
@@ -52,10 +52,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
     turn = TurnBuilder()
     names: dict[str, str] = {}
     for number, entry in zip(numbers or count(1), entries, strict=False):
-        try:
+        with in_entry(number):
             yield from _item(entry, turn, names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
     yield from turn.close()
 
 
@@ -160,10 +158,8 @@ def read_run_items(entries: Sequence[Entry]) -> Iterator[Message]:
             if kind != _RUN_EVENT:
                 continue
             entry = entry.get("item") or {}
-        try:
+        with in_entry(number):
             items.append(_unwrap_run_item(entry))
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
         numbers.append(number)
     yield from read(items, numbers)
 

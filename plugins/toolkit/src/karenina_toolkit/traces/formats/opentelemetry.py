@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries, get_name
+from karenina_toolkit.traces.blocks import (
+    TraceFormatError,
+    as_json,
+    comparable,
+    describe_block,
+    get_entries,
+    get_name,
+    in_entry,
+)
 from karenina_toolkit.traces.formats.openai_chat import Parts, read_arguments
 
 Entry = Mapping[str, Any]
@@ -54,15 +62,13 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
                 raise TraceFormatError(f"its role is {entry['role']!r:.80}")
             for message in _read_message(role, get_entries(entry, "parts"), names):
                 names.update((call.id, call.name) for call in message.tool_calls)
                 yield message
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
 
 
 def _read_message(role: Role, given: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
@@ -148,7 +154,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
     for one in conversations:
-        if [_comparable(message) for message in one] != [_comparable(message) for message in longest[: len(one)]]:
+        if [comparable(message) for message in one] != [comparable(message) for message in longest[: len(one)]]:
             raise TraceFormatError(
                 "its spans hold several conversations: give the attributes of one span, or each conversation apart"
             )
@@ -181,10 +187,6 @@ def _read_span(span: Entry) -> list[Message]:
                 raise TraceFormatError(f"{key}, entry {number}: it is not a message with a role and parts")
             entries.append(entry)
     return list(read(entries))
-
-
-def _comparable(message: Message) -> tuple[object, ...]:
-    return message.role, message.content.strip(), [(call.name, dict(call.arguments)) for call in message.tool_calls]
 
 
 def _decode(value: Any) -> Any:

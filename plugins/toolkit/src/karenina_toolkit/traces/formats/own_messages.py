@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, get_entries, get_name
+from karenina_toolkit.traces.blocks import TraceFormatError, get_entries, get_name, in_entry
 from karenina_toolkit.traces.formats.openai_chat import read_content
 
 Entry = Mapping[str, Any]
@@ -74,10 +74,8 @@ def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries` in the reference's format. Raises `TraceFormatError`."""
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             message = _read_reference_message(entry, names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
         names.update((call.id, call.name) for call in message.tool_calls)
         yield message
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.blocks import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, in_entry
 from karenina_toolkit.traces.formats import (
     anthropic,
     autogen,
@@ -58,10 +58,8 @@ def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
     autogen.check_history(entries)
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             message = openai_chat.read_message(_nest_calls(entry), names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
         names.update((call.id, call.name) for call in message.tool_calls)
         yield message
 
