@@ -33,8 +33,9 @@ CUT_OFF = (
 )
 _TAGS: Final = ("<tool_calls>", "<function_call>", *MARKS)
 MOST_OF_A_TRACE: Final = 20_000_000
-"""Maximum characters and values in all messages of one agent run: more than any model reads, and each turn sends them
-again.
+"""Maximum characters and values in all messages of one agent run.
+
+This is more than any model reads, and each turn sends all messages again.
 """
 
 
@@ -62,12 +63,14 @@ class Conversation(Protocol):
 async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
     """Run the model until it answers without a tool call, or has had `options.max_turns` turns.
 
-    Each request goes through `options.guard`, so that only the failed request is retried; the time limit counts
-    requests and tool calls, but not the waiting between them (`AgentClock`). Tool calls of the last turn are not
-    carried out, because no turn is left to read their results; neither is a call that was cut off at the token limit. A
-    turn that the provider paused continues in the next one, which also counts, and both are one message of the trace.
-    If the turn after tool results stays empty, the trace ends with an empty message. Raises `PortError`, with the trace
-    so far as its `partial`.
+    Each request goes through `options.guard`, so that only the failed request is retried. The time limit counts
+    requests and tool calls, but not the waiting between them (`AgentClock`).
+
+    Tool calls of the last turn are not carried out, because no turn is left to read their results; neither is a call
+    that was cut off at the token limit. A turn that the provider paused continues in the next one: both count as turns,
+    and are one message of the trace. If the turn after tool results stays empty, the trace ends with an empty message.
+
+    Raises `PortError`, with the trace so far as its `partial`.
     """
     try:
         tools = collect_tools(options)
@@ -75,10 +78,10 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
         raise PortError(f"{conversation.where}: {error}", category=ErrorCategory.PERMANENT) from None
     work = _Work()
     time = AgentClock(conversation.where, options)
-    return await time.limit(_work(conversation, work, time.options, tools), work.reply)
+    return await time.limit(_run_turns(conversation, work, time.options, tools), work.reply)
 
 
-async def _work(
+async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
 ) -> AgentReply:
     for number in range(1, options.max_turns + 1):

@@ -227,7 +227,7 @@ def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
     found = os.fstat(file.fileno()).st_size
     if found > most:
-        raise too_large_error(path, f"it has {format_size(found)}, and the limit is {format_size(most)}", most)
+        raise too_large_error(path, f"it is {format_size(found)}, and the limit is {format_size(most)}", most)
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
@@ -260,5 +260,5 @@ def check_unpacked_size(path: Path, size: int) -> None:
     limit = max_file_bytes()
     if size > limit:
         unpacked, allowed = format_size(size), format_size(limit)
-        what = f"it has {unpacked} unpacked, and the limit is {allowed}"
+        what = f"it is {unpacked} unpacked, and the limit is {allowed}"
         raise too_large_error(path, what, limit)

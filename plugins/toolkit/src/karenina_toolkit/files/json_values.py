@@ -1,4 +1,8 @@
-"""JSON documents, paths to the rows in them, and limits on plain values (JSON, YAML and TOML): depth, digits, text."""
+"""JSON documents, paths to the rows in them, and limits on plain values.
+
+The limits also apply to values from YAML and TOML: nesting depth, digits of whole numbers, and text that can be
+encoded.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +42,9 @@ _SHOWN: Final = 200
 
 
 class ValueProblem(NamedTuple):
-    """Why a value cannot be used: `what` is wrong, `cure` is how to fix it, and `path` leads to it in the value.
+    """A problem with a value: `what` is wrong, `cure` says how to fix it, and `path` is the place in the whole value.
 
-    It shows no text from the value, which may be an API key.
+    No text from the value is quoted, because it may be an API key.
     """
 
     what: str
@@ -76,26 +80,26 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
         one, path = waiting.pop()
-        found = _trouble_at(one, path, halves)
+        found = _find_problem_at(one, path, halves)
         if found is not None:
             return found
         if isinstance(one, Mapping):
             for key in one:
                 if halves and isinstance(key, str) and has_lone_surrogate(key):
-                    return ValueProblem("a key holds half of a character", "correct that key", path)
+                    return ValueProblem("a key contains half of a character", "correct that key", path)
             waiting.extend((item, (*path, str(key))) for key, item in one.items())
         elif isinstance(one, list):
             waiting.extend((item, (*path, place)) for place, item in enumerate(one))
     return None
 
 
-def _trouble_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
+def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
     if isinstance(value, str):
         if not halves or not has_lone_surrogate(value):
             return None
-        return ValueProblem("a text holds half of a character", "remove it, or write the whole character", path)
+        return ValueProblem("a text contains half of a character", "remove it, or write the whole character", path)
     if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
         return ValueProblem(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
     return None
@@ -125,11 +129,12 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Return the value of JSON text from a file, in which `where` is the text's place. Raises `FileError`.
+    """Return the value of JSON text that was read from the file `path`. Raises `FileError`.
 
-    NaN and the infinities are allowed, as Python writes them. Refused are objects with different values for one key,
-    values that are nested too deeply, more than ten million values (a tenth of the limit on bytes), whole numbers with
-    thousands of digits and, unless `surrogates` is set, lone surrogates (halves of characters).
+    `where` is the place of the text in the file, for messages. NaN and the infinities are allowed, because Python
+    writes them. Refused are objects with different values for one key, values that are nested too deeply, more than ten
+    million values (a tenth of the limit on bytes), and whole numbers with thousands of digits. Lone surrogates (halves
+    of characters) are refused as well, unless `surrogates` is set.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
@@ -154,7 +159,10 @@ def parse_json(
 
 
 def _count_values(text: str, limit: int) -> int:
-    """Return an upper bound on the number of values; above `limit`, commas and brackets in strings do not count."""
+    """Return an upper bound on the number of values.
+
+    Punctuation in strings is left out only if the bound with it exceeds `limit`.
+    """
     count = sum(map(text.count, _MARKS))
     return count if count <= limit else sum(map(_TEXT.sub("", text).count, _MARKS))
 
@@ -162,9 +170,9 @@ def _count_values(text: str, limit: int) -> int:
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
     """Yield the rows at the path `rows` of a JSON document; without a path, the items of a list. Raises `FileError`.
 
-    A path consists of names separated by dots, with `*` for every item of a list or an object, such as
-    `data.*.paragraphs.*.qas.*`; a `*` at the end may be left out for a list. The scalars of the objects along the path
-    are the `outer` values of a row.
+    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` stands for every item of
+    a list or an object. A `*` at the end may be left out for a list. The scalars of the objects along the path are the
+    `outer` values of a row.
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)

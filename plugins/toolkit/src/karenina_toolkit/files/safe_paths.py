@@ -1,7 +1,7 @@
 """Paths that stay in a folder: checks of file names, and opening of files without following links.
 
-A path is resolved and checked first, and then opened component by component, each relative to the folder before it, so
-that nothing swapped in after the check leads out. Opening this way requires a POSIX system.
+A path is resolved and checked first. Then it is opened component by component, each relative to the folder before it,
+so that nothing swapped in after the check leads out of the folder. This way of opening requires a POSIX system.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def resolve_links(path: Path) -> Path:
 
 
 def describe_repeated(files: Iterable[Path]) -> str | None:
-    """Return that a file is given twice, also under another name or through a link; None if none is."""
+    """Return a message if two of `files` are the same file, even by different names or through a link; else None."""
     seen: dict[Path, Path] = {}
     for file in files:
         try:
@@ -69,9 +69,10 @@ def describe_repeated(files: Iterable[Path]) -> str | None:
 
 @contextmanager
 def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
-    """Yield a descriptor of `folder`, which is `root` or lies below it; with `make`, missing folders are created.
+    """Yield a descriptor of `folder`, which must be `root` or lie below it. With `make`, missing folders are created.
 
-    `root` must be a resolved path. Raises `OSError`, also for a link in the path, that of `root` included.
+    `root` must be a resolved path. Raises `OSError`, also if any part of the path is a link, the path of `root`
+    included.
     """
     if not folder.is_relative_to(root):
         raise OSError(errno.EXDEV, f"it does not lie in {root}")
@@ -105,13 +106,13 @@ def _open_root(root: Path) -> int:
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a regular file below `root` to read. Raises `OSError`, also for a link in the path and for a FIFO."""
+    """Open a regular file below `root` for reading. Raises `OSError`, also for a link in the path and for a FIFO."""
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a regular file in an open folder to read. Raises `OSError`, also for a link and for a FIFO."""
+    """Open a regular file in an open folder for reading. Raises `OSError`, also for a link and for a FIFO."""
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

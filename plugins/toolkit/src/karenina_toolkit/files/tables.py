@@ -19,13 +19,13 @@ Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
 UNNAMED: Final = "Unnamed: "
-"""The prefix of the name that a column without one gets, as in pandas, which writes its index without a name."""
+"""The prefix of the name that a nameless column gets, as in pandas, which writes its index without a name."""
 _MOST_UNNAMED: Final = 20
 """Maximum number of nameless columns after the last named one; spreadsheets may have thousands of empty ones."""
 _LONGEST_ROW: Final = 16_000_000
 """Maximum characters of a CSV row; Python's reader needs some 10 bytes of memory for each."""
 CELLS_PER_ROW: Final = 5
-"""The number of cells that each row counts for in addition to its own."""
+"""The number of cells that each row counts for in addition to the cells that it has."""
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
 """The limit on cells is the limit on bytes divided by this: five million cells by default."""
@@ -151,7 +151,8 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
     """Yield the rows. Raises `FileError` if they have more cells than `cell_limit`.
 
-    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty.
+    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty. `where` returns the place of a
+    row, for messages, from its number.
     """
     limit, count = cell_limit(), 0
     for number, cells in rows:
@@ -162,14 +163,17 @@ def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int
 
 
 class CellLimit:
-    """The cell limit for a JSON file. As in a table, each row counts for `CELLS_PER_ROW` cells more than it has."""
+    """A counter of the cells in a JSON file, with the limit of tables.
+
+    As in a table, each row counts for `CELLS_PER_ROW` cells in addition to its own.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Count `rows` rows that have the items of `value` together. Raises `FileError` if there are too many."""
+        """Count `rows` rows, whose cells are the items of `value`. Raises `FileError` if there are too many cells."""
         self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
         if self._left < 0:
             raise too_many_cells_error(self._path, where, self._limit)

@@ -79,9 +79,9 @@ def status_error(
 ) -> HTTPStatusError:
     """Return the error for a reply with `status`, with the server's message from `body`.
 
-    `where` names the model and its server; `secrets` and passages of `prompt` are masked in the message; `cures` says
-    how to fix it by status, unless the server's message suggests something better. A refusal by the provider's filter
-    has the category `filtered`, also if the body is a completion that was filtered.
+    `where` names the model and its server. `secrets` and passages of `prompt` are masked in the message. `cures` maps
+    statuses to advice, which is used unless the server's message suggests something better. A refusal by the provider's
+    filter has the category `filtered`, also if the body is a completion that was filtered.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -154,7 +154,7 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return what a completion without choices says about the filter that refused its prompt; None if nothing.
+    """Return which filter refused the prompt, as a completion without choices reports it; None if it reports none.
 
     Azure reports it in `prompt_filter_results`, Google in `promptFeedback`.
     """
@@ -199,8 +199,8 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 def find_system_error(error: BaseException) -> OSError | None:
     """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one.
 
-    HTTP clients keep it only as the context. Later errors in the chain do not count, because contexts go on with what
-    the caller was handling.
+    HTTP clients keep the system's error only as a context. Errors after the first `OSError` do not count, because the
+    chain goes on with exceptions that the caller was handling.
     """
     found: BaseException | None = error
     while found is not None and not isinstance(found, OSError):
@@ -265,7 +265,10 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _join_details(details: Sequence[Any]) -> str:
-    """Return the problems of a list, each with its place. Quoted input is left out, as it may be the whole request."""
+    """Return the problems in a list, each with its place.
+
+    Quoted input is left out, because it may be the whole request.
+    """
     found = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""

@@ -52,7 +52,7 @@ def find_proxy(url: SplitResult) -> str | None:
 
 
 def find_proxy_secrets() -> list[str]:
-    """Return what errors must not show of the proxies set in the environment: URLs with credentials, and these alone.
+    """Return the secrets of the proxies set in the environment: their URLs with credentials, and the credentials alone.
 
     A user name without a password is included, because it can be a token.
     """
@@ -103,8 +103,8 @@ def redact_url(url: str) -> str:
     """Return `url` as it may be printed and stored: parts that may be secrets are replaced by `***`.
 
     Scheme, host and port are shown. A path is shown if it consists of words and versions that are common in the base
-    URLs of model servers, such as `/v1` and `/openai/v1`. A user name, a password, a query and any other path may be a
-    secret, and are masked. What has no scheme or host is masked as a whole.
+    URLs of model servers, such as `/v1` and `/openai/v1`. A user name, a password, a query and any other path are
+    masked, because they may be secrets. Text without a scheme or a host is masked as a whole.
     """
     try:
         parts = urlsplit(url)
@@ -136,9 +136,9 @@ def find_secret_parts(url: str | None) -> list[str]:
 
 
 def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
-    """Return what errors must not show: `values`, and the secret parts of the URL and of proxies.
+    """Return the texts that errors must not show: `values`, and the secret parts of the URL and of proxies.
 
-    Those with three characters or fewer are too short to be secrets, and are left out.
+    Texts of three characters or fewer are left out, because they are too short to be secrets.
     """
     found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
     return [value for value in found if value is not None and len(value) > 3]

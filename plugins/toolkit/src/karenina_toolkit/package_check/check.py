@@ -1,4 +1,7 @@
-"""`check_package`, which checks an installed plugin package without a run; here its entry points and its stages."""
+"""`check_package`, which checks an installed plugin package without a run.
+
+Its entry points and stages are checked here; hooks, settings and adapters in `offers`, and metadata in `metadata`.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,10 @@ _PORTS = ("llm", "parser", "agent")
 
 
 def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
-    """Return the installed package with a name, which may be that of a distribution, import package or plugin, and
-    what its checks found.
+    """Return the installed package called `name`, and the findings of its checks.
 
-    Its plugins are loaded and its ports made; no model is called. Raises `PluginError` if nothing has the name.
+    `name` may be that of a distribution, an import package or a plugin. The package's plugins are loaded and its ports
+    are made, but no model is called. Raises `PluginError` if nothing, or several distributions, have the name.
     """
     package = find_package(name)
     plugins = active_plugins()
@@ -85,7 +88,7 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
             text = f"{what} was not found by this program: install the package again"
             yield Finding(area, "problem", text)
     if any(info.state == "loaded" and info.distribution == package.name for info in infos):
-        yield Finding("Interface", "ok", f"made for version {API_VERSION} of the plugin interface, as this core")
+        yield Finding("Interface", "ok", f"made for version {API_VERSION} of the plugin interface, which this core has")
 
 
 def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
@@ -98,10 +101,11 @@ def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Findin
 
 
 def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]) -> Iterator[Finding]:
-    """Yield for each stage of a distribution whether what it names exists, and its place in the plan.
+    """Yield findings on each stage of a distribution: whether the names in its declarations exist, and its place in a
+    plan.
 
-    Of other plugins, those of this project and those of the `required` distributions count: a flaw of another
-    package must not look like one of this.
+    Other plugins count only if they belong to this project or to the `required` distributions, so that a flaw in
+    another package does not look like one in this package.
     """
     counted = {distribution, *required, *read_catalog()["members"]}
     offered = tuple(one for one in registered_stages(plugins) if one.distribution in counted)

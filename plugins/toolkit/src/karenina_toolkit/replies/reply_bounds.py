@@ -1,8 +1,10 @@
-"""Bounds on one reply from a server (bytes, seconds, nesting depth, numbers of values), and sanitizing of its content.
+"""Bounds on one reply from a server, and sanitizing of its content.
 
-A reply that exceeds a bound fails its item and nothing else. Adapters and tool sources call `ReplyBounds.of` with their
-model; the port factory sets the run's settings in the model. `karenina_toolkit.http.reply_body` applies the bounds to
-bodies that an SDK reads. A run sanitizes the replies of all adapters, so that every reply can be stored.
+The bounds are on bytes after decompression, seconds, nesting depth and number of values. A reply that exceeds one fails
+its item and nothing else. Adapters and tool sources call `ReplyBounds.of` with their model; the port factory sets the
+run's settings in the model. `karenina_toolkit.http.reply_body` applies the bounds to bodies that an SDK reads.
+
+A run sanitizes the replies of all adapters, so that every reply can be stored.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ _WHOLE: Final = {int}
 
 
 class ReplyTooLarge(PortError):
-    """Raised when a reply exceeds a bound. It is permanent, because a retry would get a similar reply."""
+    """Raised when a reply exceeds a bound. The error is permanent, because a retry would get a similar reply."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
@@ -115,7 +117,7 @@ def _inside(value: Any) -> Any:
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return `error` itself or the `PortError` that an SDK wrapped in it; None if there is none."""
+    """Return `error` if it is a `PortError`, else the `PortError` that an SDK wrapped in it; None if there is none."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):

@@ -1,4 +1,4 @@
-r"""Reading of objects that are almost JSON, as judges sometimes write them.
+r"""Reading of JSON as judges write it: objects that are almost JSON, lost backslashes, and exact numbers.
 
 Accepted are unambiguous forms that other languages and people use: a comma after the last entry, or none between
 entries on separate lines; line breaks and tabs in a string; single and curly quotes; keys without quotes; `True`,
@@ -272,7 +272,7 @@ def restore_digits(given: object, read: object) -> object:
     """Return `read`, the value that pydantic made from `given`, with the digits that a float lost.
 
     A whole number that a float cannot represent (beyond 2**53) stays an int in a float field, and a Decimal gets its
-    digits from the text. Lists, tuples and dictionaries are searched; fields of nested models are not.
+    digits from the text. Lists, tuples and dictionaries are searched, but not the fields of nested models.
     """
     if isinstance(read, float):
         return given if type(given) is int and given != read and _rounds_to(given, read) else read

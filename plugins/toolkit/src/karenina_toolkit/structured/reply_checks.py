@@ -1,7 +1,7 @@
-"""How a reply is treated: as an answer, or as an error with its apparent cause. The same for all adapters.
+"""The decision, for all adapters, whether a reply is an answer or an error with an apparent cause.
 
-The first rule that applies decides: a filter of the provider stopped the reply; it failed; it was cut off; it is empty.
-The run passes the replies of every adapter through `check_reply`.
+The first rule that applies decides: the provider's filter stopped the reply; the reply failed; it was cut off; it is
+empty. The run passes the replies of every adapter through `check_reply`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EmptyReply(PortError):
 
 
 class ReadReply(Protocol):
-    """A reply as an adapter has read it."""
+    """A reply that an adapter has read."""
 
     @property
     def message(self) -> Message:
@@ -95,7 +95,10 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
-    """Return the reply for a request that the provider's filter refused. Raises any other error, and all for agents."""
+    """Return the reply for a request that the provider's filter refused.
+
+    Raises `error` if it is any other error, or if `kind` is "agent".
+    """
     if error.category is not ErrorCategory.FILTERED or kind == "agent":
         raise error
     if kind == "llm":
@@ -108,8 +111,8 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
     """Return the reply of the model and server `where`, sanitized, if it can be used. Raises `PortError`.
 
-    A judge's thoughts are not stored; they become the text if that is empty and they contain the only JSON object. A
-    reply without text counts as cut off if thoughts used all `max_tokens`, whatever the server says.
+    A judge's thoughts are not stored. If its text is empty and its thoughts contain the only JSON object, the thoughts
+    become the text. A reply without text counts as cut off if thoughts used all `max_tokens`, whatever the server says.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()

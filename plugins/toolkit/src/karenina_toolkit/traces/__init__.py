@@ -1,7 +1,7 @@
 """Traces: the messages between a model and its tools, read from several formats into one.
 
 A *trace* is a sequence of `Message`s. A *recording* is a conversation as JSON values, in the format of the program that
-wrote it. The functions here accept both; recorded traffic, a list of *exchanges*, has functions of its own.
+wrote it. Most functions here accept both. Recorded traffic, a list of *exchanges*, has its own functions.
 """
 
 from karenina_toolkit.traces.blocks import TraceFormatError

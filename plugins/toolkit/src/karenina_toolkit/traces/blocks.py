@@ -12,7 +12,7 @@ from karenina_core.models.ports import Message, ToolCall
 
 
 class TraceFormatError(ValueError):
-    """Raised when a recording cannot be read without losing something; says which entry and what is wrong."""
+    """Raised when a recording cannot be read without loss. The message names the entry and what is wrong with it."""
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def describe_block(kind: str, block: Mapping[str, Any]) -> str:
 
 
 def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """Return the entries of the list under `key`; none if it is missing or empty. Raises `TraceFormatError`."""
+    """Return the entries of the list under `key`; none if the list is missing or empty. Raises `TraceFormatError`."""
     value = data.get(key)
     if not value:
         return ()
@@ -79,7 +79,7 @@ def comparable(message: Message) -> tuple[object, ...]:
 
 
 class TurnBuilder:
-    """The assistant's text, thoughts and calls since its turn began; `close` makes them a message."""
+    """A builder of one assistant turn from text, thoughts and calls. `close` yields the turn's message."""
 
     def __init__(self) -> None:
         self._clear()

@@ -45,7 +45,8 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 class OpenedRecording:
     """The entries of a recording without its envelope.
 
-    `before` are the instructions beside the entries, and `format` is the format that the envelope implies, if any.
+    `before` are the instructions that are stored beside the entries. `format` is the format that the envelope implies,
+    if any.
     """
 
     entries: Sequence[object]
@@ -55,9 +56,10 @@ class OpenedRecording:
 
 @dataclass(frozen=True)
 class Envelope:
-    """A kind of object around a conversation, which `marks` recognizes and `open` opens.
+    """A kind of object around a conversation.
 
-    `open` raises `TraceFormatError`. `keys` are the keys by which people know it, for messages.
+    `marks` returns whether an object is of this kind. `open` returns the entries in it, or raises `TraceFormatError`.
+    `keys` are the keys by which people know the object, for messages.
     """
 
     name: str
@@ -69,13 +71,13 @@ class Envelope:
 def convert_recording(recording: Recording) -> list[Message]:
     """Return the messages of `recording`, in any of the known formats.
 
-    A recording is a list of messages, items or events in one of `FORMATS`, or an object of `ENVELOPES` with such a
-    list: requests and responses of services, results and stored states of frameworks. `Message` objects are returned
-    unchanged.
+    A recording is a list of messages, items or events in one of `FORMATS`, or an object of `ENVELOPES` that contains
+    such a list: requests and responses of services, results and stored states of frameworks. `Message` objects are
+    returned unchanged, and an empty list is an empty trace.
 
     Nothing is lost silently: pictures and blocks of unknown kinds become text that describes them. Item ids,
     signatures, citations, log probabilities and token counts are left out. Raises `TraceFormatError` for anything else,
-    for a mixture of formats, and for an entry that cannot be read; an empty list is an empty trace.
+    for a mixture of formats, and for an entry that cannot be read.
     """
     opened = open_recording(recording)
     if opened.format is None and all(isinstance(entry, Message) for entry in opened.entries):
@@ -95,7 +97,7 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def find_envelope(recording: Entry) -> Envelope | None:
-    """Return the envelope of `recording`; None if it is unknown. Raises `TraceFormatError` if two could be meant."""
+    """Return the envelope of `recording`; None if it is unknown. Raises `TraceFormatError` if two envelopes fit."""
     found = [one for one in ENVELOPES if one.marks(recording)]
     if not found and _is_single(recording):
         return SINGLE
@@ -108,7 +110,7 @@ def find_envelope(recording: Entry) -> Envelope | None:
 
 
 def is_conversation(document: object) -> bool:
-    """Return whether `document` can only be a conversation, as its own keys show, and not a list of outputs."""
+    """Return whether the keys of `document` show that it is a conversation, and cannot be a list of outputs."""
     try:
         opened = open_recording(document)
     except TraceFormatError:

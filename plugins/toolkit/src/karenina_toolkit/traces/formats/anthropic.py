@@ -26,8 +26,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
     Consecutive assistant entries, which some agents write for each block, are merged. Tool results become tool
     messages; those of tools that the server ran inside a turn divide that turn. Pictures and documents are kept as
-    `describe_block` writes them, and other blocks of the assistant are in its `notes`; citations and signatures are
-    left out. `numbers` are the entry numbers for error messages, if entries were left out before.
+    `describe_block` writes them, and the assistant's other blocks are described in the message's `notes`. Citations and
+    signatures are left out. `numbers` are the entry numbers for error messages, if entries were left out before.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}

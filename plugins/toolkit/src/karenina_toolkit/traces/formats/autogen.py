@@ -39,10 +39,10 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`.
 
-    Messages from the source `user` (also `user_proxy` and `human`), and from agents that ask a person, are the user's,
-    and all others the assistant's. A thought belongs to the next message. The reason why a team stopped is in the notes
-    of the message before. Stream chunks, whose whole text follows, and token counts are left out. Agents are named only
-    in the notes of a final answer, if several spoke.
+    Messages from the source `user` (also `user_proxy` and `human`), and from agents that ask a person, are the user's;
+    all others are the assistant's. A thought belongs to the next message. The reason why a team stopped is in the notes
+    of the message before it. Stream chunks, whose whole text follows, and token counts are left out. Agents are named
+    only in the notes of a final answer, if several spoke.
     """
     yield from _Reader(entries).read()
 
@@ -206,7 +206,10 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note that names the agents that spoke before the last one, whose text is the answer; none if alone."""
+    """Return a note with the agents that spoke before the last one, whose text is the answer.
+
+    Return no note if only one agent spoke.
+    """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
     return (f"the answer is that of {speakers[-1]!r:.80}, which spoke last; before it spoke {named}",) if others else ()

@@ -107,7 +107,7 @@ def _describe(kind: str, value: Any) -> str:
 
 
 def _thought(value: Any) -> str:
-    """Return the text of a reasoningContent; empty for a redacted one, which is encrypted."""
+    """Return the text of a reasoningContent; empty for a redacted one, whose content is encrypted."""
     held = value.get("reasoningText") if isinstance(value, Mapping) else None
     text = held.get("text") if isinstance(held, Mapping) else None
     return text if isinstance(text, str) else ""

@@ -1,4 +1,4 @@
-"""Messages in the format of OpenTelemetry's conventions for generative AI, and the spans that hold them."""
+"""Messages in the format of OpenTelemetry's conventions for generative AI, and the spans that contain them."""
 
 from __future__ import annotations
 
@@ -56,9 +56,8 @@ def _is_distinctive(part: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`; each response to a tool call becomes a tool message.
 
-    The conventions have no mark for responses that are errors; those with `is_error` are taken as errors. Files and
-    other parts are kept as `describe_block` writes them, and parts of unknown types in the notes of an assistant
-    message.
+    The conventions do not mark responses that are errors, so `is_error` is read. Files and other parts are kept as
+    `describe_block` writes them, and an assistant message describes parts of unknown types in its notes.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -146,10 +145,11 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the one conversation of `spans`: the longest one, which starts with the conversation of each other call.
+    """Return the one conversation of `spans`.
 
-    Agent spans repeat the calls in them, and are only read if there are no others. Raises `TraceFormatError` if there
-    are several conversations.
+    This is the longest one, with which the conversation of each other call must begin alike. Agent spans repeat the
+    calls in them, and are only read if there are no others. Raises `TraceFormatError` if there are several
+    conversations.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
