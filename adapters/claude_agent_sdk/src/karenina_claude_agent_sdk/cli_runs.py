@@ -115,7 +115,7 @@ class ModelProxy:
 
 
 class CLITask(Protocol[T]):
-    """The use that a port makes of one CLI run."""
+    """The task of one CLI run: it answers the CLI's requests, and decides when the run is over."""
 
     @property
     def end(self) -> asyncio.Future[T]:
@@ -183,7 +183,7 @@ async def _run_until_done(said: AsyncGenerator[claude_agent_sdk.Message, None], 
 
 
 class SingleReply:
-    """The task of ports that need one reply from the model; the reply is not passed on to the CLI."""
+    """The task of ports that need one reply from the model. The CLI does not get the reply."""
 
     def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: WireMessage) -> None:
         self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
@@ -208,7 +208,7 @@ class SingleReply:
 
 
 def refuse_end(message: claude_agent_sdk.Message) -> None:
-    """Raise `CLIError` if the CLI reports its end: normally, the port ends the run first."""
+    """Raise `CLIError` if the CLI reports that it has ended. Normally, the port ends the run first."""
     from claude_agent_sdk import ResultMessage
 
     if isinstance(message, ResultMessage):

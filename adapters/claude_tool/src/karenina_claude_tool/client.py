@@ -128,10 +128,10 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> ClaudeReply:
-        """Return the reply to `system` and `wire`, which are the encoded `messages`. Raises `PortError`.
+        """Return the reply to `system` and `wire`, which together are the encoded `messages`. Raises `PortError`.
 
-        `grows` is whether the conversation will continue, so that its messages are worth caching; `fields` are added to
-        the request.
+        With `grows`, the conversation will continue, so its messages are worth caching. `fields` are added to the
+        request.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -222,8 +222,8 @@ class Client:
     def _set_headers(self) -> None:
         """Decide which headers are sent, which of the SDK's headers are omitted, and which values are secret.
 
-        The SDK adds the headers in `ANTHROPIC_CUSTOM_HEADERS` to every request, to any server. They are omitted if the
-        environment's secrets must not be sent to this one.
+        The SDK adds the headers in `ANTHROPIC_CUSTOM_HEADERS` to every request, to any server. These headers are
+        omitted if the environment's secrets must not be sent to this model's server.
         """
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
@@ -245,7 +245,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
-    """Mark what the server shall cache: the system prompt, else the tools; with `grows`, also the conversation.
+    """Mark what the server should cache: the system prompt, else the tools; with `grows`, also the conversation.
 
     `body` is changed in place, and the conversation is returned. The server caches everything up to a mark, and tools
     precede the system prompt.

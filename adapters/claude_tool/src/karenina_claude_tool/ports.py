@@ -52,8 +52,8 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return `schema`, reduced to the keywords that the API's grammar supports.
 
     Limits on lengths and numbers, which the API refuses, are moved to the description; the core validates the reply
-    against the original schema. Defaults are removed, objects allow no other keys, `oneOf` becomes `anyOf`, and a
-    `$ref` with other keywords beside it becomes an `anyOf` with one option.
+    against the original schema. Defaults are removed, and objects allow no other keys. `oneOf` becomes `anyOf`, and so
+    does a `$ref` with other keywords beside it.
     """
     kept = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
@@ -161,7 +161,10 @@ class ClaudeParser:
 
 
 def _arguments(reply: ClaudeReply) -> str:
-    """Return the tool's input as JSON, or the text without a call; several calls are joined, which the core rejects."""
+    """Return the tool's input as JSON; without a call, the text.
+
+    Several calls are joined, which makes the result invalid, so that the core rejects it.
+    """
     written = [call.arguments for call in reply.message.tool_calls]
     return "\n".join(map(write_arguments, written)) if written else reply.message.content
 

@@ -101,7 +101,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def is_unreadable(error: Exception) -> bool:
-    """Return whether LangChain or an SDK could not read a successful reply, which may be readable without them."""
+    """Return whether LangChain or an SDK failed to read a successful reply, which may be readable without them."""
     status, *_ = _response(error)
     named = ("LengthFinishReasonError", "ContentFilterFinishReasonError")
     return status in (None, 200) and (

@@ -61,9 +61,9 @@ def from_langchain(said: AIMessage) -> ChatReply:
 
 
 def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> ChatReply:
-    """Return a reply from a chat completion. Raises `ValueError` if it cannot be read.
+    """Return a reply from a chat completion. Raises `ValueError` if the completion cannot be read.
 
-    `said` is what LangChain made of the completion, or None if LangChain failed.
+    `said` is LangChain's message for the completion, or None if LangChain failed.
     """
     reply = from_wire(completion)
     if said is None:

@@ -104,7 +104,7 @@ class Speed:
         )
 
     def __sub__(self, other: Speed) -> Speed:
-        """Return the speed over the calls since `other`, an earlier state of the same sum."""
+        """Return the speed over the calls since `other`, an earlier value of the same sum."""
         return Speed(
             self.calls - other.calls,
             self.read_tokens - other.read_tokens,
@@ -149,8 +149,8 @@ class ServerClient(Generic[P]):
     """One model's server, shared with other ports, and the client ports that call it.
 
     The server is started by the first call. If it dies, it is restarted at another URL, with a new client. If replies
-    are sampled, each replicate has its own seed, and therefore its own client: the same seed would return the same
-    answer. `speed` covers all replies; it is logged on close.
+    are sampled, each replicate has its own seed and therefore its own client, because the same seed would return the
+    same answer. `speed` covers all replies; it is logged on close.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
@@ -194,7 +194,7 @@ class ServerClient(Generic[P]):
             await asyncio.to_thread(POOL.release, self._server)
 
     def with_hint(self, error: PortError) -> PortError:
-        """Return `error`; if the server refused the request, usually for its length, with a hint how to fix it."""
+        """Return `error`, with a hint on the context size if the server refused the request, usually for its length."""
         if error.status != 400:
             return error
         return PortError(
@@ -252,7 +252,7 @@ class LocalLLM:
 class LocalParser:
     """The parser port of a local model. Decoding is constrained to the schema, so every complete reply fits it.
 
-    A truncated reply (`finish_reason` "length") does not. Lists and strings without a limit get one (see
+    A truncated reply (`finish_reason` "length") does not fit. Lists and strings without a limit get one (see
     `LocalSettings`), and the default temperature is 0.
     """
 

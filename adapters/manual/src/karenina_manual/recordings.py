@@ -51,7 +51,7 @@ class Recordings:
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return the messages of `RecordingIndex.mismatches`, each with the name of the source.
 
-        Log a warning if the run has fewer replicates than are recorded.
+        Logs a warning if the run has fewer replicates than are recorded.
         """
         index, asked = self._index(), list(asked)
         count, last = index.later_replicates(asked)
@@ -121,7 +121,7 @@ def recordings_of(model: ModelConfig) -> Recordings:
 def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
     """Return whether the recording for `info` is a conversation; a single message without tool calls is an answer.
 
-    Returns False for a missing or invalid recording, for which the call raises the error.
+    Return False for a missing or invalid recording, because the call will raise the error.
     """
     try:
         found = Recordings(model).find(info).said

@@ -80,7 +80,7 @@ _BEYOND_64_BITS = re.compile(rb"\d{19}")
 _GRACE = 1.0  # seconds added to the library's limits for streams, so that the limits enforced here apply first
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _FAILURES = (StreamStalled, TimeoutError, ConnectionFailed, ConnectionBroken, IncompleteStream)
-_NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to this machine, and to OpenAI or OPENAI_BASE_URL)"
+_NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to localhost, OpenAI and OPENAI_BASE_URL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class _Dialect:
 class Client:
     """A client that posts chat requests. Creating it does no I/O; calls open connections in their own event loop.
 
-    `watch` is called with the JSON of each successful reply, because some servers return more than a port does. `path`
-    is appended to the base URL.
+    `watch` is called with the JSON of each successful reply, for data that a port does not return. `path` is appended
+    to the base URL.
     """
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions") -> None:
@@ -138,9 +138,8 @@ class Client:
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         """Post `wire`, the encoded `messages`, with additional `fields`, and return the reply. Raises `PortError`.
 
-
         If the server's error says that it requires the other name for the token limit, or that it does not accept
-        `stream_options`, the request is repeated accordingly, and what worked is remembered.
+        `stream_options`, the request is repeated accordingly. The client remembers which form worked.
         """
         dialect = self._dialect
         tried = {dialect}

@@ -59,8 +59,8 @@ def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
     """Return the log-probability of each option's first token, at the start of the value in `text`.
 
-    An option that is not among the most likely tokens gets the lowest log-probability that the server returned. Returns
-    None if the server returned none, or if its tokens do not add up to `text`.
+    An option that is not among the most likely tokens gets the lowest log-probability that the server returned. Return
+    None if the server returned no log-probabilities, or if its tokens do not add up to `text`.
     """
     start = _BEFORE_VALUE.match(text)
     try:
@@ -164,7 +164,10 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:
-    """Return the tool arguments as the model wrote them; those of several calls are joined, which the core rejects."""
+    """Return the tool arguments as the model wrote them.
+
+    Those of several calls are joined, which makes the result invalid, so that the core rejects it.
+    """
     if not reply.message.tool_calls:
         return reply.message.content
     message = data["choices"][0]["message"]

@@ -19,12 +19,12 @@ A subclass sets a few attributes (such as the stage and samples); the docstring 
 These run the installed command `karenina`, as a user does:
 
 - `CommandContract`: a command.
-- `ExporterContract`: an export format for results; `ReportSectionContract`: report sections. `sample_results` makes
-  the results that they write.
+- `ExporterContract`: an export format for results; `ReportSectionContract`: report sections. `sample_results` returns
+  results for both.
 - `ObserverContract`: run observers; `ExecutorContract`: an executor; `PanelContract`: a panel of judges.
 
-An adapter has one contract for its declaration and one for each port. Define your provider's wire format once, in a
-subclass of `WireFormat`; then mix it into the contracts for the ports that the adapter has:
+There is one contract for an adapter's declaration, and one for each kind of port. Define your provider's wire format
+once, in a subclass of `WireFormat`; then mix it into the contracts for the ports that the adapter has:
 
     class Telegraph(WireFormat):
         entry_point = "telegraph:plugin"

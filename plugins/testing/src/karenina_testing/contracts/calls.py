@@ -56,7 +56,7 @@ class PortReply(Protocol):
 
 
 class CallContract(PortContract):
-    """The part that all port contracts share. `call` makes one call; `good` returns the server's successful reply."""
+    """The contract that all ports share. `call` makes one call, and `good` returns the server's successful reply."""
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """Make one call through `port`."""
@@ -91,7 +91,7 @@ class CallContract(PortContract):
         return self.using(fail, url, **fields)
 
     def failed_with(self, fault: Fault) -> PortError:
-        """Return the error of one call to a server with this fault; replies are limited to one megabyte."""
+        """Return the error of one call to a server with this fault. Replies are limited to one megabyte."""
         with self.server(lambda request: fault(request, self.good()(request))) as server:
             return self.failed(server.url, max_reply_bytes=2**20)
 
@@ -202,7 +202,7 @@ class CallContract(PortContract):
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
-        """The first call is made alone: it may find out for all later calls what the server supports."""
+        """The first call is made alone, because it may find out for all later calls what the server supports."""
         both = asyncio.Barrier(2)
 
         async def together(request: Request) -> Reply:

@@ -48,7 +48,7 @@ class AnyFormat(Protocol):
 
 
 class FormatContract(PluginContract):
-    """The contract for a benchmark file format, with samples.
+    """The contract for a benchmark file format. Its samples are:
 
     - `format`: the format.
     - `sample`: the content of a file; `questions`: its questions, as a mapping of ids to texts.
@@ -158,7 +158,7 @@ class ImportFormatContract(FormatContract):
 
     - `suffix`: the suffix of the sample files.
     - `answers`: the recorded answers in `sample`, as pairs of question id and answer text.
-    - `others`: more contents of files that are not in this format.
+    - `others`: further contents of files that are not in this format.
     """
 
     format: ClassVar[AnyImportFormat]
@@ -202,9 +202,9 @@ class ImportFormatContract(FormatContract):
     def test_its_files_are_recognized_and_others_are_not(self, tmp_path: Path) -> None:
         recognizes = self.format.recognizes
         assert recognizes is not None, "make it with karenina_importing.make_import_format"
-        assert recognizes(self.source(tmp_path, self.sample)), "`detect` says Fit.YES of a file like `sample`"
+        assert recognizes(self.source(tmp_path, self.sample)), "`detect` must return Fit.YES for a file like `sample`"
         taken = [one for one in (*_COMMON, *self.others) if recognizes(self.source(tmp_path, one))]
-        assert taken == [], "`detect` takes files of others for its own"
+        assert taken == [], "`detect` recognizes files of other formats as its own"
         assert not recognizes(tmp_path / f"absent{self.suffix}")
 
     def test_each_row_has_its_place(self, tmp_path: Path) -> None:

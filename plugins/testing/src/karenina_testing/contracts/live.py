@@ -64,7 +64,7 @@ LOOK: Final = (Message.user("What is the code? It stands in note.txt."),)
 
 
 class LiveContract(PortContract):
-    """The part that the live contracts of all ports share.
+    """The contract that all ports share, with a real model.
 
     - `few_tokens`: a token limit that cuts off a long story.
     - `many_tokens`: a token limit that leaves enough time to cancel the call.

@@ -18,7 +18,7 @@ from karenina_toolkit.package_check.check import check_package
 
 
 class PluginContract:
-    """The part that all plugin contracts share.
+    """The contract that all plugins share.
 
     `entry_point` is the value of the plugin's entry point, such as `my_package:plugin`.
     """
@@ -64,5 +64,8 @@ class SettingsContract:
 
 
 def find_unmarked_fields(model: type[BaseModel]) -> list[str]:
-    """Return the fields that do not declare whether a benchmark may set them. Mark restricted fields `never`."""
+    """Return the fields that do not declare whether a benchmark may set them.
+
+    A field that no benchmark may set is marked `never`.
+    """
     return [f"{model.__name__}.{name}" for name in model.model_fields if mark_of(model, name) is None]

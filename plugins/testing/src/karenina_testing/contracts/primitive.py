@@ -137,5 +137,8 @@ class PrimitiveContract(PluginContract):
 
 
 def _is_undecided(answer: object) -> bool:
-    """Return whether it is a `karenina_template.templates.Undecided` with a reason; the class is not imported here."""
+    """Return whether `answer` is an `Undecided` with a reason.
+
+    The class is recognized by its name, because it is not imported here.
+    """
     return type(answer).__name__ == "Undecided" and bool(getattr(answer, "why", ""))

@@ -46,7 +46,7 @@ FILLED: Final = '{"cytogenetic_band": "17q21", "is_certain": true}'
 
 
 class LLMContract(CallContract):
-    """The contract for ports that return text: mix in a `WireFormat`."""
+    """The contract for ports that return text. Mix in a `WireFormat`."""
 
     port_name = "llm"
 
@@ -130,7 +130,7 @@ def _flatten(value: Any) -> list[Any]:
 
 
 class ParserContract(CallContract):
-    """The contract for ports that return JSON: mix in a `WireFormat`."""
+    """The contract for ports that return JSON. Mix in a `WireFormat`."""
 
     port_name = "parser"
 

@@ -1,4 +1,4 @@
-"""The contracts for what shows results: export formats and report sections. `sample_results` makes their results."""
+"""The contracts for outputs of results: export formats and report sections. `sample_results` returns their results."""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 

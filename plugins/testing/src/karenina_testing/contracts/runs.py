@@ -63,7 +63,8 @@ class RunContract(PluginContract):
         """Run `karenina run` on the questions in `GENES` and return how it ended.
 
         The answers are recorded unless `options` select a model (`--answering`); the last recorded answer is wrong.
-        With `judged`, a judge fills the templates; otherwise the answers are searched for the gene, without a judge.
+        With `judged`, a judge fills the templates. Otherwise, no judge is needed: the answers are searched for the
+        gene. `settings` is the run's configuration.
         """
         questions = [
             {"id": id, "question": f"Which gene is the target of {id}?", "answer": {"gene": _field(gene, judged)}}

@@ -74,7 +74,7 @@ class StageContract(PluginContract):
     def slot(self) -> Slot | None:
         """The slot for which the installed plugin offers the stage; if no plugin offers it, its class's `for_slot`.
 
-        None means that the stage has no slot and is placed by its relations to other stages.
+        None means that the stage has no slot: its relations to other stages decide its place.
         """
         offered = [one.slot for one in registered_stages(active_plugins()) if one.stage is self.stage]
         return offered[0] if offered else self.stage.for_slot
@@ -186,7 +186,7 @@ def failing_models(failure: str) -> ScriptedModels:
 
 
 class CheckContract(StageContract):
-    """The contract for an answer check, with two sample responses: it passes `passing` and vetoes `failing`.
+    """The contract for an answer check, which passes the response `passing` and vetoes the response `failing`.
 
     If a judge decides, override `fill` to reply to the requests about both responses.
     """

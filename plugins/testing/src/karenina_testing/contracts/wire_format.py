@@ -70,7 +70,10 @@ class WireFormat:
         raise NotImplementedError(f"{type(self).__name__} must define how its server reads a request")
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the body of a reply with the JSON `text`, in the structured mode of `request`; by default, as text."""
+        """Return the body of a reply with the JSON `text`, in the structured mode that `request` uses.
+
+        By default, the JSON is the reply's text.
+        """
         return self.reply(Message.assistant(text), self.usage, "stop")
 
     def error(self, status: int, message: str) -> Any:

@@ -101,8 +101,7 @@ def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Findin
 
 
 def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]) -> Iterator[Finding]:
-    """Yield findings on each stage of a distribution: whether the names in its declarations exist, and its place in a
-    plan.
+    """Yield findings on each stage of a distribution: whether its declared names exist, and its place in the plan.
 
     Other plugins count only if they belong to this project or to the `required` distributions, so that a flaw in
     another package does not look like one in this package.

@@ -145,11 +145,10 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the one conversation of `spans`.
+    """Return the one conversation of `spans`: the longest one of any call.
 
-    This is the longest one, with which the conversation of each other call must begin alike. Agent spans repeat the
-    calls in them, and are only read if there are no others. Raises `TraceFormatError` if there are several
-    conversations.
+    The conversation of every other call must be the beginning of it. Agent spans repeat the calls in them, and are only
+    read if there are no others. Raises `TraceFormatError` if there are several conversations.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
