@@ -1,4 +1,4 @@
-"""Assemble a streamed chat completion as if it had been sent in one piece."""
+"""Assembly of a streamed chat completion, as if it had been sent in one piece."""
 
 from __future__ import annotations
 

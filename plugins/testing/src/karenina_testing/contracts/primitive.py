@@ -117,7 +117,7 @@ class PrimitiveContract(PluginContract):
         for truth in self.truths:
             for value in STRANGE:
                 answer = self.primitive.check(value, truth)
-                assert isinstance(answer, bool) or _is_undecided(answer), f"{answer!r} is no answer: {value, truth}"
+                assert isinstance(answer, bool) or _is_undecided(answer), f"{answer!r} is not an answer: {value, truth}"
                 assert 0.0 <= self.primitive.score(value, truth) <= 1.0, (value, truth)
             assert self.primitive.check(None, truth) is False, "an empty extraction never passes"
 

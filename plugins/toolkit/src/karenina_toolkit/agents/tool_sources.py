@@ -20,8 +20,8 @@ class ToolError(Exception):
 class ToolSource(Protocol):
     """A source of tools from outside Karenina (such as MCP servers) for the models that are configured for it.
 
-    One object serves all models of all runs, and stores nothing about them. It must be cheap to load: whatever a
-    session requires is imported when one is opened.
+    One object serves all models of all runs, and stores nothing about them. Loading it must be cheap: imports that only
+    a session needs are made when a session is opened.
     """
 
     @property

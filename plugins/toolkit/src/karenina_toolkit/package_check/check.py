@@ -163,7 +163,7 @@ def _check_declared(one: RegisteredStage, offered: tuple[RegisteredStage, ...]) 
             yield "problem" if near else "warning", text
     for port in stage.judge_ports:
         if port not in _PORTS:
-            yield "problem", f"judge_ports names {port!r}, which is no port{did_you_mean(port, _PORTS)}"
+            yield "problem", f"judge_ports names {port!r}, which is not a port{did_you_mean(port, _PORTS)}"
 
 
 def _check_plan(one: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:

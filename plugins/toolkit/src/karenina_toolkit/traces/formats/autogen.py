@@ -231,7 +231,7 @@ def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
         found = held or [one for one in threads if one is not None]
         if len(found) == 1:
             return list(found[0])
-        raise TraceFormatError(f"its agent_states hold {len(found)} conversations; give the state of one agent")
+        raise TraceFormatError(f"its agent_states contain {len(found)} conversations; give the state of one agent")
     return None
 
 

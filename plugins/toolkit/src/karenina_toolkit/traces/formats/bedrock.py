@@ -115,7 +115,7 @@ def _thought(value: Any) -> str:
 
 def _require_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TraceFormatError(f"a text block holds {type(value).__name__}, not text")
+        raise TraceFormatError(f"a text block contains {type(value).__name__}, not text")
     return value
 
 

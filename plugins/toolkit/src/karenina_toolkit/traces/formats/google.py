@@ -175,7 +175,7 @@ def _response_text(response: Any) -> str:
 def _part_text(kind: str, value: Any) -> str:
     if kind == "text":
         if not isinstance(value, str):
-            raise TraceFormatError(f"a text part holds {type(value).__name__}, not text")
+            raise TraceFormatError(f"a text part contains {type(value).__name__}, not text")
         return value
     return describe_block(kind, value if isinstance(value, Mapping) else {"value": value})
 
@@ -189,7 +189,7 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
         named = {_camel(str(key)): value for key, value in part.items() if value is not None}
         held = [key for key in named if key not in _ABOUT_A_PART]
         if len(held) > 1:
-            raise TraceFormatError(f"a part of it holds {held[0]} and {held[1]}; a part holds one thing")
+            raise TraceFormatError(f"a part of it contains {held[0]} and {held[1]}; a part contains one thing")
         found.extend((key, named[key], bool(named.get("thought"))) for key in held)
     return found
 

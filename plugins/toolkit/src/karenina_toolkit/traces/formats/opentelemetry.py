@@ -155,7 +155,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
     for one in conversations:
         if [comparable(message) for message in one] != [comparable(message) for message in longest[: len(one)]]:
             raise TraceFormatError(
-                "its spans hold several conversations: give the attributes of one span, or each conversation apart"
+                "its spans contain several conversations: give the attributes of one span, or each conversation separately"
             )
     return longest
 
