@@ -155,7 +155,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
     for one in conversations:
         if [comparable(message) for message in one] != [comparable(message) for message in longest[: len(one)]]:
             raise TraceFormatError(
-                "its spans contain several conversations: give the attributes of one span, or each conversation separately"
+                "its spans contain several conversations: give the attributes of one span, or one conversation"
             )
     return longest
 
