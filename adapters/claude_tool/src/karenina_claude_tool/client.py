@@ -25,9 +25,9 @@ from karenina_claude_tool.settings import (
     may_receive_environment_secrets,
 )
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.http.error_cures import cure_for_tls_error
 from karenina_toolkit.http.http_errors import (
     MESSAGES_API_CURES,
+    connection_error,
     find_system_error,
     messages_api_error,
     not_json_error,
@@ -69,14 +69,8 @@ def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> Port
     why = find_system_error(error) or error.__cause__ or error
     shown = redact_text(str(why), secrets) or type(why).__name__
     if isinstance(why, ssl.SSLError) and not isinstance(why, _INTERRUPTED):
-        cure = cure_for_tls_error(str(why))
-        said = f"{where}: cannot connect ({shown}){f'; {cure}' if cure else ''}"
-        return PortError(said, category=ErrorCategory.PERMANENT)
-    return PortError(
-        f"{where}: could not connect, or lost the connection ({shown}); check that the server runs, and that "
-        "its address (after '@', or in endpoint_base_url) is right",
-        category=ErrorCategory.CONNECTION,
-    )
+        return connection_error(where, "cannot connect", shown, tls_error=str(why))
+    return connection_error(where, "could not connect, or lost the connection", shown)
 
 
 _MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one reply together

@@ -17,6 +17,7 @@ from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, 
 from karenina_toolkit.http.error_cures import cure_for_tls_error, find_page_text
 from karenina_toolkit.http.http_errors import (
     CURES,
+    connection_error,
     error_in_reply,
     find_system_error,
     redact_text,
@@ -84,14 +85,9 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     if category is ErrorCategory.CONNECTION:
         why = find_system_error(error) or error.__cause__ or error
         cause = redact_text(str(why), secrets, prompt) or type(why).__name__
-        cure = cure_for_tls_error(str(why))
-        if cure is not None:
-            refused = f"{where}: no connection is possible ({cause}); {cure}"
-            return PortError(refused, category=ErrorCategory.PERMANENT)
-        return PortError(
-            f"{where}: no connection, or it broke ({cause}): check that the server is running, and its base URL",
-            category=category,
-        )
+        if cure_for_tls_error(str(why)) is not None:
+            return connection_error(where, "cannot connect", cause, tls_error=str(why))
+        return connection_error(where, "could not connect, or lost the connection", cause)
     if category is None and isinstance(error, _UNREADABLE):
         page = find_page_text(str(error))  # the SDK's error has the reply only in its message
         if page is not None:

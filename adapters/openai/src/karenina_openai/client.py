@@ -23,10 +23,11 @@ from karenina_openai.streaming import (
     check_choice_end,
 )
 from karenina_toolkit.http.endpoints import cure_for_key
-from karenina_toolkit.http.error_cures import cure_for_path, cure_for_tls_error
+from karenina_toolkit.http.error_cures import cure_for_path
 from karenina_toolkit.http.http_errors import (
     CURES,
     HTTPStatusError,
+    connection_error,
     error_in_reply,
     find_prompt_filter,
     not_json_error,
@@ -212,14 +213,8 @@ class Client:
             message = f"{self.where}: the connection to {self._host} was lost ({shown})"
             return PortError(message, category=ErrorCategory.CONNECTION, usage=usage)
         if error.is_permanent:
-            cure = cure_for_tls_error(str(error))
-            message = f"{self.where}: cannot connect to {self._host} ({shown}){f'; {cure}' if cure else ''}"
-            return PortError(message, category=ErrorCategory.PERMANENT)
-        return PortError(
-            f"{self.where}: could not connect to {self._host} ({shown}); check that the server runs, "
-            "and that its address (after '@', or in endpoint_base_url) is right",
-            category=ErrorCategory.CONNECTION,
-        )
+            return connection_error(self.where, f"cannot connect to {self._host}", shown, tls_error=str(error))
+        return connection_error(self.where, f"could not connect to {self._host}", shown)
 
     def _timeout_error(self) -> PortError:
         if self.extra.stream:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator
@@ -64,6 +64,14 @@ class ToolLoopExtra(ServerExtra):
     first_turn: Literal["free", "tool"] = Field(
         default="free", description="tool: an agent must call a tool in its first turn, before it may answer."
     )
+
+
+def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, Any]:
+    """Return the fields that a model adds to each request. Raises `ValueError` for one that the adapter itself sets."""
+    for name in own_fields:
+        if name in body:
+            raise ValueError(f"body.{name} is set by Karenina; remove it")
+    return body
 
 
 def check_base_url(

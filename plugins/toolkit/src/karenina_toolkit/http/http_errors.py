@@ -11,7 +11,14 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
-from karenina_toolkit.http.error_cures import NO_CREDIT, cure_for_message, has_no_credit, is_filtered, read_page_text
+from karenina_toolkit.http.error_cures import (
+    NO_CREDIT,
+    cure_for_message,
+    cure_for_tls_error,
+    has_no_credit,
+    is_filtered,
+    read_page_text,
+)
 from karenina_toolkit.http.urls import mask_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
@@ -194,6 +201,22 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
     shown = redact_text(page, secrets, prompt)
     detail = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
     return PortError(detail, category=ErrorCategory.PERMANENT)
+
+
+def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
+    """Return the error for a server that could not be reached: `what` happened, and `shown` is the cause, redacted.
+
+    `tls_error` is the message of a TLS error that would occur again if the call were retried.
+    """
+    if tls_error is not None:
+        cure = cure_for_tls_error(tls_error)
+        message = f"{where}: {what} ({shown}){f'; {cure}' if cure else ''}"
+        return PortError(message, category=ErrorCategory.PERMANENT)
+    return PortError(
+        f"{where}: {what} ({shown}); check that the server runs, and that its address (after '@', or in "
+        "endpoint_base_url) is right",
+        category=ErrorCategory.CONNECTION,
+    )
 
 
 def find_system_error(error: BaseException) -> OSError | None:
