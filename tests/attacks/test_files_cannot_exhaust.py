@@ -256,7 +256,7 @@ def test_the_bound_holds_for_the_files_that_a_benchmark_names(tmp_path: Path) ->
     write_file(tmp_path / "t.csv", "question\n" + "Which?\n" * 100)
     file = write_file(tmp_path / "b.yaml", "karenina: 1\nname: G\nquestions_from: {file: t.csv}\n")
 
-    with pytest.raises(BenchmarkFileError, match=r"t\.csv: it has 709 bytes, and the limit is 200 bytes"):
+    with pytest.raises(BenchmarkFileError, match=r"t\.csv: it is 709 bytes, and the limit is 200 bytes"):
         Benchmark.load(file, max_bytes=200)
 
 

@@ -9,8 +9,13 @@ from typing import Any
 
 from karenina_core.models.ports import AgentReply, LLMReply, ParserReply
 from karenina_engine.calls.reply_json import dump_reply, load_reply
-from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyTooLarge
-from karenina_toolkit.replies.reply_sanitizer import sanitize_agent_reply, sanitize_llm_reply, sanitize_parser_reply
+from karenina_toolkit.replies.reply_bounds import (
+    BrokenReply,
+    ReplyTooLarge,
+    sanitize_agent_reply,
+    sanitize_llm_reply,
+    sanitize_parser_reply,
+)
 
 _MOST = 2**63
 

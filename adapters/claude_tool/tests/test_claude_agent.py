@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from claude_servers import call, model, reply, thought
 
-from karenina_claude_tool.agent import ClaudeAgent
+from karenina_claude_tool.ports import ClaudeAgent
 from karenina_core.models.ports import AgentOptions, Message, PortError, ToolCall, Turn, Usage
 from karenina_testing.server import Reply, ScriptedServer
 

@@ -10,7 +10,7 @@ import pytest
 from langchain_servers import Scripted, calls, claude, claude_model, completion, model
 
 from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
-from karenina_langchain.agent import LangchainAgent
+from karenina_langchain.ports import LangchainAgent
 from karenina_testing.server import Reply, faults
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,7 @@ import pytest
 
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
-from karenina_local.ports import LocalLLM
-from karenina_local.speed import Speed, speed_of
+from karenina_local.ports import LocalLLM, Speed, speed_of
 
 TIMINGS = {"cache_n": 18, "prompt_n": 148, "prompt_ms": 1480.0, "predicted_n": 27, "predicted_ms": 900.0}
 

@@ -179,7 +179,10 @@ async def test_one_recording_serves_every_replicate() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"id": "q2", "response": "x"}], r"'q1' \('Where\?'\) in .*answers.jsonl, which holds 1 recording: add one"),
+        (
+            [{"id": "q2", "response": "x"}],
+            r"'q1' \('Where\?'\) in .*answers.jsonl, which contains 1 recording",
+        ),
         ([{"id": "q1", "response": None}], r"question 'q1' .* is null \(.*answers.jsonl, line 1\)"),
         ([{"id": "q1", "replicates": ["a", None]}], "is null"),
         (
@@ -198,7 +201,7 @@ async def test_a_missing_recording_is_an_error_of_that_item(
 
 async def test_a_missing_key_of_a_mapping_names_their_number() -> None:
     with pytest.raises(
-        PortError, match=r"no recorded answer for question 'q1' .* of model 'm', which holds 2 recordings"
+        PortError, match=r"no recorded answer for question 'q1' .* of model 'm', which contains 2 recordings"
     ):
         await answer({"a": "x", "b": "y"})
 

@@ -110,31 +110,23 @@ async def test_what_stands_beside_the_messages_belongs_to_them(tmp_path: Path) -
 
 
 TRANSCRIPT = f"User: {INFO.question}\nAssistant: {ANSWER}"
-
-
-async def test_a_text_that_could_be_a_conversation_needs_a_word(tmp_path: Path) -> None:
-    row = {"id": "q1", "response": TRANSCRIPT}
-    with pytest.raises(AdapterConfigError, match=r"line 1: the text begins with a role.*extra\.delimited = true"):
-        await trace(model(tmp_path, row))
-    (found,) = await trace(model(tmp_path, row, delimited=True))
-    assert found.content == ANSWER
-    reply = await RecordedLLM(model(tmp_path, row, delimited=False)).invoke([], info=INFO)
-    assert reply.text == TRANSCRIPT
-
-
 DIALOGUE = json.dumps([{"role": "user", "content": INFO.question}, {"role": "assistant", "content": ANSWER}])
 
 
-async def test_json_of_a_conversation_needs_a_word(tmp_path: Path) -> None:
-    row = {"id": "q1", "response": DIALOGUE}
-    with pytest.raises(AdapterConfigError, match=r"line 1: the text is JSON of a conversation: give extra\.delimited"):
+@pytest.mark.parametrize(
+    ("text", "looks"),
+    [(TRANSCRIPT, "begins with a role, and an answer follows"), (DIALOGUE, "is JSON of a conversation")],
+)
+async def test_a_text_that_could_be_a_conversation_needs_a_word(text: str, looks: str, tmp_path: Path) -> None:
+    row = {"id": "q1", "response": text}
+    with pytest.raises(AdapterConfigError, match=rf"line 1: the text {looks}: give extra\.delimited = true"):
         await trace(model(tmp_path, row))
     (found,) = await trace(model(tmp_path, row, delimited=True))
     assert found.content == ANSWER
     reply = await RecordedLLM(model(tmp_path, row, delimited=False)).invoke([], info=INFO)
-    assert reply.text == DIALOGUE
-    with pytest.raises(AdapterConfigError, match="is JSON of a conversation"):
-        await trace(model(tmp_path, {"id": "q1", "replicates": ["Lima", DIALOGUE]}))
+    assert reply.text == text
+    with pytest.raises(AdapterConfigError, match=looks):
+        await trace(model(tmp_path, {"id": "q1", "replicates": ["Lima", text]}))
 
 
 @pytest.mark.parametrize("column", ["messages", "trace", "trace_messages"])

@@ -134,7 +134,7 @@ def test_hidden_columns_are_named(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("A", rows), hidden="B")
 
     (warning,) = [one for one in loaded(file).load_warnings if "hidden" in one]
-    assert warning == "hidden columns can be used like the others: 'Gold'; delete them if they should not be"
+    assert warning == "hidden columns are read like the others: 'Gold'; delete those that should not be used"
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv"])

@@ -7,7 +7,7 @@ from typing import ClassVar
 from karenina_core import hookimpl
 from karenina_core.plugins import Plugins
 from karenina_deep_judgment.search_tools import search_tools
-from karenina_toolkit.search_tool import SearchTool
+from karenina_toolkit.agents.tool_sources import SearchTool
 
 
 class Library:

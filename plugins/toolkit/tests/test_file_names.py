@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from karenina_toolkit.files.file_names import resolve_links, stays_below
+from karenina_toolkit.files.safe_paths import resolve_links, stays_below
 
 
 @pytest.mark.parametrize("name", ["circle", "circle/file", "two/file"])

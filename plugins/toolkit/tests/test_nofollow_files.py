@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from karenina_toolkit.files import replace_file
-from karenina_toolkit.files.nofollow_files import NotAFileError, open_file, open_file_at, open_folder
+from karenina_toolkit.files.safe_paths import NotAFileError, open_file, open_file_at, open_folder
 
 SECRET = b"SECRET-4711"
 

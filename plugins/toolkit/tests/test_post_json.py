@@ -195,7 +195,7 @@ def test_the_proxy_of_the_environment_is_used_but_for_this_machine(monkeypatch: 
         assert asyncio.run(post_json(model("http://models.invalid/v1"), {}, dict)) == {"by": "proxy"}
         assert proxy.requests[0].path == "http://models.invalid/v1"
         assert post(server) == {"by": "server"}
-        with pytest.raises(PortError, match="no connection"):
+        with pytest.raises(PortError, match="could not connect"):
             asyncio.run(post_json(model("http://own.invalid/v1"), {}, dict))
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, ToolCall, Turn, Usage
-from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyTooLarge
-from karenina_toolkit.replies.reply_sanitizer import (
+from karenina_toolkit.replies.reply_bounds import (
     MOST_TOKENS,
     MOST_TOOL_CALLS,
+    BrokenReply,
+    ReplyTooLarge,
     check_tool_call_count,
     read_token_count,
     sanitize_agent_reply,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_toolkit.http.http_errors import redact_text, status_error
-from karenina_toolkit.http.secret_masks import mask_secrets
+from karenina_toolkit.http.urls import mask_secrets
 
 KEY = "sk-proj-4f7Qm2Zp9Lx0Wc8Rt6Yb1Nd3"
 ECHOES = {

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from karenina_core.models.ports import NO_USAGE, Usage
-from karenina_toolkit.http.stream_ends import IncompleteStream, UnendedStream, check_stream_end
+from karenina_toolkit.http.reply_body import IncompleteStream, UnendedStream, check_stream_end
 
 SOME = Usage(7, 3, calls=1)
 

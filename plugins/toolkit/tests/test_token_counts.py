@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Usage
-from karenina_toolkit.replies.reply_sanitizer import MOST_TOKENS
+from karenina_toolkit.replies.reply_bounds import MOST_TOKENS
 from karenina_toolkit.traces.token_counts import larger_usage, read_usage
 
 NAMES = st.sampled_from(

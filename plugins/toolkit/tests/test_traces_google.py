@@ -133,8 +133,8 @@ def test_contents_without_a_role_are_the_users() -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (user({"text": 5}), "entry 1: a text part holds int"),
-        (user({"text": "x", "inlineData": {}}), "entry 1: a part of it holds text and inlineData"),
+        (user({"text": 5}), "entry 1: a text part contains int"),
+        (user({"text": "x", "inlineData": {}}), "entry 1: a part of it contains text and inlineData"),
         (model({"functionCall": {"args": {}}}), "entry 1: a functionCall has no name"),
         (model({"functionCall": {"name": "f", "args": [1]}}), "its args are not an object"),
         (model({"executableCode": "x"}), "entry 1: a executableCode is str"),

@@ -27,8 +27,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.agents.agent_timeout import AgentClock
-from karenina_toolkit.agents.tool_loop import TraceSize, empty_ending
+from karenina_toolkit.agents.tool_loop import AgentClock, TraceSize, empty_ending
 from karenina_toolkit.agents.tools import LONGEST_RESULT, run_tool
 
 if TYPE_CHECKING:
@@ -77,9 +76,8 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
 class ClaudeAgent:
     """The agent port. The CLI uses its own tools in the workspace, and the run's tools.
 
-    The CLI's requests pass through this process, so that a turn is one reply from the model, a failed request is
-    retried alone, and the tool calls in the last turn are not executed. Without a workspace, the CLI has only the run's
-    tools.
+    The CLI's requests pass through this process. So a turn is one reply from the model, a failed request is retried
+    alone, and the tool calls in the last turn are not executed. Without a workspace, the CLI has only the run's tools.
     """
 
     guards_calls: ClassVar[bool] = True

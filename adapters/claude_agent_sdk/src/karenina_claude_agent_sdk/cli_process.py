@@ -26,7 +26,7 @@ _PROC = Path("/proc")
 class CLIProcess(Transport):
     """A transport over the CLI's standard input and output, with one JSON message per line.
 
-    The SDK's own transport passes this process's whole environment on, and takes seconds to end the CLI. Here, `env` is
+    The SDK's own transport passes on this process's whole environment, and takes seconds to end the CLI. Here, `env` is
     the CLI's complete environment. `mark` is a unique text in one of its values, by which the CLI's descendants are
     found and killed (on Linux; elsewhere, only the process group is killed).
     """
@@ -124,7 +124,7 @@ class CLIProcess(Transport):
 
 
 async def _wait_for_end(process: Process) -> None:
-    """Wait for the end of a killed process. Drains its pipes, because asyncio waits for them to be closed."""
+    """Wait for the end of a killed process. Its pipes are drained, because asyncio waits for them to be closed."""
     with suppress(TimeoutError):  # a process that none of the searches found still holds a pipe
         async with asyncio.timeout(_LONGEST_END):
             await asyncio.gather(*(_discard(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None))

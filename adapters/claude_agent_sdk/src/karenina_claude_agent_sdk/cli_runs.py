@@ -1,16 +1,24 @@
-"""CLI runs for one model, which are ended as soon as the port has its result."""
+"""CLI runs for one model, which are ended as soon as the port has its result, and the proxy that serves them.
+
+The CLI sends its requests to the proxy, which listens on the loopback interface. So each request is counted, errors are
+classified by their status rather than by the CLI, there are no hidden retries, and the API key is not in a process
+whose commands could read it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from aiohttp import web
 
 from karenina_claude_agent_sdk.cli import CLIError, CLISettings, start_cli
 from karenina_claude_agent_sdk.conversion import WireMessage
+from karenina_claude_agent_sdk.event_stream import PING, events_of
 from karenina_claude_agent_sdk.messages_client import MessagesClient
-from karenina_claude_agent_sdk.model_proxy import ModelProxy
 from karenina_claude_agent_sdk.settings import extra_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
 
@@ -19,11 +27,95 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
 
+
+_PING_SECONDS: Final = 10.0
+_LONGEST_REQUEST: Final = 256 * 2**20
+
+Answer = Callable[[WireMessage, Mapping[str, str]], Awaitable[WireMessage | None]]
+"""A function that returns the reply to a CLI's request, or None if the run is over."""
+
 T = TypeVar("T")
 
 
+class ModelProxy:
+    """A proxy for the requests of CLI runs, each of which has its own URL. The first run starts the proxy."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Answer] = {}
+        self._runner: web.ServerRunner | None = None
+        self._starting = asyncio.Lock()
+        self._url = ""
+
+    async def start(self) -> None:
+        """Start the proxy if it is not running."""
+        async with self._starting:
+            if self._runner is not None:
+                return
+            runner = web.ServerRunner(
+                web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
+            )
+            try:
+                await runner.setup()
+                await web.TCPSite(runner, "127.0.0.1", 0).start()
+            except BaseException:  # also if cancelled; the next run then starts it again
+                await asyncio.shield(runner.cleanup())
+                raise
+            self._url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            self._runner = runner
+
+    @contextmanager
+    def answering(self, answer: Answer) -> Iterator[str]:
+        """Have `answer` reply to the requests of one run while the block lasts, and yield the run's base URL."""
+        name = secrets.token_urlsafe(24)
+        self._runs[name] = answer
+        try:
+            yield f"{self._url}/{name}"
+        finally:
+            del self._runs[name]
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        name, _, path = request.path.lstrip("/").partition("/")
+        answer = self._runs.get(name)
+        if answer is None or request.method != "POST" or path != "v1/messages":
+            error = {"type": "not_found_error", "message": "there is nothing here"}
+            return web.json_response({"type": "error", "error": error}, status=404)
+        request._client_max_size = _LONGEST_REQUEST
+        body: WireMessage = await request.json()
+        asked = asyncio.ensure_future(answer(body, request.headers))
+        try:
+            if not body.get("stream"):
+                return web.json_response(await self._wait_for_reply(asked))
+            return await self._stream(request, asked)
+        finally:
+            asked.cancel()
+
+    async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        await response.prepare(request)
+        while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
+            await response.write(PING)
+        for event in events_of(await self._wait_for_reply(asked)):
+            await response.write(event)
+        return response
+
+    @staticmethod
+    async def _wait_for_reply(asked: asyncio.Future[WireMessage | None]) -> WireMessage:
+        """Return the reply. If there is none, wait until the CLI is ended, which cancels this task."""
+        reply = await asked
+        if reply is None:
+            await asyncio.Event().wait()
+            raise AssertionError
+        return reply
+
+
 class CLITask(Protocol[T]):
-    """The use that a port makes of one CLI run."""
+    """The task of one CLI run: it answers the CLI's requests, and decides when the run is over."""
 
     @property
     def end(self) -> asyncio.Future[T]:
@@ -91,7 +183,7 @@ async def _run_until_done(said: AsyncGenerator[claude_agent_sdk.Message, None], 
 
 
 class SingleReply:
-    """The task of ports that need one reply from the model; the reply is not passed on to the CLI."""
+    """The task of ports that need one reply from the model. The CLI does not get the reply."""
 
     def __init__(self, runner: CLIRunner, prompt: Sequence[Message], fields: WireMessage) -> None:
         self.end: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
@@ -116,7 +208,7 @@ class SingleReply:
 
 
 def refuse_end(message: claude_agent_sdk.Message) -> None:
-    """Raise `CLIError` if the CLI reports its end: normally, the port ends the run first."""
+    """Raise `CLIError` if the CLI reports that it has ended. Normally, the port ends the run first."""
     from claude_agent_sdk import ResultMessage
 
     if isinstance(message, ResultMessage):

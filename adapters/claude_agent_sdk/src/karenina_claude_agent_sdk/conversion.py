@@ -28,8 +28,8 @@ _STOPS: dict[FinishReason, str] = {
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages from one side are merged. `brought` has the names of the run's tools, which get a prefix in the
-    CLI. Empty texts are left out.
+    Consecutive messages from one side are merged, and empty texts are left out. `brought` are the names of the run's
+    tools, which get a prefix in the CLI.
     """
     system: list[str] = []
     wire: list[WireMessage] = []

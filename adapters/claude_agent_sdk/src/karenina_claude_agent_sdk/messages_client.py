@@ -10,12 +10,11 @@ from karenina_claude_agent_sdk.conversion import WireMessage, turn_of
 from karenina_claude_agent_sdk.event_stream import ServerReportedError, is_stream, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
-from karenina_toolkit.http.error_cures import is_filtered, read_page_text
-from karenina_toolkit.http.http_errors import CURES, redact_text, status_error, web_page_error
-from karenina_toolkit.http.post_json import Sender, find_secrets
-from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS
-from karenina_toolkit.http.stream_ends import IncompleteStream, UnendedStream, check_stream_end
-from karenina_toolkit.http.urls import redact_url
+from karenina_toolkit.http.error_cures import read_page_text
+from karenina_toolkit.http.http_errors import MESSAGES_API_CURES, messages_api_error, status_error, web_page_error
+from karenina_toolkit.http.post_json import Sender
+from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, IncompleteStream, UnendedStream, check_stream_end
+from karenina_toolkit.http.urls import find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import ReplyBounds
 from karenina_toolkit.replies.reply_ends import PAUSED
 
@@ -30,22 +29,6 @@ _MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one rep
 _PAGE: Final = 5000
 """How many bytes of a body are checked for being an HTML page."""
 _PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
-_CURES: Final = {
-    **CURES,
-    401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
-    404: "check model_name, and endpoint_base_url (without /v1/messages)",
-    413: "the request is too large: shorten the prompt",
-}
-_CATEGORY_OF_KIND: Final = {
-    "rate_limit_error": ErrorCategory.RATE_LIMIT,
-    "timeout_error": ErrorCategory.TIMEOUT,
-    "authentication_error": ErrorCategory.PERMANENT,
-    "permission_error": ErrorCategory.PERMANENT,
-    "billing_error": ErrorCategory.PERMANENT,
-    "invalid_request_error": ErrorCategory.PERMANENT,
-    "not_found_error": ErrorCategory.PERMANENT,
-    "request_too_large": ErrorCategory.PERMANENT,
-}
 _KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-app")
 
 
@@ -105,11 +88,7 @@ class MessagesClient:
             if is_stream(raw):
                 check_stream_end(self._url, turn.usage, has_reason=bool(turn.wire.get("stop_reason")))
         except ServerReportedError as error:
-            shown = redact_text(f"{error.kind}: {error}", self._secrets, prompt)
-            category = _CATEGORY_OF_KIND.get(error.kind, ErrorCategory.SERVER)
-            if is_filtered(str(error), {error.kind}):
-                category = ErrorCategory.FILTERED
-            raise PortError(f"{self.where} passed on an error, {shown}", category=category) from None
+            raise messages_api_error(self.where, error.kind, str(error), self._secrets, prompt) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = str(error) if isinstance(error, ValueError) else "its parts are not where they should be"
             raise PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER) from None
@@ -135,5 +114,7 @@ class MessagesClient:
         )
         if response.status >= 300:
             text = raw.decode("utf-8", "replace")
-            raise status_error(self.where, response.status, response.headers, text, self._secrets, prompt, _CURES)
+            raise status_error(
+                self.where, response.status, response.headers, text, self._secrets, prompt, MESSAGES_API_CURES
+            )
         return raw

@@ -44,8 +44,8 @@ _STAND_IN: Final = '{"type": "object"}'
 class ClaudeAgentParser:
     """The parser port. It uses the CLI's structured output, which is a tool that the model must call.
 
-    The reply is not passed on to the CLI, which would retry by itself if the JSON does not fit; retries are the same
-    for all adapters. Thinking is disabled, because a model that thinks cannot be forced to call a tool.
+    The CLI does not get the reply, because it would retry by itself if the JSON does not fit; retries are the same for
+    all adapters. Thinking is disabled, because a model that thinks cannot be forced to call a tool.
     """
 
     def __init__(self, model: ModelConfig) -> None:

@@ -16,8 +16,7 @@ __all__ = ["ClaudeExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    from karenina_claude_tool.agent import ClaudeAgent
-    from karenina_claude_tool.ports import ClaudeLLM, ClaudeParser
+    from karenina_claude_tool.ports import ClaudeAgent, ClaudeLLM, ClaudeParser
 
     return ClaudeLLM, ClaudeParser, ClaudeAgent
 

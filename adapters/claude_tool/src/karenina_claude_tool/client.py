@@ -25,10 +25,17 @@ from karenina_claude_tool.settings import (
     may_receive_environment_secrets,
 )
 from karenina_core.models.ports import ErrorCategory, Message, PortError
-from karenina_toolkit.http.error_cures import cure_for_tls_error, is_filtered
-from karenina_toolkit.http.http_errors import CURES, find_system_error, not_json_error, redact_text, status_error
+from karenina_toolkit.http.http_errors import (
+    MESSAGES_API_CURES,
+    connection_error,
+    find_system_error,
+    messages_api_error,
+    not_json_error,
+    redact_text,
+    status_error,
+)
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.urls import find_proxy_secrets, find_secret_parts, is_loopback, redact_url
+from karenina_toolkit.http.urls import find_secrets, is_loopback, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
 
 if TYPE_CHECKING:
@@ -40,24 +47,6 @@ if TYPE_CHECKING:
 
 
 PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
-_CURES: Final = {
-    **CURES,
-    401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
-    404: "check model_name, and endpoint_base_url (without /v1/messages)",
-    413: "the request is too large: shorten the prompt",
-}
-_CATEGORY_OF_TYPE: Final = {
-    "rate_limit_error": ErrorCategory.RATE_LIMIT,
-    "overloaded_error": ErrorCategory.SERVER,
-    "api_error": ErrorCategory.SERVER,
-    "timeout_error": ErrorCategory.TIMEOUT,
-    "authentication_error": ErrorCategory.PERMANENT,
-    "permission_error": ErrorCategory.PERMANENT,
-    "billing_error": ErrorCategory.PERMANENT,
-    "invalid_request_error": ErrorCategory.PERMANENT,
-    "not_found_error": ErrorCategory.PERMANENT,
-    "request_too_large": ErrorCategory.PERMANENT,
-}
 # An interrupted handshake may succeed on a retry; an invalid certificate will not.
 _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
@@ -69,35 +58,19 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
-        return status_error(where, reply.status_code, reply.headers, reply.text, secrets, prompt, _CURES)
+        return status_error(where, reply.status_code, reply.headers, reply.text, secrets, prompt, MESSAGES_API_CURES)
     if isinstance(error, anthropic.APIConnectionError):
         return _no_connection(where, error, secrets)
     shown = redact_text(str(error), secrets, prompt)
     return PortError(f"{where}: the request is invalid ({shown})", category=ErrorCategory.PERMANENT)
 
 
-def gateway_error(where: str, error: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the error in a reply with status 200: some gateways forward a provider's error this way."""
-    kind = str(error.get("type") or "")
-    shown = redact_text(f"{kind}: {error.get('message') or 'no message'}", secrets, prompt)
-    category = _CATEGORY_OF_TYPE.get(kind, ErrorCategory.SERVER)
-    if is_filtered(str(error.get("message") or ""), {kind}):
-        category = ErrorCategory.FILTERED
-    return PortError(f"{where} forwarded an error, {shown}", category=category)
-
-
 def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
     why = find_system_error(error) or error.__cause__ or error
     shown = redact_text(str(why), secrets) or type(why).__name__
     if isinstance(why, ssl.SSLError) and not isinstance(why, _INTERRUPTED):
-        cure = cure_for_tls_error(str(why))
-        said = f"{where}: cannot connect ({shown}){f'; {cure}' if cure else ''}"
-        return PortError(said, category=ErrorCategory.PERMANENT)
-    return PortError(
-        f"{where}: could not connect, or lost the connection ({shown}); check that the server runs, and that "
-        "its address (after '@', or in endpoint_base_url) is right",
-        category=ErrorCategory.CONNECTION,
-    )
+        return connection_error(where, "cannot connect", shown, tls_error=str(why))
+    return connection_error(where, "could not connect, or lost the connection", shown)
 
 
 _MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one reply together
@@ -149,10 +122,10 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> ClaudeReply:
-        """Return the reply to `system` and `wire`, which are the encoded `messages`. Raises `PortError`.
+        """Return the reply to `system` and `wire`, which together are the encoded `messages`. Raises `PortError`.
 
-        `grows` is whether the conversation will continue, so that its messages are worth caching; `fields` are added to
-        the request.
+        With `grows`, the conversation will continue, so its messages are worth caching. `fields` are added to the
+        request.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -204,7 +177,8 @@ class Client:
         if not isinstance(data, dict):
             raise self._unusable("its body is not a JSON object")
         if isinstance(data.get("error"), dict) and not data.get("content"):
-            raise gateway_error(self.where, data["error"], self._secrets, messages)
+            kind, said = str(data["error"].get("type") or ""), str(data["error"].get("message") or "no message")
+            raise messages_api_error(self.where, kind, said, self._secrets, messages)
         return data
 
     def _unusable(self, why: str) -> PortError:
@@ -242,8 +216,8 @@ class Client:
     def _set_headers(self) -> None:
         """Decide which headers are sent, which of the SDK's headers are omitted, and which values are secret.
 
-        The SDK adds the headers in `ANTHROPIC_CUSTOM_HEADERS` to every request, to any server. They are omitted if the
-        environment's secrets must not be sent to this one.
+        The SDK adds the headers in `ANTHROPIC_CUSTOM_HEADERS` to every request, to any server. These headers are
+        omitted if the environment's secrets must not be sent to this model's server.
         """
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
@@ -255,9 +229,7 @@ class Client:
             left_out.add("Authorization")
         self._headers = own
         self._omitted_headers: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
-        values = (self._key or "", *own.values(), *environment.values())
-        hidden = (*values, *find_secret_parts(self._base_url), *find_proxy_secrets())
-        self._secrets = [value for value in hidden if len(value) > 3]
+        self._secrets = find_secrets(self._base_url, self._key, *own.values(), *environment.values())
 
 
 @cache
@@ -267,7 +239,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
-    """Mark what the server shall cache: the system prompt, else the tools; with `grows`, also the conversation.
+    """Mark what the server should cache: the system prompt, else the tools; with `grows`, also the conversation.
 
     `body` is changed in place, and the conversation is returned. The server caches everything up to a mark, and tools
     precede the system prompt.

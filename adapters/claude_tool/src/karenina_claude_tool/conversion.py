@@ -38,7 +38,7 @@ class ClaudeReply:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the server paused, and continues when its reply is sent back to it unchanged."""
+        """Whether the server paused. It continues when its reply is sent back unchanged."""
         return self.stop_reason in PAUSED
 
     def continued(self, after: ClaudeReply) -> ClaudeReply:
@@ -57,8 +57,8 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
     Consecutive messages from one side are merged, such as tool results and the user text after them. Reasoning is left
-    out: the API requires its signature, which Karenina's messages do not contain. Empty assistant messages, which the
-    API refuses, are left out too.
+    out, because the API requires its signature, which Karenina's messages do not contain. Empty assistant messages are
+    left out too, because the API refuses them.
     """
     system: list[str] = []
     wire: list[dict[str, Any]] = []

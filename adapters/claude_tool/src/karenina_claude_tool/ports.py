@@ -1,24 +1,39 @@
-"""The LLM and parser ports on a Messages API server; JSON is requested in the best mode that it supports."""
+"""The LLM, parser and agent ports on a Messages API server.
+
+JSON is requested in the best mode that the server supports. An agent's tool loop runs in this process.
+"""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_claude_tool.client import Client
+from karenina_claude_tool.conversion import add, to_wire
 from karenina_claude_tool.settings import base_url_of
-from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode
-from karenina_toolkit.structured.reply_checks import text_reply
+from karenina_core.models.ports import (
+    NO_INFO,
+    AgentOptions,
+    AgentReply,
+    CallInfo,
+    LLMReply,
+    Message,
+    ParserReply,
+    StructuredMode,
+    Turn,
+)
+from karenina_toolkit.agents.tool_loop import run_tool_loop
+from karenina_toolkit.structured.reply_checks import json_reply, text_reply
+from karenina_toolkit.structured.schema_forms import schema_name
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
-from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
+from karenina_toolkit.traces.formats.openai_chat import write_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from karenina_claude_tool.conversion import ClaudeReply
     from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import Tool
 
 
 _KEPT: Final = frozenset(
@@ -37,8 +52,8 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return `schema`, reduced to the keywords that the API's grammar supports.
 
     Limits on lengths and numbers, which the API refuses, are moved to the description; the core validates the reply
-    against the original schema. Defaults are removed, objects allow no other keys, `oneOf` becomes `anyOf`, and a
-    `$ref` with other keywords beside it becomes an `anyOf` with one option.
+    against the original schema. Defaults are removed, and objects allow no other keys. `oneOf` becomes `anyOf`, and so
+    does a `$ref` with other keywords beside it.
     """
     kept = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
@@ -83,11 +98,6 @@ def can_be_native(schema: Any) -> bool:
     return all(map(can_be_native, inner))
 
 
-def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a tool name that the API accepts, made from the schema's title; `answer` if nothing of it is left."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
-
-
 class ClaudeLLM:
     """The LLM port. If the model's `extra.body` requests thinking, it is returned as `reasoning`."""
 
@@ -130,9 +140,7 @@ class ClaudeParser:
         reply, mode = await with_best_mode(self._server, modes, schema, lambda mode: self._ask(mode, messages, schema))
         said = reply.message.content
         text = _arguments(reply) if mode == "tool" or not said.strip() else said
-        found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
-        found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
-        return found
+        return json_reply(reply, text, mode)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -153,13 +161,82 @@ class ClaudeParser:
 
 
 def _arguments(reply: ClaudeReply) -> str:
-    """Return the tool's input as JSON, or the text without a call; several calls are joined, which the core rejects."""
+    """Return the tool's input as JSON; without a call, the text.
+
+    Several calls are joined, which makes the result invalid, so that the core rejects it.
+    """
     written = [call.arguments for call in reply.message.tool_calls]
-    return "\n".join(map(_as_text, written)) if written else reply.message.content
+    return "\n".join(map(write_arguments, written)) if written else reply.message.content
 
 
-def _as_text(arguments: Mapping[str, Any]) -> str:
-    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
-    if len(arguments) == 1 and isinstance(unreadable, str):
-        return unreadable
-    return json.dumps(dict(arguments), ensure_ascii=False)
+class ClaudeAgent:
+    """The agent port. Each turn is a separate request, which is retried without repeating earlier turns."""
+
+    guards_calls: ClassVar[bool] = True
+
+    def __init__(self, model: ModelConfig) -> None:
+        self._client = Client(model)
+        self._first = {"tool_choice": {"type": "any"}} if self._client.extra.first_turn == "tool" else {}
+
+    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        """Run the tool loop; see `run_tool_loop`. Raises `PortError`, with the trace so far as its `partial`."""
+        return await run_tool_loop(_Conversation(self._client, messages, self._first), options)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+class _Conversation:
+    """A conversation in the format of the Messages API.
+
+    Replies are sent back unchanged, because the API accepts thinking blocks only with their signatures.
+    """
+
+    def __init__(self, client: Client, messages: Sequence[Message], first: Mapping[str, Any]) -> None:
+        self._client = client
+        self._messages = list(messages)
+        self._system, self._wire = to_wire(messages)
+        self._first = first
+
+    @property
+    def where(self) -> str:
+        """The model and its server, for error messages."""
+        return self._client.where
+
+    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+        """Request one reply from the model; `first` is whether it is the first turn."""
+        offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
+        if tools and first:
+            offered.update(self._first)
+        reply = await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
+        return Turn(
+            reply.message,
+            reply.usage,
+            reply.finish_reason,
+            reply.model,
+            reply.is_paused,
+            reply.blocks,
+            reply.server_reason,
+        )
+
+    def add_turn(self, turn: Turn) -> None:
+        """Add the reply's original blocks, or its message if there are none (a turn from a journal)."""
+        self._messages.append(turn.message)
+        if turn.wire is not None:
+            add(self._wire, "assistant", turn.wire)
+        else:
+            self._add([turn.message])
+
+    def add_results(self, results: Sequence[Message]) -> None:
+        """Add all results as one user message, as the API requires."""
+        self._messages += results
+        self._add(results)
+
+    def _add(self, messages: Sequence[Message]) -> None:
+        for entry in to_wire(messages)[1]:
+            add(self._wire, entry["role"], entry["content"])
+
+
+def _offer(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}

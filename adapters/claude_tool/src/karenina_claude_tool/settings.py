@@ -43,13 +43,10 @@ class ClaudeExtra(endpoints.ToolLoopExtra):
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
-        for name in _OWN_FIELDS:
-            if name in body:
-                raise ValueError(f"body.{name} is set by Karenina; remove it")
         config = body.get("output_config", {})
         if not isinstance(config, dict) or "format" in config:
             raise ValueError("body.output_config must be an object without format, which is set by Karenina")
-        return body
+        return endpoints.check_body(body, _OWN_FIELDS)
 
 
 def extra_of(model: ModelConfig) -> ClaudeExtra:

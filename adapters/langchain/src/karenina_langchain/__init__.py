@@ -24,8 +24,7 @@ _INTERFACES = {
 
 
 def _classes() -> PortClasses:
-    from karenina_langchain.agent import LangchainAgent
-    from karenina_langchain.ports import LangchainLLM, LangchainParser
+    from karenina_langchain.ports import LangchainAgent, LangchainLLM, LangchainParser
 
     return LangchainLLM, LangchainParser, LangchainAgent
 

@@ -17,15 +17,15 @@ from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, 
 from karenina_toolkit.http.error_cures import cure_for_tls_error, find_page_text
 from karenina_toolkit.http.http_errors import (
     CURES,
+    connection_error,
     error_in_reply,
     find_system_error,
     redact_text,
     status_error,
     web_page_error,
 )
-from karenina_toolkit.http.urls import find_proxy_secrets, find_secret_parts
-from karenina_toolkit.replies.reply_bounds import BrokenReply, find_port_error, read_json
-from karenina_toolkit.replies.reply_sanitizer import check_tool_call_count
+from karenina_toolkit.http.urls import find_secrets
+from karenina_toolkit.replies.reply_bounds import BrokenReply, check_tool_call_count, find_port_error, read_json
 from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_of
 
 if TYPE_CHECKING:
@@ -85,14 +85,9 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     if category is ErrorCategory.CONNECTION:
         why = find_system_error(error) or error.__cause__ or error
         cause = redact_text(str(why), secrets, prompt) or type(why).__name__
-        cure = cure_for_tls_error(str(why))
-        if cure is not None:
-            refused = f"{where}: no connection is possible ({cause}); {cure}"
-            return PortError(refused, category=ErrorCategory.PERMANENT)
-        return PortError(
-            f"{where}: no connection, or it broke ({cause}): check that the server is running, and its base URL",
-            category=category,
-        )
+        if cure_for_tls_error(str(why)) is not None:
+            return connection_error(where, "cannot connect", cause, tls_error=str(why))
+        return connection_error(where, "could not connect, or lost the connection", cause)
     if category is None and isinstance(error, _UNREADABLE):
         page = find_page_text(str(error))  # the SDK's error has the reply only in its message
         if page is not None:
@@ -102,7 +97,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def is_unreadable(error: Exception) -> bool:
-    """Return whether LangChain or an SDK could not read a successful reply, which may be readable without them."""
+    """Return whether LangChain or an SDK failed to read a successful reply, which may be readable without them."""
     status, *_ = _response(error)
     named = ("LengthFinishReasonError", "ContentFilterFinishReasonError")
     return status in (None, 200) and (
@@ -158,9 +153,8 @@ class Client:
         self.where = describe_server(model)
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
         self.chat, self._close = make_chat_model(model)
-        values = [key_of(model) or "", *(value.get_secret_value() for value in self.extra.headers.values())]
-        hidden = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
-        self._secrets = [value for value in hidden if len(value) > 3]
+        headers = (value.get_secret_value() for value in self.extra.headers.values())
+        self._secrets = find_secrets(base_url, key_of(model), *headers)
         self._closed = False
 
     async def ask(

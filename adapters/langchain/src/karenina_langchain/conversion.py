@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -10,10 +9,16 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
+from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.replies.reply_ends import read_end
-from karenina_toolkit.replies.reply_sanitizer import read_token_count
 from karenina_toolkit.traces.blocks import TraceFormatError
-from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, from_wire, refused, split_parts
+from karenina_toolkit.traces.formats.openai_chat import (
+    UNREADABLE_ARGUMENTS,
+    from_wire,
+    refused,
+    split_parts,
+    write_arguments,
+)
 from karenina_toolkit.traces.token_counts import read_usage
 
 _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
@@ -56,9 +61,9 @@ def from_langchain(said: AIMessage) -> ChatReply:
 
 
 def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> ChatReply:
-    """Return a reply from a chat completion. Raises `ValueError` if it cannot be read.
+    """Return a reply from a chat completion. Raises `ValueError` if the completion cannot be read.
 
-    `said` is what LangChain made of the completion, or None if LangChain failed.
+    `said` is LangChain's message for the completion, or None if LangChain failed.
     """
     reply = from_wire(completion)
     if said is None:
@@ -74,14 +79,7 @@ def call_arguments(reply: ChatReply) -> str:
     """
     if not reply.message.tool_calls:
         return reply.message.content
-    return "\n".join(_dump_arguments(call.arguments) for call in reply.message.tool_calls)
-
-
-def _dump_arguments(arguments: Mapping[str, Any]) -> str:
-    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
-    if len(arguments) == 1 and isinstance(unreadable, str):
-        return unreadable
-    return json.dumps(dict(arguments), ensure_ascii=False)
+    return "\n".join(write_arguments(call.arguments) for call in reply.message.tool_calls)
 
 
 def _to_langchain(message: Message) -> BaseMessage:
@@ -107,7 +105,7 @@ def _to_langchain(message: Message) -> BaseMessage:
                 "type": "invalid_tool_call",
                 "id": call.id,
                 "name": call.name,
-                "args": _dump_arguments(call.arguments),
+                "args": write_arguments(call.arguments),
                 "error": None,
             }
             for call in message.tool_calls

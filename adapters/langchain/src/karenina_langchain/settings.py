@@ -70,8 +70,8 @@ def extra_of(model: ModelConfig) -> LangchainExtra:
 def base_url_of(model: ModelConfig) -> str | None:
     """Return the server's base URL without a trailing slash: the model's, else the environment's, else the provider's.
 
-    Returns None if only LangChain knows the URL, and for an `openai_endpoint` model without one. For Anthropic, `/v1`
-    is removed.
+    Return None if only LangChain knows the URL, and for an `openai_endpoint` model without one. For Anthropic, `/v1` is
+    removed.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -106,7 +106,7 @@ def _key_variables(model: ModelConfig) -> list[str]:
 
 
 def is_trusted(model: ModelConfig) -> bool:
-    """Return whether secrets from the environment for this provider may be sent to the model's server."""
+    """Return whether the provider's secrets from the environment may be sent to the model's server."""
     return endpoints.may_receive_secrets(base_url_of(model), _own_base_urls(model))
 
 
@@ -139,7 +139,7 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Return why an API key is needed; None if none is, or if LangChain looks for it."""
+    """Return why the model needs an API key; None if it needs none, or if LangChain looks for the key."""
     provider, base_url = provider_of(model), base_url_of(model)
     host = urlsplit(base_url or "").hostname
     if provider is None:

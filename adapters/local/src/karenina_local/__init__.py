@@ -33,5 +33,5 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_small_judges() -> list[Callable[[ModelConfig], bool]]:
-        """Declare all local models as small judges."""
+        """Declare that all local models are small judges."""
         return [lambda model: model.interface == "local"]

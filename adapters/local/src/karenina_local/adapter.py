@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def check(model: ModelConfig) -> None:
     """Raise `AdapterConfigError` for anything that would fail every call.
 
-    The settings must be valid and apply to local models, and the model's file must be on this machine; otherwise, the
+    The settings must be valid and apply to local models, and the model's file must be installed. If it is not, the
     message contains the command that downloads it.
     """
     settings_of(model)

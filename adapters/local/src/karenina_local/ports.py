@@ -1,10 +1,11 @@
-"""The LLM and parser ports: they start llama.cpp, and call it like any OpenAI-compatible server."""
+"""The LLM and parser ports, which start llama.cpp and call it like any OpenAI-compatible server, and their speed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -14,7 +15,6 @@ from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, Par
 from karenina_local.plain_text import PlainTextClient
 from karenina_local.server import POOL, Address, ServerSettings
 from karenina_local.settings import settings_of
-from karenina_local.speed import Speed, speed_of
 from karenina_local.store import find_model
 from karenina_openai.parser import OpenAILLM, OpenAIParser
 
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
     from karenina_core.models.model import ModelConfig
 
-
 _ONE: Final = ("items", "additionalProperties", "not", "if", "then", "else", "contains")
 _MANY: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED: Final = ("properties", "$defs", "definitions", "patternProperties")
 _SETTLED: Final = ("const", "enum", "pattern", "format", "maxLength")
+MAX_TOKENS: Final = 1024
+"""The default for `max_tokens`, because small models do not always end a reply."""
+
+P = TypeVar("P", bound=Port)
+P_co = TypeVar("P_co", bound=Port, covariant=True)
+logger = logging.getLogger("karenina")
 
 
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
@@ -65,12 +70,72 @@ def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else tuple(found)
 
 
-MAX_TOKENS: Final = 1024
-"""The default for `max_tokens`, because small models do not always end a reply."""
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Tokens and milliseconds, summed over `calls`.
 
-P = TypeVar("P", bound=Port)
-P_co = TypeVar("P_co", bound=Port, covariant=True)
-logger = logging.getLogger("karenina")
+    Cached prompt tokens are not counted. Each call is timed separately, so concurrent calls appear slower than their
+    total throughput.
+    """
+
+    calls: int = 0
+    read_tokens: int = 0
+    read_ms: float = 0.0
+    written_tokens: int = 0
+    written_ms: float = 0.0
+
+    @property
+    def read_per_second(self) -> float | None:
+        """Prompt tokens per second, or None if none were read."""
+        return 1000 * self.read_tokens / self.read_ms if self.read_ms > 0 else None
+
+    @property
+    def written_per_second(self) -> float | None:
+        """Reply tokens per second, or None if none were written."""
+        return 1000 * self.written_tokens / self.written_ms if self.written_ms > 0 else None
+
+    def __add__(self, other: Speed) -> Speed:
+        return Speed(
+            self.calls + other.calls,
+            self.read_tokens + other.read_tokens,
+            self.read_ms + other.read_ms,
+            self.written_tokens + other.written_tokens,
+            self.written_ms + other.written_ms,
+        )
+
+    def __sub__(self, other: Speed) -> Speed:
+        """Return the speed over the calls since `other`, an earlier value of the same sum."""
+        return Speed(
+            self.calls - other.calls,
+            self.read_tokens - other.read_tokens,
+            self.read_ms - other.read_ms,
+            self.written_tokens - other.written_tokens,
+            self.written_ms - other.written_ms,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{_rate(self.read_per_second)} tokens/s read, {_rate(self.written_per_second)} tokens/s written "
+            f"({self.calls} {'call' if self.calls == 1 else 'calls'}, {self.read_tokens} and "
+            f"{self.written_tokens} tokens)"
+        )
+
+
+def speed_of(reply: Mapping[str, Any]) -> Speed:
+    """Return the speed of one call from `timings` in llama.cpp's reply; without `timings`, one call with no tokens."""
+    timings = reply.get("timings")
+    if not isinstance(timings, Mapping):
+        return Speed(calls=1)
+
+    def number(key: str) -> float:
+        value = timings.get(key)
+        return float(value) if isinstance(value, (int, float)) and value > 0 else 0.0
+
+    return Speed(1, int(number("prompt_n")), number("prompt_ms"), int(number("predicted_n")), number("predicted_ms"))
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 class ClientFactory(Protocol[P_co]):
@@ -84,8 +149,8 @@ class ServerClient(Generic[P]):
     """One model's server, shared with other ports, and the client ports that call it.
 
     The server is started by the first call. If it dies, it is restarted at another URL, with a new client. If replies
-    are sampled, each replicate has its own seed, and therefore its own client: the same seed would return the same
-    answer. `speed` covers all replies; it is logged on close.
+    are sampled, each replicate has its own seed and therefore its own client, because the same seed would return the
+    same answer. `speed` covers all replies; it is logged on close.
     """
 
     def __init__(self, model: ModelConfig, client: ClientFactory[P]) -> None:
@@ -129,7 +194,7 @@ class ServerClient(Generic[P]):
             await asyncio.to_thread(POOL.release, self._server)
 
     def with_hint(self, error: PortError) -> PortError:
-        """Return `error`; if the server refused the request, usually for its length, with a hint how to fix it."""
+        """Return `error`, with a hint on the context size if the server refused the request, usually for its length."""
         if error.status != 400:
             return error
         return PortError(
@@ -187,7 +252,7 @@ class LocalLLM:
 class LocalParser:
     """The parser port of a local model. Decoding is constrained to the schema, so every complete reply fits it.
 
-    A truncated reply (`finish_reason` "length") does not. Lists and strings without a limit get one (see
+    A truncated reply (`finish_reason` "length") does not fit. Lists and strings without a limit get one (see
     `LocalSettings`), and the default temperature is 0.
     """
 

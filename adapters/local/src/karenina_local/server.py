@@ -74,7 +74,10 @@ class LlamaServer:
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the address, after starting the server if needed. Raises a permanent `PortError` if that fails."""
+        """Return the address, after starting the server if needed.
+
+        Raises a permanent `PortError` if the server cannot be started.
+        """
         with self._starting:
             running = self.address_if_running()
             if running is not None:

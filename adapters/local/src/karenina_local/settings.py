@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class LocalSettings(StrictSettings):
-    """Settings of llama.cpp, and bounds of a judge's constrained reply.
+    """Settings of llama.cpp, and limits on a judge's constrained reply.
 
-    `maxItems` and `maxLength` of a schema are never changed: the two limits are for lists and strings without them,
-    which a small model would otherwise continue until max_tokens.
+    `maxItems` and `maxLength` of a schema are never changed: `max_list_items` and `max_string_length` apply to lists
+    and strings without them, which a small model would otherwise continue until max_tokens.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -34,5 +34,5 @@ class LocalSettings(StrictSettings):
 
 
 def settings_of(model: ModelConfig) -> LocalSettings:
-    """Return the settings in `model.extra`. Raises `AdapterConfigError` with all invalid ones."""
+    """Return the settings in `model.extra`. Raises `AdapterConfigError`, which lists all invalid settings."""
     return extra_of(model, LocalSettings)

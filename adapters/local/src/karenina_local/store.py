@@ -1,4 +1,4 @@
-"""The models on this machine: their folder, and functions to find, list and remove them."""
+"""The installed models: their folder, and functions to find, list and remove them."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def find_model(name_or_path: str) -> Path:
     """Return a model's file, given by its catalogue name or by the path of a GGUF file.
 
     A catalogue name takes precedence over a file with that name; write `./name` for the file. For catalogue models,
-    only the file size is checked (the digest was checked when it was downloaded); for others, the first four bytes.
-    Raises `ModelMissing`, for a catalogue model with the command that downloads it, or `UnknownModel`.
+    only the file size is checked (the digest was checked when the file was downloaded); for others, the first four
+    bytes. Raises `ModelMissing`, for a catalogue model with the command that downloads it, or `UnknownModel`.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))

@@ -30,7 +30,7 @@ _NO_CALLS = Usage()
 
 
 class RecordedLLM:
-    """The LLM port: recorded text, or the final answer in a recorded conversation. No calls or tokens are counted."""
+    """The LLM port: recorded text, or the final answer of a recorded conversation. No calls or tokens are counted."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._model = model

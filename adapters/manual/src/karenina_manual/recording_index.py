@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, FinishReason, Message
 from karenina_core.text import compose, replace_surrogates, replace_surrogates_in
-from karenina_toolkit.files.value_limits import has_lone_surrogate
+from karenina_toolkit.files.json_values import has_lone_surrogate
 from karenina_toolkit.traces import (
     TraceFormatError,
     add_end,
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recording, with its place in the file, its replicate (None: all replicates) and its model."""
+    """A recording, with its place in the file, its replicate (None: it serves all replicates) and its model."""
 
     value: Any
     place: str
@@ -72,7 +72,7 @@ class EmptyRecording(RecordingMissing):
 
 
 class RecordingIndex:
-    """All recordings of one source, called `name`."""
+    """All recordings of one source. `name` is the name of the source in messages."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -85,7 +85,7 @@ class RecordingIndex:
     def add(self, question_id: str | None, text: str | None, recorded: Recording) -> None:
         """Add one recording under its question id, its question's text, or both.
 
-        Raises `AdapterConfigError` for an unknown format, and if the same id and replicate already have a different
+        Raises `AdapterConfigError` for an unknown format, and for an id and replicate that already have a different
         recording. Question texts may be repeated, because files may contain several systems' answers to one question.
         """
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
@@ -121,7 +121,10 @@ class RecordingIndex:
         return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
     def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
-        """Add a row, unless it is of another model than `extra.model`. Raises `AdapterConfigError` if it is invalid."""
+        """Add a row, unless it belongs to a model other than `extra.model`.
+
+        Raises `AdapterConfigError` if the row is invalid.
+        """
         if not isinstance(row, Mapping):
             raise AdapterConfigError(
                 f"recordings {place}: the row is {type(row).__name__}, not an object with named columns"
@@ -168,7 +171,6 @@ class RecordingIndex:
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Iterator[str]:
         """Yield messages about questions in `asked` with no or empty recordings, and recordings without a question.
 
-
         `others` are questions that are not in this run; their recordings are not reported.
         """
         left: dict[int, tuple[str, Recording]] = {}
@@ -206,7 +208,10 @@ class RecordingIndex:
             yield f"{len(left)} {lines} no question: {_list_some([self._describe(*one) for one in left.values()])}"
 
     def later_replicates(self, asked: Iterable[CallInfo]) -> tuple[int, int]:
-        """Return how many answers of the questions of `asked` are of later replicates than asked, and the last one."""
+        """Return how many recorded answers are for replicates beyond those asked for, and the last such replicate.
+
+        Only the questions of `asked` count; both numbers are 0 if there is no such answer.
+        """
         most: dict[tuple[str, str], int] = {}
         for info in asked:
             key = info.question_id, info.question
@@ -249,7 +254,7 @@ class RecordingIndex:
         if not found:
             several = "recording" if self.count == 1 else "recordings"
             raise RecordingMissing(
-                f"no recorded answer for {sought} in {self.name}, which holds {self.count} {several}: add one with "
+                f"no recorded answer for {sought} in {self.name}, which contains {self.count} {several}: add one with "
                 "this id or this question text"
             )
         chosen = [one for one in found if one.replicate == replicate] or [one for one in found if one.replicate is None]
@@ -323,8 +328,7 @@ def _to_answer(value: Any) -> Answer:
 def _is_empty(value: Any) -> bool:
     """Return whether a recording is blank text, or a conversation without text or tool calls from the assistant.
 
-
-    A reply that was stopped early does not count as empty: it is treated like that of a live model.
+    A reply that was stopped early does not count as empty: it is treated like such a reply of a live model.
     """
     if isinstance(value, str):
         return not has_content(value)

@@ -1,31 +1,36 @@
-"""A model's recordings, from a file or a mapping."""
+"""A model's recordings, from a file or a mapping. Errors name the file and line."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_manual import recording_files
 from karenina_manual.recording_index import (
     Answer,
     Recording,
     RecordingIndex,
     RecordingMissing,
     digest_of,
+    is_digest,
     parse_headings,
     parse_text,
 )
 from karenina_manual.settings import extra_of
+from karenina_toolkit.files import LINES, FileError, read_json, read_records
+from karenina_toolkit.files.bounded_files import open_only_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import CallInfo
-
+    from karenina_manual.settings import ManualExtra
 logger = logging.getLogger("karenina")
 
 
@@ -46,7 +51,7 @@ class Recordings:
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return the messages of `RecordingIndex.mismatches`, each with the name of the source.
 
-        Log a warning if the run has fewer replicates than are recorded.
+        Logs a warning if the run has fewer replicates than are recorded.
         """
         index, asked = self._index(), list(asked)
         count, last = index.later_replicates(asked)
@@ -80,7 +85,7 @@ class Recordings:
                 f"model {self.model.id!r}: manual_traces is missing: set it to a .json or .jsonl file, or to a mapping"
             )
         if not isinstance(traces, dict):
-            return recording_files.read_recordings(traces, extra, self.model.files_within)
+            return read_recordings(traces, extra, self.model.files_within)
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
         for key, value in traces.items():
             index.add(key, key, Recording(value, f"manual_traces[{key!r}]"))
@@ -116,10 +121,56 @@ def recordings_of(model: ModelConfig) -> Recordings:
 def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
     """Return whether the recording for `info` is a conversation; a single message without tool calls is an answer.
 
-    Returns False for a missing or invalid recording, for which the call raises the error.
+    Return False for a missing or invalid recording, because the call will raise the error.
     """
     try:
         found = Recordings(model).find(info).said
     except PortError:
         return False
     return not isinstance(found, str) and (len(found) > 1 or bool(found and found[0].tool_calls))
+
+
+def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
+    """Return the recordings in the file `path`, cached until the file changes. Raises `AdapterConfigError`.
+
+    With a `folder`, links that lead out of it are not followed.
+    """
+    try:
+        about = path.stat()
+    except OSError as error:
+        raise AdapterConfigError(f"recordings {path}: {error.strerror or error}; see manual_traces") from None
+    return _read_cached(path.absolute(), about.st_mtime_ns, about.st_size, extra, folder)
+
+
+@lru_cache(maxsize=8)
+def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
+    index = RecordingIndex(str(path))
+    try:
+        with open_only_below(folder):
+            if path.suffix.lower() in LINES:
+                with read_records(path, surrogates=True) as records:
+                    for record in records:
+                        index.add_row(str(record), record.value, extra)
+            elif path.suffix.lower() == ".json":
+                _add_json(path, index, extra)
+            else:
+                raise AdapterConfigError(f"recordings {path}: the name must end in .json, .jsonl or .ndjson")
+    except FileError as error:
+        raise AdapterConfigError(f"recordings {error} (see manual_traces)") from None
+    return index
+
+
+def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
+    data = read_json(path, surrogates=True)
+    if isinstance(data, list):
+        for number, row in enumerate(data, 1):
+            index.add_row(f"{path}, entry {number}", row, extra)
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            place = f"{path}, key {key!r}"
+            trace = parse_headings(value) if is_digest(key) else parse_text(value, extra.delimited, place)
+            index.add(key, key, Recording(trace, place))
+    else:
+        raise AdapterConfigError(
+            f"recordings {path}: the file must contain an object (id or question to recording) or a list of rows"
+        )

@@ -27,10 +27,11 @@ class ManualExtra(StrictSettings):
     )
     delimited: bool | None = Field(
         default=None,
-        description="Read text that is JSON of a conversation, or begins with a heading such as '--- AI Message ---', "
-        "which is the format of the reference project, or with a role such as 'User:', as a conversation. Entries with "
-        "the MD5 of a question as key are always read so if they have headings, and so are the columns messages, trace "
-        "and trace_messages. Without this setting, such a text is an error; with false, it is judged as it is.",
+        description="Whether text that looks like a conversation is read as one: JSON of a conversation, or text that "
+        "begins with a heading such as '--- AI Message ---' (the format of the reference project) or with a role such "
+        "as 'User:'. Without this setting, such text is an error; with false, it is judged as it is. Always read as "
+        "conversations are the columns messages, trace and trace_messages, and entries with headings whose key is the "
+        "MD5 of a question.",
     )
     model: str | None = Field(
         default=None,

@@ -36,7 +36,7 @@ class OpenAIAgent:
 
 
 class ChatConversation:
-    """A conversation as chat messages. `first` has additional fields for the first request.
+    """A conversation as chat messages. `first` contains additional fields for the first request.
 
     `client` makes the requests; it may be replaced between requests.
     """

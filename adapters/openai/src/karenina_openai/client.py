@@ -23,20 +23,21 @@ from karenina_openai.streaming import (
     check_choice_end,
 )
 from karenina_toolkit.http.endpoints import cure_for_key
-from karenina_toolkit.http.error_cures import cure_for_path, cure_for_tls_error
+from karenina_toolkit.http.error_cures import cure_for_path
 from karenina_toolkit.http.http_errors import (
     CURES,
     HTTPStatusError,
+    connection_error,
     error_in_reply,
     find_prompt_filter,
     not_json_error,
     redact_text,
     status_error,
 )
-from karenina_toolkit.http.stream_ends import IncompleteStream, UnendedStream
-from karenina_toolkit.http.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
+from karenina_toolkit.http.reply_body import IncompleteStream, UnendedStream
+from karenina_toolkit.http.urls import find_proxy, find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
-from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS, error_of_choice, usage_of
+from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_of, write_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,18 +63,11 @@ def _to_wire(message: Message) -> dict[str, Any]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": _arguments(call.arguments)},
+                "function": {"name": call.name, "arguments": write_arguments(call.arguments)},
             }
             for call in message.tool_calls
         ],
     }
-
-
-def _arguments(arguments: Mapping[str, Any]) -> str:
-    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
-    if len(arguments) == 1 and isinstance(unreadable, str):
-        return unreadable
-    return json.dumps(dict(arguments), ensure_ascii=False)
 
 
 Watch = Callable[[Mapping[str, Any]], None]
@@ -87,7 +81,7 @@ _BEYOND_64_BITS = re.compile(rb"\d{19}")
 _GRACE = 1.0  # seconds added to the library's limits for streams, so that the limits enforced here apply first
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _FAILURES = (StreamStalled, TimeoutError, ConnectionFailed, ConnectionBroken, IncompleteStream)
-_NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to this machine, and to OpenAI or OPENAI_BASE_URL)"
+_NO_KEY = "set endpoint_api_key, or OPENAI_API_KEY (sent only to localhost, OpenAI and OPENAI_BASE_URL)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +95,8 @@ class _Dialect:
 class Client:
     """A client that posts chat requests. Creating it does no I/O; calls open connections in their own event loop.
 
-    `watch` is called with the JSON of each successful reply, because some servers return more than a port does. `path`
-    is appended to the base URL.
+    `watch` is called with the JSON of each successful reply, for data that a port does not return. `path` is appended
+    to the base URL.
     """
 
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, path: str = "/chat/completions") -> None:
@@ -122,9 +116,7 @@ class Client:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "karenina"}
         if key is not None and "authorization" not in {name.lower() for name in own}:
             headers["Authorization"] = f"Bearer {key}"
-        hidden = (*find_secret_parts(base_url), *find_proxy_secrets())
-        secrets = (key or "", *own.values(), *query.values(), *hidden)
-        self._secrets = [value for value in secrets if len(value) > 3]
+        self._secrets = find_secrets(base_url, key, *own.values(), *query.values())
         proxy = find_proxy(url)
         self._path_cure = cure_for_path(base_url)
         own_key = extra.has_header("authorization", "api-key")
@@ -147,9 +139,8 @@ class Client:
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         """Post `wire`, the encoded `messages`, with additional `fields`, and return the reply. Raises `PortError`.
 
-
         If the server's error says that it requires the other name for the token limit, or that it does not accept
-        `stream_options`, the request is repeated accordingly, and what worked is remembered.
+        `stream_options`, the request is repeated accordingly. The client remembers which form worked.
         """
         dialect = self._dialect
         tried = {dialect}
@@ -222,14 +213,8 @@ class Client:
             message = f"{self.where}: the connection to {self._host} was lost ({shown})"
             return PortError(message, category=ErrorCategory.CONNECTION, usage=usage)
         if error.is_permanent:
-            cure = cure_for_tls_error(str(error))
-            message = f"{self.where}: cannot connect to {self._host} ({shown}){f'; {cure}' if cure else ''}"
-            return PortError(message, category=ErrorCategory.PERMANENT)
-        return PortError(
-            f"{self.where}: could not connect to {self._host} ({shown}); check that the server runs, "
-            "and that its address (after '@', or in endpoint_base_url) is right",
-            category=ErrorCategory.CONNECTION,
-        )
+            return connection_error(self.where, f"cannot connect to {self._host}", shown, tls_error=str(error))
+        return connection_error(self.where, f"could not connect to {self._host}", shown)
 
     def _timeout_error(self) -> PortError:
         if self.extra.stream:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 _IDLE: Final = timedelta(seconds=15)
-"""How long idle connections are kept. Many servers close them after longer, and a request on one would be lost."""
+"""How long idle connections are kept. Many servers close them after a longer time, which would lose a request."""
 _PATH: Final = "/%:@!$&'()*+,;=~-._"
 _AT_ONCE: Final = 64
 """Pieces of a body after which control returns to the event loop: reading pieces that have arrived never waits."""
@@ -162,8 +162,10 @@ class Server:
     request. TLS certificates are verified against the system's, or against those in `SSL_CERT_FILE`.
 
     The client is created by the first call in each process, because its threads do not survive a fork. In a process
-    that was forked after the library was used, `send` raises `ConnectionFailed`. A call that is cancelled before its
-    reply's headers have arrived holds its connection until the request times out: the library cannot end it earlier.
+    that was forked after the library was used, `send` raises `ConnectionFailed`.
+
+    A call that is cancelled before its reply's headers have arrived holds its connection until the request times out,
+    because the library cannot end it earlier.
     """
 
     def __init__(

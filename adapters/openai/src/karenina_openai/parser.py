@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode
 from karenina_openai.client import Client, to_wire
 from karenina_openai.settings import base_url_of
-from karenina_toolkit.structured.reply_checks import text_reply
+from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
 from karenina_toolkit.traces.formats.openai_chat import ChatReply, from_wire
@@ -59,8 +59,8 @@ def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
     """Return the log-probability of each option's first token, at the start of the value in `text`.
 
-    An option that is not among the most likely tokens gets the lowest log-probability that the server returned. Returns
-    None if the server returned none, or if its tokens do not add up to `text`.
+    An option that is not among the most likely tokens gets the lowest log-probability that the server returned. Return
+    None if the server returned no log-probabilities, or if its tokens do not add up to `text`.
     """
     start = _BEFORE_VALUE.match(text)
     try:
@@ -160,13 +160,14 @@ class OpenAIParser:
             text = _arguments(data, reply) if mode == "tool" or not said.strip() else said
         except ValueError as error:
             raise self._client.unusable_reply(str(error)) from None
-        found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
-        found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
-        return found
+        return json_reply(reply, text, mode)
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:
-    """Return the tool arguments as the model wrote them; those of several calls are joined, which the core rejects."""
+    """Return the tool arguments as the model wrote them.
+
+    Those of several calls are joined, which makes the result invalid, so that the core rejects it.
+    """
     if not reply.message.tool_calls:
         return reply.message.content
     message = data["choices"][0]["message"]

@@ -70,10 +70,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
-        for name in _OWN_FIELDS:
-            if name in body:
-                raise ValueError(f"body.{name} is set by Karenina; remove it")
-        return body
+        return endpoints.check_body(body, _OWN_FIELDS)
 
 
 def extra_of(model: ModelConfig) -> OpenAIExtra:

@@ -1,4 +1,4 @@
-"""Assemble a streamed chat completion as if it had been sent in one piece."""
+"""Assembly of a streamed chat completion, as if it had been sent in one piece."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from karenina_toolkit.http.stream_ends import IncompleteStream, check_stream_end
+from karenina_toolkit.http.reply_body import IncompleteStream, check_stream_end
+from karenina_toolkit.replies.reply_bounds import check_tool_call_count
 from karenina_toolkit.replies.reply_ends import more_serious
-from karenina_toolkit.replies.reply_sanitizer import check_tool_call_count
 from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.openai_chat import (
     REASONING_FIELDS,
@@ -200,9 +200,9 @@ class _Reply:
         return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_prompt}
 
     def _text(self, name: str) -> str:
-        """Return a text field, from the deltas or from complete messages that were sent beside or after the deltas.
+        """Return a text field, from the deltas or from complete messages that were sent beside or after them.
 
-        Messages are joined as pieces, unless each one starts with the one before it; then the last one is complete.
+        Messages are joined as pieces, unless each one starts with the one before it: then the last one is complete.
         """
         pieces, messages = "".join(self._texts.get(name, ())), self._messages.get(name, [])
         grows = all(after.startswith(before) for before, after in pairwise(messages))
@@ -286,7 +286,7 @@ class _Call:
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
         """Add a piece. Names are complete wherever they are sent; arguments are sent in parts or as an object.
 
-        The arguments in a complete message (`is_whole`) replace those received so far, if they start with them or if
+        The arguments in a complete message (`is_whole`) replace those received so far if they start with those, or if
         those are already complete.
         """
         self.name = function.get("name") or self.name

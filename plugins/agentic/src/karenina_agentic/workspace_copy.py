@@ -18,6 +18,8 @@ from typing import Final, Literal
 from karenina_core.errors import KareninaError
 from karenina_toolkit.files.file_names import resolve_links
 from karenina_toolkit.files.nofollow_files import FOLDER, open_file_at, open_folder
+from karenina_agentic.workspace_paths import WorkspaceError, is_created_name, printable_path
+from karenina_toolkit.files.safe_paths import FOLDER, open_file_at, open_folder, resolve_links
 
 LONGEST_BASE: Final = 80
 """Maximum number of characters from a folder's name in the names of its copies."""

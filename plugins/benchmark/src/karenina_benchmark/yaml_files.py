@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems
 from karenina_toolkit.files import bounded_files
-from karenina_toolkit.files.value_limits import MAX_DEPTH, find_problem
+from karenina_toolkit.files.json_values import MAX_DEPTH, find_problem
 
 if TYPE_CHECKING:
     import yaml

@@ -10,7 +10,7 @@ from karenina_core import hookimpl
 if TYPE_CHECKING:
     from karenina_core import Stage
     from karenina_rubric.evaluators import TraitEvaluator
-    from karenina_toolkit.search_tool import SearchTool
+    from karenina_toolkit.agents.tool_sources import SearchTool
 
 
 class plugin:  # noqa: N801 - the entry points' name

@@ -10,7 +10,7 @@ from karenina_core.hooks import hookspec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karenina_toolkit.search_tool import SearchTool
+    from karenina_toolkit.agents.tool_sources import SearchTool
 
 
 @hookspec

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
     from karenina_core.plugins import Plugins
     from karenina_deep_judgment.settings import SearchFunction
-    from karenina_toolkit.search_tool import SearchTool
+    from karenina_toolkit.agents.tool_sources import SearchTool
 
 
 logger = logging.getLogger("karenina")

@@ -13,7 +13,7 @@ from typing import Final
 from zipfile import BadZipFile, ZipFile
 
 from karenina_core.catalog import install_command
-from karenina_toolkit.files.file_names import is_plain_name
+from karenina_toolkit.files.safe_paths import is_plain_name
 
 WEIGHTS: Final = "model.safetensors"
 _OWNER: Final = "sentence-transformers"

@@ -40,7 +40,7 @@ from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_mcp.stdio import Output, connect_stdio
 from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.secret_masks import mask_secrets
+from karenina_toolkit.http.urls import mask_secrets
 from karenina_toolkit.replies.reply_bounds import ReplyTooLarge
 
 if TYPE_CHECKING:

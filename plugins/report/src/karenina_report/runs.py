@@ -22,7 +22,7 @@ from karenina_engine.journal.view import JournalView
 from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.result_file import default_journal, read_header
 from karenina_engine.results.result_set import read_results
-from karenina_toolkit.files.file_names import describe_repeated
+from karenina_toolkit.files.safe_paths import describe_repeated
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:

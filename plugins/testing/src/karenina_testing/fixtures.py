@@ -21,7 +21,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
-    """Return a function that takes a port, returns it, and has it closed after the test."""
+    """Return a function that registers a port to be closed after the test, and returns the port."""
     opened: list[Callable[[], Awaitable[None]]] = []
 
     def keep(port: Any) -> Any:

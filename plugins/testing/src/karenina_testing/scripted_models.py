@@ -56,7 +56,7 @@ class ScriptedModels:
     `say` replies for the LLM port, `fill` for the parser port, and `act` for the agent port (it returns the messages of
     the trace). Each may raise `PortError`, or return a reply object to set the usage or finish reason; by default, a
     call uses 10 input and 5 output tokens. With `wants_tools`, the run starts the tools of a model's MCP servers and
-    passes them to the agent port in the request's options. `requests` has every call, in order.
+    passes them to the agent port in the request's options. `requests` contains every call, in order.
     """
 
     say: Say = lambda _messages, _info: "an answer"
@@ -85,7 +85,7 @@ class ScriptedModels:
         ]
 
     def model(self, id: str = "scripted", **fields: Any) -> ModelConfig:
-        """Return a model with this interface. `fields` are more of its fields; `model_name` defaults to `id`."""
+        """Return a model with this interface. `fields` are its further fields; `model_name` defaults to `id`."""
         return ModelConfig(id=id, interface=self.interface, model_name=fields.pop("model_name", id), **fields)
 
 

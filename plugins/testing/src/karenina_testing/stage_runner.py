@@ -107,7 +107,7 @@ class _FilesInMemory:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """The outcome of a stage. Its clean-up (`context.at_end`) runs when `end` is awaited."""
+    """The result of running a stage alone. The stage's clean-up (`context.at_end`) runs when `end` is awaited."""
 
     state: State
     record: StageRecord
@@ -157,8 +157,8 @@ async def run_stage(
     """Run `stage` alone, as a pipeline would, with `artifacts` in place of those that earlier stages produce.
 
     The stage is offered for `slot`, else for its class's `for_slot`, else as an extra stage. Model calls go to
-    `models`. `answering` has fields of the answering model. `settings` are settings of the stage or of the core, by
-    their names in the configuration. `plugins` are additional plugins that the stage uses through the context (trait
+    `models`. `answering` contains fields of the answering model. `settings` are settings of the stage or of the core,
+    by their names in the configuration. `plugins` are additional plugins that the stage uses through the context (trait
     evaluators, prompt instructions).
 
     Await `end` of the returned run to run the stage's clean-up.

@@ -18,8 +18,8 @@ class VirtualTime(asyncio.SelectorEventLoop):
 
     Its clock stands still while any coroutine can run, and otherwise jumps to the next scheduled time. So a timeout
     occurs only if something would really wait that long, never because the machine is slow. This works for everything
-    that runs in the loop, including servers on the loopback interface, but not for threads or other processes: the
-    clock does not wait for them.
+    that runs in the loop, including servers on the loopback interface. It does not work for threads or other processes:
+    the clock does not wait for them.
     """
 
     def __init__(self) -> None:

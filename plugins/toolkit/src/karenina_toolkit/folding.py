@@ -1,9 +1,9 @@
 """Comparison of texts that look the same but differ in code points: `fold`, and `FoldedText` for searches.
 
-Two texts can differ in code points that nobody sees: an accented letter as one character or two (annex 15 of the
-Unicode Standard), a non-breaking hyphen or space (annex 14), a mark of writing direction (annex 9), a full-width ASCII
-character (annex 11), a typographic apostrophe. `fold` converts both to the same form. It keeps what distinguishes
-values: superscripts, circled numbers and fractions are left to the normalizer `compatibility`.
+Such differences are an accented letter as one character or two (annex 15 of the Unicode Standard), a non-breaking
+hyphen or space (annex 14), a mark of writing direction (annex 9), a full-width ASCII character (annex 11), and a
+typographic apostrophe. `fold` converts both texts to the same form. It keeps what distinguishes values: superscripts,
+circled numbers and fractions are left to the normalizer `compatibility`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class FoldedText:
         self.folded = "".join(parts)
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the start and end in the original of a span of the folded text."""
+        """Return the start and end, in the original, of the span from `start` to `end` of the folded text."""
         if self._starts is None:
             return start, end
         if end <= start:
@@ -105,7 +105,8 @@ class FoldedText:
 def _group_starts(text: str) -> list[int]:
     """Return the starts of the parts of `text` that are folded independently: a character and what combines with it.
 
-    An invisible character is a part of its own, unless a combining mark follows: it combines with the character before.
+    An invisible character is a part of its own, unless a combining mark follows, which combines with the character
+    before.
     """
     starts: list[int] = []
     base = 0

@@ -1,7 +1,7 @@
-"""Files that belong to an item, such as pictures, logs and patches: stages and adapters give them with `keep_file`.
+"""Files that belong to an item, such as pictures, logs and patches. Stages and adapters store them with `keep_file`.
 
-A run stores them beside its journal, lists them in the result's metadata, and shows them in the report. No model is
-shown any of them.
+A run stores them beside its journal, lists them in the result's metadata, and shows them in the report. No model sees
+them.
 """
 
 from __future__ import annotations
@@ -30,26 +30,28 @@ _PICTURES: Final = {
 
 
 class FileKeeper(Protocol):
-    """What keeps the files of an item, such as a run."""
+    """A store for the files of an item, such as that of a run."""
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, and return its entry in the result; it says so if the file was left out."""
+        """Store a file, and return its entry in the result. The entry says so if the file was left out."""
 
 
 _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", default=None)
 
 
 def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, below: Path | None = None) -> KeptFile:
-    """Keep a file with the item for which a stage or an adapter works now, and return its entry in the result.
+    """Store a file with the item that a stage or an adapter is working on, and return its entry in the result.
 
-    `data` is the content, or the path of a file, which is copied. A link at the path is refused; give the workspace in
-    which a path lies as `below`, so that no link on the way to it leads out. By default the media type follows from the
-    content or the name.
+    `data` is the content, or the path of a file, which is copied. A link at the path is refused. For a path in a
+    workspace, pass the workspace as `below`, so that no link on the way leads out of it. By default, the media type
+    follows from the content or the name.
 
-    When this returns, the file is on the disk: what a result lists is not lost. A file that is too large, or that
-    cannot be read or stored, is left out with a warning, and the entry says why (`left_out`); nothing is raised. It
-    takes as long as the disk: from a stage, call it as `await context.in_thread(keep_file, name, data)` for more than
-    some megabytes.
+    When this returns, the file is on disk, so that no file listed in a result is lost. A file that is too large, or
+    that cannot be read or stored, is left out with a warning: nothing is raised, and the entry says why (`left_out`).
+    The same happens outside of a run.
+
+    This blocks until the disk is done. From a stage, call it as `await context.in_thread(keep_file, name, data)` for
+    files of more than a few megabytes.
     """
     content = b"" if isinstance(data, Path) else bytes(data)
     given = media_type.strip().lower() if media_type is not None else ""
@@ -64,7 +66,7 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
 
 @contextmanager
 def keeping_files(keeper: FileKeeper) -> Iterator[None]:
-    """Let `keeper` keep the files that are given inside the `with` block, and in the tasks that it starts."""
+    """Let `keeper` store the files that are passed to `keep_file` in the block, and in the tasks started there."""
     token = _keeper.set(keeper)
     try:
         yield
@@ -73,12 +75,12 @@ def keeping_files(keeper: FileKeeper) -> Iterator[None]:
 
 
 def current_keeper() -> FileKeeper | None:
-    """Return what keeps files now; None outside of a run."""
+    """Return the keeper that is in effect; None outside of a run."""
     return _keeper.get()
 
 
 def file_name(name: str) -> str:
-    """Return the last part of a name as a name for a file: without folders, control characters and a leading dot."""
+    """Return a file name made from the last part of `name`: without folders, control characters and leading dots."""
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")
     if len(plain) <= _LONGEST_NAME:
@@ -89,7 +91,7 @@ def file_name(name: str) -> str:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the media type of a picture that browsers show without running anything in it; None for other content."""
+    """Return the media type of a picture that browsers show without running code; None for any other content."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for begins, kind in _PICTURES.items() if content.startswith(begins)), None)

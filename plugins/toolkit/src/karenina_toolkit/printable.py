@@ -10,7 +10,7 @@ _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
 """The Unicode categories of characters that have no width of their own: marks and formats."""
 _SPACES: Final = 8
-"""How many times as much text as is shown is read, because white space is collapsed."""
+"""How many times the shown length is read from a text, because white space is collapsed."""
 
 
 def clean(text: str) -> str:
@@ -41,9 +41,9 @@ def cell_width(text: str) -> int:
 
 
 def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
-    """Return at most `most` characters of `text`, and a note on the number of missing ones, or "".
+    """Return the first `most` characters of `text`, and a note with the number of omitted ones ("" if there are none).
 
-    `way_on` is appended to the note, and says how to see the rest.
+    `way_on`, which says how to see the rest, is appended to the note.
     """
     if len(text) <= most:
         return clean(text), ""

@@ -29,8 +29,9 @@ async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
     """Run awaitables concurrently and return their results in order. For stages that make several calls.
 
     If one raises, the others still run to their end before the error is raised: a call in flight is paid for, and its
-    reply is kept. (A task group would cancel them.) Of several errors the first is raised, except that a `RunError` or
-    `ItemInterrupt`, which concerns more than the stage, takes precedence. If the caller is cancelled, all of them are.
+    reply is stored. (A task group would cancel them.) Of several errors the first is raised, except that a `RunError`
+    or `ItemInterrupt`, which concerns more than the stage, takes precedence. If the caller is cancelled, all awaitables
+    are cancelled.
     """
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [one for one in ended if isinstance(one, BaseException)]
@@ -49,10 +50,10 @@ class JudgeInput:
 
 
 def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
-    """Return the input of a judge, and set the result's root fields about it unless an earlier stage has set them.
+    """Return a judge's input, and record it in the result's root fields unless an earlier stage has done so.
 
-    Without a trace, the raw answer is both the whole conversation and the final message. The calling stage must declare
-    RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
+    The input is the final message or, with `full_trace`, the whole conversation. Without a trace, the raw answer is
+    both. The calling stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
     """
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -73,7 +74,7 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 
 
 async def call_service(ask: Ask, limit: float) -> str:
-    """Return the result of `ask` within `limit` seconds. Any other error becomes a `PortError` with its text.
+    """Return the result of `ask` as text. Raises `PortError` after `limit` seconds, and in place of any other error.
 
     A plain function runs in a thread, which is abandoned if it hangs, so that the time limit holds.
     """
@@ -104,8 +105,8 @@ def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Sk
     """Return True, or a `Skip` that names the first of `findings` that failed the answer. For `Stage.should_run`.
 
     A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or
-    SUFFICIENCY_DETECTED (which fails if it is False). The calling stage must declare it as optional. A finding that is
-    not set counts as passed.
+    SUFFICIENCY_DETECTED (which fails if it is False). The calling stage must declare each finding as optional. A
+    finding that is not set counts as passed.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

@@ -16,7 +16,7 @@ from karenina_core.config import VerificationConfig, flatten_settings, read_envi
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY
 from karenina_toolkit.files import bounded_files, replace_file
-from karenina_toolkit.files.value_limits import MAX_DIGITS, find_problem
+from karenina_toolkit.files.json_values import MAX_DIGITS, find_problem
 
 if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent

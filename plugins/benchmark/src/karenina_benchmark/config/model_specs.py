@@ -11,8 +11,8 @@ from typing import Any
 
 from karenina_core.errors import ConfigError
 from karenina_toolkit.files import FileError, read_records
-from karenina_toolkit.files.file_names import describe_repeated
-from karenina_toolkit.files.value_limits import find_problem_in_json
+from karenina_toolkit.files.json_values import find_problem_in_json
+from karenina_toolkit.files.safe_paths import describe_repeated
 from karenina_toolkit.http.urls import complete_url, redact_url
 
 logger = logging.getLogger("karenina")

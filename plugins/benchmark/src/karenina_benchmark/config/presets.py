@@ -50,7 +50,7 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
     from karenina_core.errors import ConfigError
     from karenina_engine.user_files import locked
     from karenina_toolkit.files import replace_file
-    from karenina_toolkit.files.file_names import is_plain_name
+    from karenina_toolkit.files.safe_paths import is_plain_name
 
     if not is_plain_name(name) or Path(name).suffix:
         raise ConfigError([f"{name!r} cannot be the name of a preset: use letters, digits, '_' and '-'"])

@@ -8,7 +8,7 @@ from math import isinf
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError
-from karenina_toolkit.files.value_limits import MAX_DIGITS, find_problem_in_json
+from karenina_toolkit.files.json_values import MAX_DIGITS, find_problem_in_json
 
 if TYPE_CHECKING:
     from pathlib import Path

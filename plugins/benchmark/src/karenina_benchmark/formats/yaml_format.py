@@ -44,7 +44,7 @@ from karenina_core.namespaces import flatten, is_owned
 from karenina_template.question_template import keep_template, template_source_of
 from karenina_template.templates.errors import TemplateError
 from karenina_toolkit.files.bounded_files import open_only_below
-from karenina_toolkit.files.file_names import stays_below
+from karenina_toolkit.files.safe_paths import stays_below
 from karenina_toolkit.patterns import check_pattern
 
 if TYPE_CHECKING:

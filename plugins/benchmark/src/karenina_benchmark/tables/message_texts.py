@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karenina_toolkit.files.value_limits import has_lone_surrogate
+from karenina_toolkit.files.json_values import has_lone_surrogate
 
 
 class NotText(ValueError):

@@ -24,7 +24,7 @@ from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_terminal.options import PrintJSON
 from karenina_terminal.screen import ExitCode, get_screen
-from karenina_toolkit.package_check.finding import Finding
+from karenina_toolkit.package_check.metadata import Finding
 from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:

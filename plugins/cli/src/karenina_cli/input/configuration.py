@@ -159,7 +159,7 @@ def _toml_or_json(text: str) -> Any:
     import json
     import tomllib
 
-    from karenina_toolkit.files.value_limits import find_problem
+    from karenina_toolkit.files.json_values import find_problem
 
     try:
         table = tomllib.loads(f"value = {text}")

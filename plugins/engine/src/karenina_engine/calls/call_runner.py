@@ -19,8 +19,8 @@ from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLi
 from karenina_engine.calls.reply_json import Reply, copy_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.results.kept_files import add_call_files, collect_call_files
+from karenina_toolkit.replies.reply_bounds import sanitize_usage
 from karenina_toolkit.replies.reply_ends import NO_REASON
-from karenina_toolkit.replies.reply_sanitizer import sanitize_usage
 
 logger = logging.getLogger("karenina")
 

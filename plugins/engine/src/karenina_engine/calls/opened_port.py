@@ -31,7 +31,7 @@ from karenina_core.text import replace_surrogates_in
 from karenina_engine.calls.call import Call
 from karenina_engine.calls.hookspecs import karenina_tool_sources
 from karenina_toolkit.files.source_digest import digest_folders
-from karenina_toolkit.replies.reply_sanitizer import sanitize_usage
+from karenina_toolkit.replies.reply_bounds import sanitize_usage
 from karenina_toolkit.structured.reply_checks import check_reply, filtered_reply, receive
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_toolkit.files.file_names import stays_below
+from karenina_toolkit.files.safe_paths import stays_below
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

@@ -33,7 +33,7 @@ from karenina_engine.check.questions import with_workspace_root
 from karenina_engine.journal.named_files import NamedFile, find_data, find_programs
 from karenina_engine.user_files import load_trust
 from karenina_template.question_template import primitive_kinds, primitives_in
-from karenina_toolkit.files.file_names import is_plain_name, stays_below
+from karenina_toolkit.files.safe_paths import is_plain_name, stays_below
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

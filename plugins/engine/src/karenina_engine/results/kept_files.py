@@ -22,8 +22,7 @@ from karenina_core.data.sections import KeptFile
 from karenina_engine.results.result_file import default_journal
 from karenina_toolkit.files import replace_file
 from karenina_toolkit.files.bounded_files import format_size
-from karenina_toolkit.files.file_names import resolve_links
-from karenina_toolkit.files.nofollow_files import FILE, FOLDER, open_file, open_file_at
+from karenina_toolkit.files.safe_paths import FILE, FOLDER, open_file, open_file_at, resolve_links
 from karenina_toolkit.kept_files import current_keeper, keeping_files, picture_type
 
 MOST_OF_ITEM: Final = 100

@@ -27,7 +27,7 @@ from karenina_template.templates.field import alternatives
 from karenina_template.templates.primitives import DateMatch
 from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.shapes.shape import Shape
-from karenina_toolkit.structured.exact_numbers import restore_digits
+from karenina_toolkit.structured.lenient_json import restore_digits
 from karenina_toolkit.structured.schema_repair import repair
 
 _DATES: Final = frozenset({date, datetime})

@@ -19,12 +19,12 @@ A subclass sets a few attributes (such as the stage and samples); the docstring 
 These run the installed command `karenina`, as a user does:
 
 - `CommandContract`: a command.
-- `ExporterContract`: an export format for results; `ReportSectionContract`: report sections. `sample_results` makes
-  the results that they write.
+- `ExporterContract`: an export format for results; `ReportSectionContract`: report sections. `sample_results` returns
+  results for both.
 - `ObserverContract`: run observers; `ExecutorContract`: an executor; `PanelContract`: a panel of judges.
 
-An adapter has one contract for its declaration and one for each port. Define your provider's wire format once, in a
-subclass of `WireFormat`; then mix it into the contracts for the ports that the adapter has:
+There is one contract for an adapter's declaration, and one for each kind of port. Define your provider's wire format
+once, in a subclass of `WireFormat`; then mix it into the contracts for the ports that the adapter has:
 
     class Telegraph(WireFormat):
         entry_point = "telegraph:plugin"
@@ -51,18 +51,15 @@ _MODULES = (
     "adapter",
     "agent",
     "calls",
-    "check",
+    "command",
     "format",
-    "import_format",
-    "installed",
     "live",
-    "llm",
-    "parse_stage",
-    "parser",
     "plugin",
     "price_source",
     "primitive",
-    "settings",
+    "reply_ports",
+    "result_outputs",
+    "runs",
     "stage",
     "trait",
 )
@@ -70,29 +67,18 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 
 from karenina_testing.contracts.adapter import AdapterContract  # noqa: E402 - after the registration for assertion rewriting
 from karenina_testing.contracts.agent import AgentContract  # noqa: E402
-from karenina_testing.contracts.check import CheckContract  # noqa: E402
-from karenina_testing.contracts.format import FormatContract  # noqa: E402
-from karenina_testing.contracts.import_format import ImportFormatContract  # noqa: E402
-from karenina_testing.contracts.installed.command import CommandContract  # noqa: E402
-from karenina_testing.contracts.installed.executor import ExecutorContract  # noqa: E402
-from karenina_testing.contracts.installed.exporter import ExporterContract  # noqa: E402
-from karenina_testing.contracts.installed.observer import ObserverContract  # noqa: E402
-from karenina_testing.contracts.installed.panel import PanelContract  # noqa: E402
-from karenina_testing.contracts.installed.report_section import ReportSectionContract  # noqa: E402
-from karenina_testing.contracts.installed.run import RunContract, SampleRun  # noqa: E402
-from karenina_testing.contracts.installed.sample_results import sample_results  # noqa: E402
+from karenina_testing.contracts.command import CommandContract  # noqa: E402
+from karenina_testing.contracts.format import FormatContract, ImportFormatContract  # noqa: E402
 from karenina_testing.contracts.live import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract  # noqa: E402
-from karenina_testing.contracts.llm import LLMContract  # noqa: E402
-from karenina_testing.contracts.parse_stage import ParseStageContract  # noqa: E402
-from karenina_testing.contracts.parser import ParserContract  # noqa: E402
-from karenina_testing.contracts.plugin import PluginContract  # noqa: E402
+from karenina_testing.contracts.plugin import PluginContract, SettingsContract  # noqa: E402
 from karenina_testing.contracts.price_source import PriceSourceContract  # noqa: E402
 from karenina_testing.contracts.primitive import PrimitiveContract  # noqa: E402
-from karenina_testing.contracts.settings import SettingsContract  # noqa: E402
-from karenina_testing.contracts.stage import StageContract  # noqa: E402
+from karenina_testing.contracts.reply_ports import LLMContract, ParserContract  # noqa: E402
+from karenina_testing.contracts.result_outputs import ExporterContract, ReportSectionContract, sample_results  # noqa: E402
+from karenina_testing.contracts.runs import ExecutorContract, ObserverContract, PanelContract, RunContract, SampleRun  # noqa: E402
+from karenina_testing.contracts.stage import CheckContract, ParseStageContract, StageContract  # noqa: E402
 from karenina_testing.contracts.trait import TraitContract  # noqa: E402
-from karenina_testing.contracts.wire_format import WireFormat  # noqa: E402
-from karenina_testing.contracts.wire_formats import ChatCompletions, MessagesAPI  # noqa: E402
+from karenina_testing.contracts.wire_format import ChatCompletions, MessagesAPI, WireFormat  # noqa: E402
 from karenina_testing.server import Reply, Request, ScriptedServer  # noqa: E402
 
 __all__ = [

@@ -16,8 +16,7 @@ import pytest
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import Port
 from karenina_testing.contracts.calls import assert_nothing_left, child_processes
-from karenina_testing.contracts.plugin import problems_of_package
-from karenina_testing.contracts.settings import find_unmarked_fields
+from karenina_testing.contracts.plugin import find_unmarked_fields, problems_of_package
 from karenina_testing.contracts.wire_format import KEY, WireFormat
 
 _LOADED = """
@@ -33,9 +32,10 @@ print(json.dumps(sorted({name.partition(".")[0] for name in set(sys.modules) - b
 
 
 class AdapterContract(WireFormat):
-    """The contract for an adapter's declaration and unused ports: mix in a `WireFormat` (what `model` needs is enough).
+    """The contract for an adapter's declaration and for ports that make no call. Mix in a `WireFormat`.
 
-    `checks_extra`: whether the adapter rejects unknown settings in `ModelConfig.extra`.
+    Of the `WireFormat`, only what `model` needs must be defined. `checks_extra` is whether the adapter rejects unknown
+    settings in `ModelConfig.extra`.
     """
 
     checks_extra: ClassVar[bool] = True
@@ -113,7 +113,7 @@ class AdapterContract(WireFormat):
 
     def test_an_unknown_setting_is_refused_before_the_run(self) -> None:
         if not self.checks_extra:
-            pytest.skip("the adapter takes any setting")
+            pytest.skip("the adapter accepts any setting")
         assert self.spec.check is not None
         model = self.model("http://127.0.0.1:9")
         wrong = model.model_copy(update={"extra": {**model.extra, "no_such_setting": KEY}})

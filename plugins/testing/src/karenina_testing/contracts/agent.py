@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import pytest
 
-from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
     AgentOptions,
     AgentPort,
@@ -42,18 +41,14 @@ class _Gone:
 
 
 class AgentContract(CallContract):
-    """The contract for conversations with tools: mix in a `WireFormat`. The agent uses the workspace tools."""
+    """The contract for agent ports, with conversations that use the workspace tools. Mix in a `WireFormat`."""
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
         self.workspace = tmp_path
         (tmp_path / "note.txt").write_text(NOTE, "utf-8")
 
-    def make(self, model: ModelConfig) -> AgentPort:
-        """Return the port under test."""
-        factory = self.spec.agent
-        assert factory is not None, f"the interface {self.interface} has no agent port"
-        return factory(model)
+    port_name = "agent"
 
     def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
         """Ask one question that needs no tool."""
@@ -161,7 +156,10 @@ class AgentContract(CallContract):
         return caught.value
 
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
-        """Return the error of an agent whose server hangs after `call`; the time limit is raised on a busy machine."""
+        """Return the error of an agent whose server hangs after `call`.
+
+        On a busy machine, the first turn may reach the time limit; the test is then repeated with a longer one.
+        """
         seconds = self.agent_seconds
         while True:
             with self.server(self.saying("", call), faults.hang) as server:

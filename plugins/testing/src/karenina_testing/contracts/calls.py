@@ -18,10 +18,9 @@ from typing import Any, Protocol, TypeVar
 import pytest
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory, FinishReason, Port, PortError, Usage
 from karenina_testing.contracts.odd_replies import OddReply
-from karenina_testing.contracts.wire_format import KEY, WireFormat
+from karenina_testing.contracts.wire_format import KEY, PortContract
 from karenina_testing.server import Fault, Reply, Request, ScriptedServer, faults, refusing_url
 from karenina_testing.server.scripted import WAIT
 
@@ -56,12 +55,8 @@ class PortReply(Protocol):
         """Why the model stopped."""
 
 
-class CallContract(WireFormat):
-    """The part that all port contracts share. `call` makes one call; `good` returns the server's successful reply."""
-
-    def make(self, model: ModelConfig) -> Any:
-        """Return a new port for `model`."""
-        raise NotImplementedError
+class CallContract(PortContract):
+    """The contract that all ports share. `call` makes one call, and `good` returns the server's successful reply."""
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """Make one call through `port`."""
@@ -96,7 +91,7 @@ class CallContract(WireFormat):
         return self.using(fail, url, **fields)
 
     def failed_with(self, fault: Fault) -> PortError:
-        """Return the error of one call to a server with this fault; replies are limited to one megabyte."""
+        """Return the error of one call to a server with this fault. Replies are limited to one megabyte."""
         with self.server(lambda request: fault(request, self.good()(request))) as server:
             return self.failed(server.url, max_reply_bytes=2**20)
 
@@ -207,7 +202,7 @@ class CallContract(WireFormat):
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
-        """The first call is made alone: it may find out for all later calls what the server supports."""
+        """The first call is made alone, because it may find out for all later calls what the server supports."""
         both = asyncio.Barrier(2)
 
         async def together(request: Request) -> Reply:

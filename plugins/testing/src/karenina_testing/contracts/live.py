@@ -33,7 +33,7 @@ from karenina_core.models.ports import (
     StructuredMode,
 )
 from karenina_testing.contracts.calls import PortReply, assert_nothing_left, child_processes
-from karenina_testing.contracts.wire_format import WireFormat
+from karenina_testing.contracts.wire_format import PortContract
 from karenina_testing.server.scripted import WAIT
 from karenina_toolkit.structured.schema_repair import find_mismatches
 
@@ -63,8 +63,8 @@ FILL: Final = (
 LOOK: Final = (Message.user("What is the code? It stands in note.txt."),)
 
 
-class LiveContract(WireFormat):
-    """The part that the live contracts of all ports share.
+class LiveContract(PortContract):
+    """The contract that all ports share, with a real model.
 
     - `few_tokens`: a token limit that cuts off a long story.
     - `many_tokens`: a token limit that leaves enough time to cancel the call.
@@ -85,10 +85,6 @@ class LiveContract(WireFormat):
         """Return the texts that no log or repr may show (by default, the API key). Called while a port is open."""
         key = self.live().endpoint_api_key
         return [key.get_secret_value()] if key is not None else []
-
-    def make(self, model: ModelConfig) -> Any:
-        """Return a new port for `model`."""
-        raise NotImplementedError
 
     def call(self, port: Any) -> Coroutine[Any, Any, PortReply]:
         """Make one short call."""
@@ -169,10 +165,7 @@ class LiveContract(WireFormat):
 class LiveLLMContract(LiveContract):
     """The contract for LLM ports, with a real model."""
 
-    def make(self, model: ModelConfig) -> LLMPort:
-        factory = self.spec.llm
-        assert factory is not None, f"the interface {self.interface} has no LLM port"
-        return factory(model)
+    port_name = "llm"
 
     def call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
         return port.invoke(CONVERSATION)
@@ -188,10 +181,7 @@ class LiveLLMContract(LiveContract):
 class LiveParserContract(LiveContract):
     """The contract for parser ports, with a real model that can fill a schema."""
 
-    def make(self, model: ModelConfig) -> ParserPort:
-        factory = self.spec.parser
-        assert factory is not None, f"the interface {self.interface} has no parser port"
-        return factory(model)
+    port_name = "parser"
 
     def call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
         return port.parse(FILL, FORM)
@@ -215,10 +205,7 @@ class LiveAgentContract(LiveContract):
         self.workspace = tmp_path
         (tmp_path / "note.txt").write_text("The code is 4711.", "utf-8")
 
-    def make(self, model: ModelConfig) -> AgentPort:
-        factory = self.spec.agent
-        assert factory is not None, f"the interface {self.interface} has no agent port"
-        return factory(model)
+    port_name = "agent"
 
     def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
         return port.run(CONVERSATION, AgentOptions(max_turns=1))

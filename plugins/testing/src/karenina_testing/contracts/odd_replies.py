@@ -19,7 +19,7 @@ C = ErrorCategory
 class OddReply:
     """A reply and its expected outcome: a `text` with its `finish_reason`, or an `error`.
 
-    `words` is part of the error message, and `notes` part of one of the reply's notes. `tokens` are the input, output,
+    `words` must occur in the error message, and `notes` in one of the reply's notes. `tokens` are the input, output,
     cached, reasoning and cache-write tokens, for errors too; None leaves the usage unchecked.
     """
 

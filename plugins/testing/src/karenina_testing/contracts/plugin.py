@@ -1,17 +1,24 @@
-"""The contract for every plugin: its entry point is installed, and nothing that the plugin offers is refused."""
+"""The contract for every plugin: it is installed, nothing that it offers is refused, and its settings are marked.
+
+A mark says whether a benchmark may set a field (`karenina_core.models.settings_models`).
+"""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from pydantic import BaseModel
+
+from karenina_core.models.settings_models import mark_of
 from karenina_core.plugins import PluginInfo, Plugins
 from karenina_toolkit.package_check.check import check_package
 
 
 class PluginContract:
-    """The part that all plugin contracts share.
+    """The contract that all plugins share.
 
     `entry_point` is the value of the plugin's entry point, such as `my_package:plugin`.
     """
@@ -41,3 +48,24 @@ def problems_of_package(entry_point: str) -> list[str]:
     """Return the problems that `karenina plugins --check` finds in the installed package of an entry point."""
     _, findings = check_package(entry_point.partition(":")[0])
     return [f"{one.area}: {one.text}" for one in findings if one.state == "problem"]
+
+
+class SettingsContract:
+    """The contract for `allowed_in_files` marks: list settings models, trait kinds and primitives in `models`.
+
+    A field without a mark is restricted, that is, a benchmark that sets it needs the user's trust; the contract asks
+    the author to decide for each field. See `karenina_core.models.settings_models`.
+    """
+
+    models: ClassVar[Sequence[type[BaseModel]]]
+
+    def test_each_field_says_whether_a_benchmark_may_set_it(self) -> None:
+        assert [name for model in self.models for name in find_unmarked_fields(model)] == []
+
+
+def find_unmarked_fields(model: type[BaseModel]) -> list[str]:
+    """Return the fields that do not declare whether a benchmark may set them.
+
+    A field that no benchmark may set is marked `never`.
+    """
+    return [f"{model.__name__}.{name}" for name in model.model_fields if mark_of(model, name) is None]

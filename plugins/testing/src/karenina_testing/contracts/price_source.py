@@ -37,7 +37,7 @@ class AnyPriceSource(Protocol):
         """The list's edition."""
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[AnyTariff, str] | None:
-        """Return a model's tariff and the list's own name for the model; None if the list does not have it."""
+        """Return a model's tariff and the list's own name for the model; None if the model is not in the list."""
 
 
 class PriceSourceContract(PluginContract):
@@ -46,7 +46,7 @@ class PriceSourceContract(PluginContract):
     - `source`: the list.
     - `prices`: pairs of a model and its server (a base URL, a provider's name, or None), each with its prices in
       dollars per million input tokens and per million output tokens, as decimal strings.
-    - `unknown`: pairs of a model and a server that the list must not have.
+    - `unknown`: pairs of a model and a server that the list must not contain.
     """
 
     source: ClassVar[AnyPriceSource]

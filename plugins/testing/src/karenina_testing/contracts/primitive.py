@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Final, Protocol
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from karenina_testing.contracts.plugin import PluginContract
-from karenina_testing.contracts.settings import find_unmarked_fields
+from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields
 
 STRANGE: Final[Sequence[object]] = (None, "", "  ", 0, -1, 2.5, float("nan"), True, [], [None], {}, {"a": 1}, object())
 """Values that a judge might extract although their type differs from the truth's."""
@@ -118,7 +117,7 @@ class PrimitiveContract(PluginContract):
         for truth in self.truths:
             for value in STRANGE:
                 answer = self.primitive.check(value, truth)
-                assert isinstance(answer, bool) or _is_undecided(answer), f"{answer!r} is no answer: {value, truth}"
+                assert isinstance(answer, bool) or _is_undecided(answer), f"{answer!r} is not an answer: {value, truth}"
                 assert 0.0 <= self.primitive.score(value, truth) <= 1.0, (value, truth)
             assert self.primitive.check(None, truth) is False, "an empty extraction never passes"
 
@@ -138,5 +137,8 @@ class PrimitiveContract(PluginContract):
 
 
 def _is_undecided(answer: object) -> bool:
-    """Return whether it is a `karenina_template.templates.Undecided` with a reason; the class is not imported here."""
+    """Return whether `answer` is an `Undecided` with a reason.
+
+    The class is recognized by its name, because it is not imported here.
+    """
     return type(answer).__name__ == "Undecided" and bool(getattr(answer, "why", ""))

@@ -1,11 +1,14 @@
-"""The contract for every stage: it keeps to its declarations, shows models no truth, and survives failing models."""
+"""The contracts for stages, answer checks (`CheckStage`), and stages that fill templates (slot 7).
+
+Every stage keeps to its declarations, shows models no truth, and survives failing models.
+"""
 
 # ruff: noqa: D102 - the names of the tests say what they check
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import pytest
@@ -13,16 +16,18 @@ import pytest
 from karenina_core.artifacts.artifact import AnyKey, Slot
 from karenina_core.artifacts.declarations import why_refused
 from karenina_core.artifacts.keys import ArtifactKeys
+from karenina_core.artifacts.keys import ArtifactKeys, BoundTemplate
+from karenina_core.artifacts.slots import Slot
 from karenina_core.config import VerificationConfig
 from karenina_core.data.question import Question
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError
+from karenina_core.planning.selection import select
 from karenina_core.plugins import active_plugins
 from karenina_core.stages.finalize import make_result
-from karenina_core.stages.stage import Skip, Stage, registered_stages
-from karenina_testing.contracts.plugin import PluginContract
-from karenina_testing.contracts.settings import find_unmarked_fields
+from karenina_core.stages.stage import CheckStage, RegisteredStage, Skip, Stage, registered_stages
+from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields
 from karenina_testing.scripted_models import ScriptedModels
 from karenina_testing.stage_runner import StageRun, configure, run_stage
 
@@ -70,7 +75,7 @@ class StageContract(PluginContract):
     def slot(self) -> Slot | None:
         """The slot for which the installed plugin offers the stage; if no plugin offers it, its class's `for_slot`.
 
-        None means that the stage has no slot and is placed by its relations to other stages.
+        None means that the stage has no slot: its relations to other stages decide its place.
         """
         offered = [one.slot for one in registered_stages(active_plugins()) if one.stage is self.stage]
         return offered[0] if offered else self.stage.for_slot
@@ -179,3 +184,121 @@ def failing_models(failure: str) -> ScriptedModels:
         return [Message.assistant(fail())]
 
     return ScriptedModels(fill=fail, say=fail, act=act)
+
+
+class CheckContract(StageContract):
+    """The contract for an answer check, which passes the response `passing` and vetoes the response `failing`.
+
+    If a judge decides, override `fill` to reply to the requests about both responses.
+    """
+
+    stage: ClassVar[type[CheckStage]]
+    passing: ClassVar[str]
+    failing: ClassVar[str]
+
+    def checked(self, response: str) -> StageRun:
+        """Run the check on a response."""
+        return self.run({**self.artifacts, ArtifactKeys.RAW_LLM_RESPONSE: response})
+
+    def test_it_lets_a_good_response_through(self) -> None:
+        run = self.checked(self.passing)
+        performed, detected, override, _ = self.findings(run)
+        assert (run.error, run.vetoes) == (None, [])
+        assert (performed, detected is None, override) == (True, False, False)
+
+    def test_it_vetoes_a_bad_response_with_a_reason(self) -> None:
+        run = self.checked(self.failing)
+        performed, detected, override, _ = self.findings(run)
+        assert run.error is None
+        assert [veto.outcome for veto in run.vetoes] == [self.stage.veto_outcome]
+        assert run.vetoes[0].reason.strip()
+        assert (performed, detected is None, override) == (True, False, True)
+
+    @pytest.mark.parametrize("response", ["", "  \n"])
+    def test_a_response_without_text_is_no_error(self, response: str) -> None:
+        assert self.checked(response).error is None
+
+    @pytest.mark.parametrize("failure", ["no server", "no reply", "no JSON"])
+    def test_a_check_without_a_judge_is_not_performed(self, failure: str) -> None:
+        run = self.run(models=failing_models(failure))
+        if run.record.calls or run.record.failed_calls:
+            performed, detected, override, _ = self.findings(run)
+            assert (run.error, performed, detected, override) == (None, False, None, False)
+
+    def findings(self, run: StageRun) -> tuple[object, ...]:
+        """Return the values of the check's four artifacts: performed, detected, override applied, reasoning."""
+        return tuple(run.artifact(key) for key in self.stage.check_keys())
+
+
+class ParseStageContract(StageContract):
+    """The contract for a stage that fills a template from a response.
+
+    - `question`: a question whose `answer_template` is the template's source.
+    - `template`: the template, bound to a question:
+      `karenina_template.templates.load_template(source).for_question("q1")`.
+    - `response`: a response with a wrong answer; it must not contain any of the template's truths.
+    - `extracted`: the values that the stage must extract from `response`.
+    - `usual`: whether the stage is the default, which fills templates if the configuration selects no other.
+    """
+
+    question: ClassVar[Question]
+    template: ClassVar[BoundTemplate]
+    response: ClassVar[str]
+    extracted: ClassVar[Mapping[str, object]]
+    usual: ClassVar[bool] = False
+
+    @property
+    def artifacts(self) -> Mapping[AnyKey, object]:  # type: ignore[override]
+        """The template and the response."""
+        return self._artifacts(self.response)
+
+    def _artifacts(self, response: str) -> dict[AnyKey, object]:
+        return {
+            ArtifactKeys.RAW_ANSWER_CLASS: type(
+                self.template.bind(dict.fromkeys(self.template.judge_fields), response)
+            ),
+            ArtifactKeys.ANSWER_CLASS: self.template,
+            ArtifactKeys.RAW_LLM_RESPONSE: response,
+        }
+
+    @property
+    def truths(self) -> list[str]:  # type: ignore[override]
+        """The template's truths as text, without booleans and empty ones."""
+        found = [one for value in self.template.expected().values() for one in _parts(value)]
+        return [str(value) for value in found if value is not None and not isinstance(value, bool)]
+
+    def test_it_is_a_stage_of_the_parse_slot(self) -> None:
+        assert self.slot is Slot.PARSE_TEMPLATE
+        assert ArtifactKeys.PARSED_ANSWER in self.stage.produces
+
+    def test_the_sample_response_contains_no_truth(self) -> None:
+        assert [truth for truth in self.truths if truth in self.response] == []
+
+    def test_it_extracts_what_the_response_says(self) -> None:
+        answer = self.run().artifact(ArtifactKeys.PARSED_ANSWER)
+        assert self.template.extracted(answer) == self.extracted
+        assert answer is not None
+        assert answer.verify() is False, "the sample response is wrong"
+
+    def test_installing_it_changes_no_plan(self) -> None:
+        offered = RegisteredStage(self.stage, "under-test", "0", self.slot)
+        found = select([offered], self.config(self.models(), {}), self.question, {})
+        assert self.usual or found.stages == [], "a plan must change only if the configuration selects the stage"
+
+    def test_an_empty_response_fills_no_field(self) -> None:
+        run = self.run(self._artifacts(""))
+        assert run.error is None
+        values: dict[str, Any] = self.template.extracted(run.artifact(ArtifactKeys.PARSED_ANSWER))
+        assert [name for name in self.template.judge_fields if values.get(name) is not None] == []
+
+    @pytest.mark.parametrize("failure", ["no server", "no reply", "no JSON"])
+    def test_a_failing_judge_is_an_error_and_fills_nothing(self, failure: str) -> None:
+        run = self.run(models=failing_models(failure))
+        if run.record.calls or run.record.failed_calls:
+            assert run.error is not None
+            assert run.error.outcome is self.stage.error_outcome
+            assert run.artifact(ArtifactKeys.PARSED_ANSWER) is None
+
+
+def _parts(value: object) -> Iterable[object]:
+    return value if isinstance(value, list) else [value]

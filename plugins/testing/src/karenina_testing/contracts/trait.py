@@ -18,8 +18,7 @@ from karenina_core.data.rubrics import LLMRubricTrait, RegexRubricTrait, RubricT
 from karenina_core.models.ports import CallInfo, Message, ParserReply
 from karenina_core.stages.context import VerificationContext
 from karenina_core.stages.stage import Stage
-from karenina_testing.contracts.plugin import PluginContract
-from karenina_testing.contracts.settings import find_unmarked_fields
+from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields
 from karenina_testing.contracts.stage import TRUTH, failing_models
 from karenina_testing.scripted_models import ScriptedModels
 from karenina_testing.stage_runner import run_stage

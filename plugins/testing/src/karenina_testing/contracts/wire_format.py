@@ -1,22 +1,30 @@
-"""The wire format of a provider's server, which the author of an adapter defines once for all contracts."""
+"""The wire format of a provider's server, which the author of an adapter defines once for all contracts.
+
+`ChatCompletions` and `MessagesAPI` are those of OpenAI's and Anthropic's interfaces.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
-from karenina_testing.contracts.odd_replies import OddReply
-from karenina_testing.server import Reply, Request, ScriptedServer, Side
+from karenina_testing.contracts.odd_replies import CHAT_FORMS, CHAT_REPLIES, MESSAGES_FORMS, MESSAGES_REPLIES, OddReply
+from karenina_testing.server import Reply, Request, Say, ScriptedServer, Side
+from karenina_testing.server.formats import completion_error, completion_of, message_error, message_of
 from karenina_testing.server.script import One
+from karenina_toolkit.traces.formats import anthropic
+from karenina_toolkit.traces.formats.openai_chat import read_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 KEY: Final = "sk-contract-4711-never-to-be-shown"
 """The API key of every model in the contracts; it must never be shown."""
@@ -62,7 +70,10 @@ class WireFormat:
         raise NotImplementedError(f"{type(self).__name__} must define how its server reads a request")
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the body of a reply with the JSON `text`, in the structured mode of `request`; by default, as text."""
+        """Return the body of a reply with the JSON `text`, in the structured mode that `request` uses.
+
+        By default, the JSON is the reply's text.
+        """
         return self.reply(Message.assistant(text), self.usage, "stop")
 
     def error(self, status: int, message: str) -> Any:
@@ -108,3 +119,85 @@ class WireFormat:
     def filling(self, text: str) -> Callable[[Request], Reply]:
         """Return a function that makes a successful reply with the JSON `text` to a parser port's request."""
         return lambda request: Reply(self.filled(request, text))
+
+
+class PortContract(WireFormat):
+    """The base class of the contracts for one port, whose name in `AdapterSpec` is `port_name`."""
+
+    port_name: ClassVar[Literal["llm", "parser", "agent"]]
+
+    def make(self, model: ModelConfig) -> Any:
+        """Return a new port for `model`."""
+        factory = getattr(self.spec, self.port_name)
+        assert factory is not None, f"the interface {self.interface} has no {self.port_name} port"
+        return factory(model)
+
+
+class ChatCompletions(WireFormat):
+    """A chat completions server. Set `entry_point` and `interface`; override what is different in your adapter.
+
+    A parser that forces a tool gets a reply with a call to that tool.
+    """
+
+    odd_replies: ClassVar[Mapping[str, OddReply]] = CHAT_REPLIES
+    odd_forms: ClassVar[Mapping[str, OddReply]] = CHAT_FORMS
+
+    def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
+        """Return a completion with one choice."""
+        return completion_of(Say(said.content, said.tool_calls, finish=finish_reason, usage=usage))
+
+    def read(self, request: Request) -> Sequence[Message]:
+        """Return the messages of `request`."""
+        return [read_message(message) for message in request.body["messages"]]
+
+    def filled(self, request: Request, text: str) -> Any:
+        """Return the JSON as the arguments of the tool that `request` forces, else as text."""
+        choice = request.body.get("tool_choice")
+        if not isinstance(choice, dict):
+            return super().filled(request, text)
+        call = ToolCall("call_1", choice["function"]["name"], {})
+        body = completion_of(Say("", (call,), usage=self.usage))
+        body["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = text
+        return body
+
+    def error(self, status: int, message: str) -> Any:
+        """Return an error in the API's format, which does not depend on `status`."""
+        return completion_error(message)
+
+
+class MessagesAPI(WireFormat):
+    """A Messages API server. Set `entry_point` and `interface`; override what is different in your adapter.
+
+    Part of the input is reported as written to the cache, and part as read from the cache; both count as input. A
+    parser that forces a tool gets a reply with a call to that tool.
+    """
+
+    base_path: ClassVar[str] = ""
+    usage: ClassVar[Usage] = Usage(
+        input_tokens=11, output_tokens=7, cached_tokens=3, reasoning_tokens=2, calls=1, cache_write_tokens=4
+    )
+
+    odd_replies: ClassVar[Mapping[str, OddReply]] = MESSAGES_REPLIES
+    odd_forms: ClassVar[Mapping[str, OddReply]] = MESSAGES_FORMS
+
+    def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
+        """Return an assistant message."""
+        return message_of(Say(said.content, said.tool_calls, finish=finish_reason, usage=usage))
+
+    def read(self, request: Request) -> Sequence[Message]:
+        """Return the system prompt and the messages of `request`."""
+        system = request.body.get("system") or ""
+        text = system if isinstance(system, str) else "\n".join(block["text"] for block in system)
+        return [*([Message.system(text)] if text else ()), *anthropic.read(request.body["messages"])]
+
+    def filled(self, request: Request, text: str) -> Any:
+        """Return the JSON as the input of the tool that `request` forces, else as text."""
+        choice = request.body.get("tool_choice") or {}
+        if choice.get("type") != "tool":
+            return super().filled(request, text)
+        call = ToolCall("toolu_1", choice["name"], json.loads(text))
+        return message_of(Say("", (call,), usage=self.usage))
+
+    def error(self, status: int, message: str) -> Any:
+        """Return an error in the API's format, with the API's error type for `status`."""
+        return message_error(status, message)

@@ -3,10 +3,11 @@
     python -m karenina_testing.server --reply Paris. --share 429:1=0.1 --share hang=0.02 --latency 0.3
     python -m karenina_testing.server --script cases.jsonl
 
-Each line of a script is for one item: `item` is its key; without one, the line has the text of a question in `question`
-or its key in `case`. `side` is `answer` or `judge` (both if it is missing). What is sent is `text`, `fault`, or a
-literal reply: `status` and `body`, `stream` and `done`, or `raw`. Several lines of one item and side are for its calls
-in order; `{"item": "17"}` alone stands for the default reply. GET /log has the log as JSON lines, /stats numbers.
+Each line of a script is for one item. `item` is the item's key; without one, the key is the text in `question` or the
+key in `case`. `side` is `answer` or `judge`; if it is missing, the line is for both. What is sent is `text`, `fault`,
+or a literal reply: `status` and `body`, `stream` and `done`, or `raw`. Several lines of one item and side are for its
+calls in order; `{"item": "17"}` alone stands for the default reply. GET /log returns the log as JSON lines, /stats
+counts.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
             if self._got and not self._got[:1].isalpha():
-                raise MalformedRequest("this is no HTTP request")  # such as the first message of TLS
+                raise MalformedRequest("this is not an HTTP request")  # such as the first message of TLS
             return None
         head = bytes(self._got[:end])
         if _EXPECT.search(head) and not self._continued:

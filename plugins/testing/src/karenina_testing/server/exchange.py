@@ -125,7 +125,7 @@ class Reply:
     - `headers`: additional headers. They replace those of the same name that the server would send (`Content-Type`,
       `Content-Length`, `Transfer-Encoding`).
     - `delay`: seconds before the first byte.
-    - `cut`: the share of the body that is sent, from 0 to 1; the Content-Length stays that of the whole body.
+    - `cut`: the share of the body that is sent, from 0 to 1. The Content-Length is still that of the whole body.
     - `end`: what happens to the connection afterwards: it is kept open, closed, reset, or left silent until the client
       disconnects (`hang`).
     - `name`: the name of the fault in the log.

@@ -38,16 +38,17 @@ class ScriptedServer:
       `/judge/` (`f"{server.url}/judge/v1"` is a base URL), or if it asks for JSON (a response format or a forced tool).
     - `is_call`: a function that returns whether a request is a model call; by default, POST requests are. Other
       requests are not logged: `/v1/models` lists `models`, `/log` returns the log as JSON lines with secrets masked,
-      `/stats` returns counts (calls answered, calls refused with status 429), and anything else an empty JSON object.
+      `/stats` returns counts (calls answered, calls refused with status 429), and any other path returns an empty JSON
+      object.
     - `latency`: seconds before each reply without a fault.
     - `allowed`: the limit of calls in flight; calls above it get `refusal` (by default, status 429).
     - `tls`: an SSL context, which makes this an HTTPS server.
     - `path`: the path at the end of `url`, such as `/v1`.
 
-    An exception raised in a function of the script or in one of the three functions above is added to `problems`, and
-    the connection is closed. The end of the block raises the first problem; if the block itself raised an exception,
-    all problems are added to it as notes. A function that still blocks the server 10 seconds after the end of the
-    block is also a problem.
+    An exception raised in a function of the script, or in one of the three functions above, is added to `problems`, and
+    the connection is closed. At the end of the block, the first problem is raised; if the block itself raised an
+    exception, all problems are added to that exception as notes. A function that still blocks the server 10 seconds
+    after the end of the block is also a problem.
     """
 
     def __init__(
@@ -257,7 +258,7 @@ def _blocked_error(thread: threading.Thread) -> TimeoutError:
     frame, called = sys._current_frames().get(thread.ident or 0), None
     while frame is not None and not _module(frame).startswith(__package__):
         frame, called = frame.f_back, frame
-    name = "a coroutine function of the script that goes on when it is cancelled"
+    name = "a coroutine function of the script that continues although it was cancelled"
     if called is not None and not _module(called).startswith("asyncio."):
         code = called.f_code
         name = f"{code.co_qualname} ({Path(code.co_filename).name}, line {called.f_lineno})"

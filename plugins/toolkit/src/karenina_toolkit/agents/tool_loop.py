@@ -6,7 +6,8 @@ An adapter implements a `Conversation`, which makes one request and knows the me
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -21,23 +22,20 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
-from karenina_toolkit.agents.agent_timeout import AgentClock
 from karenina_toolkit.agents.tools import collect_tools, measure_size, run_tool
 from karenina_toolkit.agents.written_calls import MARKS, parse_tool_calls
 
 if TYPE_CHECKING:
-    from karenina_core.models.ports import Tool
-
+    from karenina_core.models.ports import Tool, TurnGuard
 CUT_OFF = (
     "this call was not carried out: the reply reached the limit of tokens while it was being written, so its "
     "arguments may be incomplete; call it again, in a shorter reply"
 )
-
-
 _TAGS: Final = ("<tool_calls>", "<function_call>", *MARKS)
 MOST_OF_A_TRACE: Final = 20_000_000
-"""Maximum characters and values in all messages of one agent run: more than any model reads, and each turn sends them
-again.
+"""Maximum characters and values in all messages of one agent run.
+
+This is more than any model reads, and each turn sends all messages again.
 """
 
 
@@ -65,12 +63,14 @@ class Conversation(Protocol):
 async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> AgentReply:
     """Run the model until it answers without a tool call, or has had `options.max_turns` turns.
 
-    Each request goes through `options.guard`, so that only the failed request is retried; the time limit counts
-    requests and tool calls, but not the waiting between them (`AgentClock`). Tool calls of the last turn are not
-    carried out, because no turn is left to read their results; neither is a call that was cut off at the token limit. A
-    turn that the provider paused continues in the next one, which also counts, and both are one message of the trace.
-    If the turn after tool results stays empty, the trace ends with an empty message. Raises `PortError`, with the trace
-    so far as its `partial`.
+    Each request goes through `options.guard`, so that only the failed request is retried. The time limit counts
+    requests and tool calls, but not the waiting between them (`AgentClock`).
+
+    Tool calls of the last turn are not carried out, because no turn is left to read their results; neither is a call
+    that was cut off at the token limit. A turn that the provider paused continues in the next one: both count as turns,
+    and are one message of the trace. If the turn after tool results stays empty, the trace ends with an empty message.
+
+    Raises `PortError`, with the trace so far as its `partial`.
     """
     try:
         tools = collect_tools(options)
@@ -78,10 +78,10 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
         raise PortError(f"{conversation.where}: {error}", category=ErrorCategory.PERMANENT) from None
     work = _Work()
     time = AgentClock(conversation.where, options)
-    return await time.limit(_work(conversation, work, time.options, tools), work.reply)
+    return await time.limit(_run_turns(conversation, work, time.options, tools), work.reply)
 
 
-async def _work(
+async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
 ) -> AgentReply:
     for number in range(1, options.max_turns + 1):
@@ -143,6 +143,77 @@ async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Mess
     if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
         return Message.tool(CUT_OFF, call, is_error=True)
     return await run_tool(call, tools)
+
+
+class AgentClock:
+    """The clock of one agent run. `where` names the model and its server in errors.
+
+    `options` are the options of the run, with a guard that stops the clock while a request waits: for a free slot, for
+    the end of a backoff, or for the journal. The length of these waits depends on the other items of the run, and must
+    not make an agent fail.
+    """
+
+    def __init__(self, where: str, options: AgentOptions) -> None:
+        guard = options.guard
+        self.options = options if guard is None else replace(options, guard=self._exclude_waiting(guard))
+        self._where = where
+        self._clock: asyncio.Timeout | None = None
+        self._left: float | None = None
+
+    async def limit(self, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]) -> AgentReply:
+        """Return the result of `run`. Raises `PortError` of category `timeout` if the time runs out first.
+
+        Any `PortError` from `run` gets the result of `so_far`, the reply so far, as its `partial`.
+        """
+        seconds, setting = self.options.timeout, self.options.timeout_setting
+        clock = self._clock = asyncio.timeout(seconds)
+        try:
+            async with clock:
+                return await run
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            done = so_far()
+            raise PortError(
+                f"{self._where}: the agent did not finish within {seconds:g} s ({done.usage.calls} turns); raise "
+                f"{setting}, which counts only requests and tool calls",
+                category=ErrorCategory.TIMEOUT,
+                partial=done,
+            ) from None
+        except PortError as error:
+            error.partial = so_far()
+            raise
+        finally:
+            self._clock = None  # a request may be cancelled later
+
+    def _exclude_waiting(self, guard: TurnGuard) -> TurnGuard:
+        async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+            self._stop()
+            try:
+                return await guard(lambda: self._with_clock(ask), trace)
+            finally:
+                self._resume()
+
+        return guard_without_clock
+
+    async def _with_clock(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
+        self._resume()
+        try:
+            return await ask()
+        finally:
+            self._stop()
+
+    def _stop(self) -> None:
+        clock = self._clock
+        if clock is not None and not clock.expired() and (end := clock.when()) is not None:
+            self._left = end - asyncio.get_running_loop().time()
+            clock.reschedule(None)
+
+    def _resume(self) -> None:
+        clock = self._clock
+        if clock is not None and not clock.expired() and self._left is not None:
+            clock.reschedule(asyncio.get_running_loop().time() + self._left)
+            self._left = None
 
 
 @dataclass(slots=True)

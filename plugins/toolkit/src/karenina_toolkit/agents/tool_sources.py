@@ -1,10 +1,10 @@
-"""Tool sources: where an agent's tools come from, apart from its workspace. Plugins provide them."""
+"""Tools from plugins: sources of an agent's tools, apart from its workspace, and search tools for judges."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +20,8 @@ class ToolError(Exception):
 class ToolSource(Protocol):
     """A source of tools from outside Karenina (such as MCP servers) for the models that are configured for it.
 
-    One object serves all models of all runs, and stores nothing about them. It must be cheap to load: whatever a
-    session requires is imported when one is opened.
+    One object serves all models of all runs, and stores nothing about them. Loading it must be cheap: imports that only
+    a session needs are made when a session is opened.
     """
 
     @property
@@ -45,4 +45,19 @@ class ToolSource(Protocol):
         the block ends, even if their server fails: a failed call raises `ToolError`, which the model reads, and a call
         to a tool whose server is lost raises `PortError`, which ends the agent's run. Raises `PortError` if the tools
         are not available: of category `connection` if a retry may help, and `permanent` if the configuration is wrong.
+        """
+
+
+class SearchTool(Protocol):
+    """A tool that looks something up, selected in the configuration by its `name`. One object serves all items."""
+
+    name: ClassVar[str]
+
+    def unavailable(self) -> str | None:
+        """Return why the tool cannot be used here and how to fix it; None if it can be used. Makes no request."""
+
+    async def search(self, query: str) -> str:
+        """Return the search results as text for a judge.
+
+        If it raises, the caller continues without results. The category of a `PortError` says whether a retry may help.
         """

@@ -1,7 +1,7 @@
 """The tools with which an agent reads and writes files in its workspace, and nowhere else.
 
-Every agent whose adapter runs the tool loop itself gets them, answering agents and judges alike. An agent works in a
-copy of its own, so it may write there.
+Every agent whose adapter runs the tool loop gets them, answering agents and judges alike. An agent works in its own
+copy, so it may write there.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from anyio import to_thread
 from karenina_core.models.ports import Tool
 from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.files import replace_file
-from karenina_toolkit.files.file_names import resolve_links
-from karenina_toolkit.files.nofollow_files import NotAFileError, open_file, open_folder
+from karenina_toolkit.files.safe_paths import NotAFileError, open_file, open_folder, resolve_links
 
 MOST_CHARACTERS: Final = 50_000
 """Maximum characters in a result of `read_file`."""
@@ -299,8 +298,8 @@ class WriteFile(_WorkspaceTool):
 def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
     """Return the tools for one workspace: `read_file`, `list_files`, `search_files` and `write_file`.
 
-    Paths are relative to it; `..`, absolute paths and links that lead out of it are refused. Raises `ValueError` if
-    `workspace` is not a folder.
+    Paths are relative to the workspace; `..`, absolute paths and links that lead out of it are refused. Raises
+    `ValueError` if `workspace` is not a folder.
     """
     root = workspace.resolve()
     if not root.is_dir():

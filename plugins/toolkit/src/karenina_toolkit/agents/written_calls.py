@@ -3,13 +3,13 @@
 The rules are strict, because an answer may contain JSON that is not a call:
 
 - A call has the `name` of an available tool, and `arguments` (or `parameters`), an object or the JSON of one.
-- It is between tags (`<tool_call>`, `<tools>`) that no sentence quotes, or at the end of the message: in a code fence
-  with nothing else, or without a fence, at the start of a line. Several calls, in a list or in sequence, count if each
-  of them is valid.
+- A call is between tags (`<tool_call>`, `<tools>`) that no sentence quotes, or at the end of the message: in a code
+  fence with nothing else, or without a fence, at the start of a line. Several calls, in a list or in sequence, count if
+  each of them is valid.
 - The notations of model families, such as `<function=...>` and `[TOOL_CALLS]`, are read by `find_marked_calls` and
   `find_marked_json`.
-- An incomplete call in tags, or in place of the whole message, is a call with unreadable arguments, which the tool loop
-  reports to the model. Complete calls before it count too.
+- An incomplete call, in tags or as the whole message, is a call with unreadable arguments, which the tool loop reports
+  to the model. Complete calls before it count too.
 
 Text before the calls remains the message's text.
 """

@@ -7,10 +7,9 @@ in the file for messages. A file that cannot be read raises `FileError`.
 from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.json_values import iter_rows, parse_json, read_json, suggest_rows
 from karenina_toolkit.files.libraries import plain_cell
-from karenina_toolkit.files.record import Record, find_column
 from karenina_toolkit.files.records import LINES, SUFFIXES, TABLES, Records, read_records
 from karenina_toolkit.files.replacing import replace_file, sync_folder
-from karenina_toolkit.files.tables import is_unnamed
+from karenina_toolkit.files.tables import Record, find_column, is_unnamed
 from karenina_toolkit.files.texts import AUTO, recognize_encoding
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Untrusted zip archives, whose entries are unpacked within bounds, whatever sizes they state.
+"""Reading of untrusted zip archives. Unpacking is bounded, whatever sizes the entries state.
 
-`zipfile` stops at the stated size only after it has unpacked more: up to 2 GB for an entry compressed with deflate, and
-without a limit for LZMA or bzip2.
+`zipfile` compares an entry with its stated size only after it has unpacked more: up to 2 GB for an entry compressed
+with deflate, and any amount for LZMA or bzip2.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _PIECE: Final = 1 << 16
 _ENTRY: Final = b"PK\x01\x02"
 _MIN_ENTRY_LIMIT: Final = 10_000
 _BYTES_PER_ENTRY: Final = 500
-"""The limit on bytes divided by this, roughly the memory for one entry, is the limit on entries: 200,000 by default."""
+"""Roughly the memory that an entry needs.
+
+The limit on entries is the limit on bytes divided by this: 200,000 by default.
+"""
 _ERRORS: Final = (
     zipfile.BadZipFile,
     zlib.error,
@@ -42,7 +45,7 @@ _ERRORS: Final = (
 
 
 class Archive:
-    """The entries of an open archive by their `names`, in order."""
+    """An open archive. `names` are the names of its entries, in order."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, zstandard_extra: str) -> None:
         self._path = path
@@ -81,7 +84,7 @@ class Archive:
         except _ERRORS as error:
             raise FileError(self._path, name, f"it cannot be unpacked: {error}", "get the file again") from error
         if (size, digest) != (entry.file_size, entry.CRC):
-            what = "it cannot be unpacked: its content is not what the archive states"
+            what = "it cannot be unpacked: its size or checksum differs from the one that the archive states"
             raise FileError(self._path, name, what, "get the file again")
 
     def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
@@ -122,10 +125,11 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
-    """Open the zip archive in `file`, if its stated unpacked size and number of entries are within the limits.
+    """Open the zip archive in `file`, and yield it.
 
-    Entries may be stored, or compressed with deflate or Zstandard. `zstandard_extra` is the package to install for
-    Zstandard, and `kind` the name of the archive, for messages. Raises `FileError`, also for two entries with one name.
+    Entries may be stored, or compressed with deflate or Zstandard. In messages, `kind` is the name of the archive, and
+    `zstandard_extra` the package to install for Zstandard. Raises `FileError` if the archive is damaged, if its stated
+    unpacked size or its number of entries exceeds the limit, or if two entries have the same name.
     """
     limit = max(_MIN_ENTRY_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_ENTRY)
     if _count_entries(file) > limit:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from karenina_core.errors import ConfigError, KareninaError
-from karenina_toolkit.files.file_names import resolve_links
+from karenina_toolkit.files.safe_paths import open_folder, resolve_links
 
 MAX_BYTES: Final = 100_000_000
 """The maximum number of bytes that are read from one file by default."""
@@ -210,8 +210,6 @@ def _open_below(folder: Path, path: Path) -> int:
         raise OSError(errno.EXDEV, f"it leads out of {folder}")
     if os.open not in os.supports_dir_fd:  # Windows, where only administrators make links
         return os.open(file, _FLAGS)
-    from karenina_toolkit.files.nofollow_files import open_folder
-
     with open_folder(root, file.parent) as parent:
         return os.open(file.name, _FLAGS | os.O_NOFOLLOW, dir_fd=parent)
 
@@ -229,7 +227,7 @@ def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
     found = os.fstat(file.fileno()).st_size
     if found > most:
-        raise too_large_error(path, f"it has {format_size(found)}, and the limit is {format_size(most)}", most)
+        raise too_large_error(path, f"it is {format_size(found)}, and the limit is {format_size(most)}", most)
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
@@ -262,5 +260,5 @@ def check_unpacked_size(path: Path, size: int) -> None:
     limit = max_file_bytes()
     if size > limit:
         unpacked, allowed = format_size(size), format_size(limit)
-        what = f"it has {unpacked} unpacked, and the limit is {allowed}"
+        what = f"it is {unpacked} unpacked, and the limit is {allowed}"
         raise too_large_error(path, what, limit)

@@ -1,4 +1,8 @@
-"""JSON documents, and paths to the rows in them."""
+"""JSON documents, paths to the rows in them, and limits on plain values.
+
+The limits also apply to values from YAML and TOML: nesting depth, digits of whole numbers, and text that can be
+encoded.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,21 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.bounded_files import FileError
-from karenina_toolkit.files.record import Record
-from karenina_toolkit.files.tables import CellLimit
+from karenina_toolkit.files.tables import CellLimit, Record
 from karenina_toolkit.files.texts import decode
-from karenina_toolkit.files.value_limits import find_problem_in_json
 from karenina_toolkit.printable import shorten
 
+MAX_DEPTH: Final = 200
+"""Maximum nesting of lists and objects."""
+MAX_DIGITS: Final = 4300
+"""Maximum number of decimal digits of a whole number; Python does not convert longer ones to text."""
+_LIMIT: Final = 10**MAX_DIGITS
+_HALF: Final = re.compile("[\ud800-\udfff]")
+_ESCAPED_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 ANY: Final = "*"
 _MOST_PATHS: Final = 3
 _LOOKED_AT: Final = 20
@@ -30,6 +39,70 @@ _MARKS: Final = (",", "[", "{")
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SHOWN: Final = 200
 """Maximum characters of a path in a message."""
+
+
+class ValueProblem(NamedTuple):
+    """A problem with a value: `what` is wrong, `cure` says how to fix it, and `path` is the place in the whole value.
+
+    No text from the value is quoted, because it may be an API key.
+    """
+
+    what: str
+    cure: str
+    path: tuple[str | int, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """The place in the value, such as `metadata.x`; empty for the whole value."""
+        return ".".join(str(part) for part in self.path)
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Return whether `text` contains half of a surrogate pair, which cannot be encoded in a file or a request."""
+    return not text.isascii() and _HALF.search(text) is not None
+
+
+def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
+    """Return the first problem in `value`, which was parsed from the JSON `text`; None if there is none.
+
+    The value is only searched if the text shows that there may be a problem.
+    """
+    if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
+        return None
+    return find_problem(value, halves=halves)
+
+
+def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
+    """Return the first problem in a value made of lists, mappings and scalars; None if there is none.
+
+    Without `halves`, texts are not searched for halves of surrogate pairs.
+    """
+    waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
+    while waiting:
+        one, path = waiting.pop()
+        found = _find_problem_at(one, path, halves)
+        if found is not None:
+            return found
+        if isinstance(one, Mapping):
+            for key in one:
+                if halves and isinstance(key, str) and has_lone_surrogate(key):
+                    return ValueProblem("a key contains half of a character", "correct that key", path)
+            waiting.extend((item, (*path, str(key))) for key, item in one.items())
+        elif isinstance(one, list):
+            waiting.extend((item, (*path, place)) for place, item in enumerate(one))
+    return None
+
+
+def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
+    if len(path) > MAX_DEPTH:
+        return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
+    if isinstance(value, str):
+        if not halves or not has_lone_surrogate(value):
+            return None
+        return ValueProblem("a text contains half of a character", "remove it, or write the whole character", path)
+    if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
+        return ValueProblem(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
+    return None
 
 
 class _DuplicateKey(ValueError):
@@ -56,11 +129,12 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Return the value of JSON text from a file, in which `where` is the text's place. Raises `FileError`.
+    """Return the value of JSON text that was read from the file `path`. Raises `FileError`.
 
-    NaN and the infinities are allowed, as Python writes them. Refused are objects with different values for one key,
-    values that are nested too deeply, more than ten million values (a tenth of the limit on bytes), whole numbers with
-    thousands of digits and, unless `surrogates` is set, lone surrogates (halves of characters).
+    `where` is the place of the text in the file, for messages. NaN and the infinities are allowed, because Python
+    writes them. Refused are objects with different values for one key, values that are nested too deeply, more than ten
+    million values (a tenth of the limit on bytes), and whole numbers with thousands of digits. Lone surrogates (halves
+    of characters) are refused as well, unless `surrogates` is set.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
@@ -85,7 +159,10 @@ def parse_json(
 
 
 def _count_values(text: str, limit: int) -> int:
-    """Return an upper bound on the number of values; above `limit`, commas and brackets in strings do not count."""
+    """Return an upper bound on the number of values.
+
+    Punctuation in strings is left out only if the bound with it exceeds `limit`.
+    """
     count = sum(map(text.count, _MARKS))
     return count if count <= limit else sum(map(_TEXT.sub("", text).count, _MARKS))
 
@@ -93,9 +170,9 @@ def _count_values(text: str, limit: int) -> int:
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
     """Yield the rows at the path `rows` of a JSON document; without a path, the items of a list. Raises `FileError`.
 
-    A path consists of names separated by dots, with `*` for every item of a list or an object, such as
-    `data.*.paragraphs.*.qas.*`; a `*` at the end may be left out for a list. The scalars of the objects along the path
-    are the `outer` values of a row.
+    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` stands for every item of
+    a list or an object. A `*` at the end may be left out for a list. The scalars of the objects along the path are the
+    `outer` values of a row.
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)

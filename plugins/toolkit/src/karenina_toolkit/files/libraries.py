@@ -48,7 +48,8 @@ class SheetFacts:
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
     """Yield the rows of `sheet` (default: the first one), each with its number. Raises `FileError`.
 
-    `facts` are filled in before the first row is yielded.
+    `facts` are filled in before the first row is yielded. `package` is the distribution whose extra installs the
+    library, for messages.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -92,23 +93,26 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
 
 
 def _make_reader_class() -> type[ExcelReader]:
-    """Return a reader of workbooks that reads no chart sheets, some of which it cannot. Raises `ImportError`."""
+    """Return a workbook reader without chart sheets, because openpyxl cannot read all of them. Raises `ImportError`."""
     from openpyxl import chartsheet
     from openpyxl.reader.excel import ExcelReader  # uses defusedxml if it is installed
 
     class Reader(ExcelReader):
-        """A reader that only keeps the places of chart sheets, by which names refer to sheets."""
+        """A reader that leaves chart sheets unread.
+
+        It keeps their positions, because names refer to sheets by position.
+        """
 
         def read_chartsheet(self, sheet: Any, rel: Any) -> None:
             """Add a chart sheet without reading it."""
-            book: Any = self.wb  # its stubs do not have what its own reader uses
+            book: Any = self.wb  # the stubs lack a method that openpyxl's own reader uses
             book._add_sheet(chartsheet.Chartsheet(parent=book, title=sheet.name))
 
     return Reader
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return a cell's value; a percentage or an amount of money is a text with its sign, as the sheet shows it."""
+    """Return a cell's value. Percentages and amounts of money become text with their sign, as the sheet shows them."""
     value = cell.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None
@@ -136,15 +140,16 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
-    """Return the checked parts of an Excel file. Raises `FileError` for too many unpacked bytes, cells or elements.
+    """Return the checked parts of an Excel file, by name.
 
-    openpyxl then unpacks no more than that, because every part has the size that it states.
+    Raises `FileError` for too many unpacked bytes, cells or elements. After this check, openpyxl unpacks no more than
+    that, because every part has the size that it states.
     """
     from karenina_toolkit.files.archives import open_archive
 
     parts = {}
     with open_archive(path, opened, kind="Excel file", zstandard_extra=package) as archive:
-        for name in archive.names:  # any of them can be a sheet, whatever its name is
+        for name in archive.names:  # any of them can be a sheet, whatever its name
             parts[name] = _PartCheck(path, name)
             parts[name].read(archive.pieces(name))
     return parts
@@ -168,7 +173,7 @@ class _PartCheck:
         self.has_values = False
         self._cell = ""
         self._formula: str | None = None
-        """The cell that the parser is in, if it has a formula whose value was not seen yet."""
+        """The current cell, if it has a formula whose value has not been seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
         """Raise `FileError` if there are too many cells or elements. Parts that are not XML are skipped."""
@@ -179,7 +184,7 @@ class _PartCheck:
         parser.EndElementHandler = self._end
         parser.EntityDeclHandler = _refuse_entity
         is_xml = True
-        for piece in content:  # all of it, so that its size is known
+        for piece in content:  # to the end, because reading checks the size
             if is_xml:
                 try:
                     parser.Parse(piece, False)
@@ -260,7 +265,8 @@ class ParquetRows:
         # The last two are for cells that Python cannot represent, such as texts that are not UTF-8.
         self._errors = (OSError, pyarrow.ArrowException, ValueError, ArithmeticError)
         try:
-            self._file = ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)  # else it is all in memory
+            # By default, the whole file is in memory.
+            self._file = ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
             about, schema = self._file.metadata, self._file.schema_arrow
             self.columns: tuple[str, ...] = tuple(schema.names)
             self.metadata: Mapping[bytes, bytes] = schema.metadata or {}

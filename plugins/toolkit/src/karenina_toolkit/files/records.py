@@ -11,7 +11,7 @@ from typing import IO, Any, Final, Self
 
 from karenina_toolkit.files import bounded_files, json_values, libraries, tables, texts
 from karenina_toolkit.files.bounded_files import FileError
-from karenina_toolkit.files.record import Record
+from karenina_toolkit.files.tables import Record
 
 LINES: Final = (".jsonl", ".ndjson")
 TABLES: Final = (".csv", ".tsv", ".xlsx")
@@ -22,7 +22,7 @@ _BLANK: Final = " \t\r\n\ufeff"
 
 
 class Records(Iterator[Record]):
-    """The records of an open file, to be read once; reading to the end, or leaving the context, closes the file.
+    """The records of an open file, which can be read once. Reading to the end, or leaving the context, closes the file.
 
     - `columns`: the column names of a table or a Parquet file; empty for JSON, whose rows have keys of their own.
     - `metadata`: the metadata of a Parquet file.
@@ -58,7 +58,7 @@ class Records(Iterator[Record]):
     def __next__(self) -> Record:
         if self._max_bytes is None:
             return self._next()
-        with bounded_files.limit_file_size(self._max_bytes):  # only for this file, not others of the caller
+        with bounded_files.limit_file_size(self._max_bytes):  # only for this file, not for others that the caller reads
             return self._next()
 
     def _next(self) -> Record:
@@ -105,22 +105,29 @@ def read_records(
     - JSON: the items of a list, or the `rows` of a document, such as `examples`, `*` (for rows by their ids) or
       `data.*.paragraphs.*.qas.*`. The scalars of the objects that enclose a row are its `outer` values.
 
-    `only` limits the columns that rows of a table have. Text is UTF-8, or has the given `encoding`; a byte-order mark
-    of UTF-8, UTF-16 or UTF-32 takes precedence over both. With `encoding="auto"`, UTF-16 without a mark and cp1252 are
-    recognized, and named in `encoding_note`. `surrogates` allows lone surrogates in JSON, which cannot be written to a
-    file again. With `keep_problems`, a line of JSON that cannot be read becomes a record with its `problem`, instead of
-    an error.
+    In tables, a column without a name is called `Unnamed: 0`, numbered by position from 0, and `only` limits the
+    columns that rows have.
 
-    The limits are 100 MB for a file (for Excel and Parquet: unpacked), 64 MB for a line, 16 million characters for a
-    CSV row, and five million cells, where short rows count as filled and each row as five cells more; for JSON, ten
-    million values; for Excel, 250,000 XML elements in one row, and as many outside of rows. `max_bytes` or the
-    environment variable `KARENINA_MAX_FILE_BYTES` changes these limits, except those on lines and CSV rows; `any_size`,
-    for files that the user has written, lifts them. `package` is the distribution whose extras `excel` and `parquet`
-    install the libraries, for messages.
+    Text is UTF-8, or has the given `encoding`; a byte-order mark of UTF-8, UTF-16 or UTF-32 takes precedence over both.
+    With `encoding="auto"`, UTF-16 without a mark and cp1252 are recognized, and named in `encoding_note`. `surrogates`
+    allows lone surrogates in JSON, which cannot be written to a file again. With `keep_problems`, a line of JSON that
+    cannot be read becomes a record with its `problem`, instead of an error.
+
+    The limits are:
+
+    - a file: 100 MB (Excel and Parquet: unpacked)
+    - a line: 64 MB; a CSV row: 16 million characters
+    - a table: five million cells; short rows count as filled, and each row counts for five cells more
+    - JSON: ten million values
+    - Excel: 250,000 XML elements in one row, and as many outside of rows
+
+    `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` changes these limits, except those on lines and
+    CSV rows. `any_size` lifts them, for files that the user has written. `package` is the distribution whose extras
+    `excel` and `parquet` install the libraries, for messages.
 
     Raises `FileError`, with the place in the file and how to fix it, for a file that cannot be read, an unknown
     encoding, a delimiter that is not one character, a path that leads to no rows, two columns with the same name, and a
-    row with more cells than columns. A column without a name is called `Unnamed: 0`, numbered by position from 0.
+    row with more cells than columns.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -154,14 +161,14 @@ def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> It
         more = f" and {count - _MOST_SHOWN} more" if count > _MOST_SHOWN else ""
         what = "a formula without a stored value" if count == 1 else "formulas without stored values"
         yield (
-            f"{first}{more}: {what}, read as empty, as by programs that do not calculate; open the file in a "
+            f"{first}{more}: {what} (from a program that does not calculate), read as empty; open the file in a "
             "spreadsheet program and save it"
         )
     hidden = [columns[at] for at in sheet.hidden if at < len(columns) and not tables.is_unnamed(columns[at])]
     if hidden:
         more = f" and {len(hidden) - _MOST_SHOWN} more" if len(hidden) > _MOST_SHOWN else ""
         names = ", ".join(map(repr, hidden[:_MOST_SHOWN])) + more
-        yield f"hidden columns can be used like the others: {names}; delete them if they should not be"
+        yield f"hidden columns are read like the others: {names}; delete those that should not be used"
 
 
 def _read_csv(

@@ -30,7 +30,7 @@ def replace_file(
     """Replace the content of a file atomically: readers see the old file or the new one, never a part of it.
 
     `write` gets a new file in the same folder, which is renamed to `path` when it is complete. If anything fails before
-    that, the old file stays, and the new one is removed; a process that is killed leaves the old or the new file, and
+    that, the old file stays and the new one is removed. A process that is killed leaves the old or the new file, and
     perhaps a file `.NAME.RANDOM.new`, which nothing reads. Of concurrent writers, the last one wins.
 
     - `private`: the file can only be read and written by its owner, from its creation on. Otherwise a new file gets the
@@ -44,9 +44,11 @@ def replace_file(
       folder leads out of it.
 
     The file gets a new inode: other hard links keep the old content. What is at `path` is checked when the new file is
-    complete, so that `write` may rename an earlier file. Raises `OSError`, whose `filename` is `path`: for a folder in
-    which no file can be created, a file that is read-only or is a folder, pipe or device, a link, and a full disk.
-    Errors from `write` are raised unchanged; an `OSError` without a file name gets `path` as its name.
+    complete, so that `write` may rename an earlier file.
+
+    Raises `OSError`, whose `filename` is `path`, for a folder in which no file can be created; for a `path` that is
+    read-only, a folder, a pipe, a device or a link; and for a full disk. Errors from `write` are raised unchanged,
+    except that an `OSError` without a file name gets `path` as its name.
     """
     shown = os.fspath(path)
     if dir_fd is not None and (follow or Path(path).name != shown):

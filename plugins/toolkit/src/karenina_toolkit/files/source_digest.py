@@ -20,9 +20,10 @@ def digest_folders(sources: Iterable[SourceFolder]) -> str:
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of all files in a folder; of unreadable ones, only of the names.
+    """Return a digest of the names and contents of all files in a folder. Of unreadable files, only the names count.
 
-    It does not depend on the folder's location. A folder to which several links point is read once.
+    The digest does not depend on the folder's location. A link that leads out of `source.within` (default: the folder)
+    is not followed, and a folder to which several links point is read once.
     """
     found = hashlib.sha256()
     bounds = (source.within or source.path).resolve()

@@ -49,7 +49,7 @@ def make_own_folder(folder: Path) -> None:
 
 
 def check_own_folder(folder: Path) -> None:
-    """Raise `UserStateError` if others can put files into the folder, `FileNotFoundError` if it does not exist."""
+    """Raise `UserStateError` if others can put files into the folder, and `FileNotFoundError` if it does not exist."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise UserStateError(f"the state folder {folder} is not a folder: remove it")
@@ -64,7 +64,7 @@ def check_own_folder(folder: Path) -> None:
 
 
 def find_file_flaw(found: os.stat_result) -> str | None:
-    """Return why an open file may contain data of another user; None if it is private."""
+    """Return why an open file may contain data from another user; None if the file is private."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if found.st_uid != os.geteuid():
@@ -74,5 +74,5 @@ def find_file_flaw(found: os.stat_result) -> str | None:
     if found.st_mode & 0o077:
         return f"others can read or write it (mode {stat.S_IMODE(found.st_mode):04o}, not 0600)"
     if found.st_size > MOST_BYTES:
-        return f"it has {found.st_size:,} bytes, more than Karenina writes ({MOST_BYTES:,} at most)"
+        return f"it is {found.st_size:,} bytes long, and Karenina writes {MOST_BYTES:,} at most"
     return None

@@ -1,17 +1,17 @@
-"""Tables: column names in the first row, and the rows below them."""
+"""`Record`, a row of a file, and tables: column names in the first row, and the records below them."""
 
 from __future__ import annotations
 
 import csv
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final
 
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.bounded_files import FileError
-from karenina_toolkit.files.record import Record
 from karenina_toolkit.files.texts import iter_lines
 from karenina_toolkit.printable import shorten
 
@@ -19,16 +19,93 @@ Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
 DELIMITERS: Final = (",", ";", "\t")
 UNNAMED: Final = "Unnamed: "
-"""The prefix of the name that a column without one gets, as in pandas, which writes its index without a name."""
+"""The prefix of the name that a nameless column gets, as in pandas, which writes its index without a name."""
 _MOST_UNNAMED: Final = 20
 """Maximum number of nameless columns after the last named one; spreadsheets may have thousands of empty ones."""
 _LONGEST_ROW: Final = 16_000_000
 """Maximum characters of a CSV row; Python's reader needs some 10 bytes of memory for each."""
 CELLS_PER_ROW: Final = 5
-"""The number of cells that each row counts for in addition to its own."""
+"""The number of cells that each row counts for in addition to the cells that it has."""
 _MIN_CELL_LIMIT: Final = 100_000
 _BYTES_PER_CELL: Final = 20
 """The limit on cells is the limit on bytes divided by this: five million cells by default."""
+
+
+@dataclass(slots=True)
+class Record:
+    """A row of a record file, with its place in the file for messages.
+
+    `where` is the place in the `file`: `line 3` of text (the line where the row ends), `row 3` of a sheet or of
+    Parquet, or `data.0.qas.1` in a JSON document. `number` is the line or the row as a number; in JSON documents, rows
+    are counted from 1.
+
+    `value` is a mapping from columns to cells, where empty cells are None, or any JSON value. Values from Excel and
+    Parquet have their own types, such as dates. `around` are the objects that enclose the row in a JSON document, the
+    innermost last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
+    `is_short` says whether a row of text had fewer cells than the header; the missing ones are None. `problem` says why
+    a row could not be read; such a row has no value.
+    """
+
+    file: Path
+    where: str
+    number: int
+    value: Any = None
+    around: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    key: str | None = None
+    problem: FileError | None = None
+    is_short: bool = False
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The value, which must be a mapping. Raises `FileError` if it is not, or if the row could not be read."""
+        if self.problem is not None:
+            raise self.problem
+        if isinstance(self.value, Mapping):
+            return self.value
+        kind = "line" if self.where.startswith("line ") else "row"
+        raise FileError(self.file, self.where, f"the {kind} is not a JSON object", f"write one object per {kind}")
+
+    @property
+    def outer(self) -> Mapping[str, Any]:
+        """The scalars of the objects that enclose the row, by path without `*`, such as `data.title`."""
+        return {
+            f"{path}.{name}" if path else name: value
+            for path, one in self.around
+            for name, value in one.items()
+            if not isinstance(value, dict | list)
+        }
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of a column, else the scalar in the innermost enclosing object that has it, else `default`.
+
+        Case is ignored, but an exact match is preferred. For enclosing objects, `name` may be a path (`data.title`).
+        """
+        values = self.values
+        column = find_column(values, name)
+        if column is not None:
+            return values[column]
+        for path, one in reversed(self.around):
+            start = f"{path}." if path else ""
+            is_path = name.casefold().startswith(start.casefold())
+            for wanted in (name, name[len(start) :]) if is_path else (name,):
+                column = find_column(one, wanted)
+                if column is not None and not isinstance(one[column], dict | list):
+                    return one[column]
+        return default
+
+    def __str__(self) -> str:
+        return f"{self.file}, {self.where}" if self.where else str(self.file)
+
+
+def find_column(columns: Iterable[str], name: str) -> str | None:
+    """Return the column with this name, else the first one that differs only in case; None if there is none."""
+    folded, near = name.casefold(), None
+    for column in columns:
+        if column == name:
+            return column
+        if near is None and column.casefold() == folded:
+            near = column
+    return near
 
 
 def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
@@ -74,7 +151,8 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
     """Yield the rows. Raises `FileError` if they have more cells than `cell_limit`.
 
-    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty.
+    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty. `where` returns the place of a
+    row, for messages, from its number.
     """
     limit, count = cell_limit(), 0
     for number, cells in rows:
@@ -85,14 +163,17 @@ def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int
 
 
 class CellLimit:
-    """The cell limit for a JSON file. As in a table, each row counts for `CELLS_PER_ROW` cells more than it has."""
+    """A counter of the cells in a JSON file, with the limit of tables.
+
+    As in a table, each row counts for `CELLS_PER_ROW` cells in addition to its own.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Count `rows` rows that have the items of `value` together. Raises `FileError` if there are too many."""
+        """Count `rows` rows, whose cells are the items of `value`. Raises `FileError` if there are too many cells."""
         self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
         if self._left < 0:
             raise too_many_cells_error(self._path, where, self._limit)

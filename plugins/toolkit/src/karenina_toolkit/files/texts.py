@@ -23,7 +23,7 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 AUTO: Final = "auto"
-"""The name of an encoding that is to be recognized from the content of a file (`recognize_encoding`)."""
+"""The encoding name that asks for recognition from the content of the file (`recognize_encoding`)."""
 _PIECE: Final = 1 << 16
 _SAMPLE: Final = 4096
 _CP1252: Final = "cp1252"
@@ -34,13 +34,13 @@ _OUTSIDE: Final = (
     "\u20ac\u2122\u2026\u2022\u2030\u2039\u203a\u201a\u201c\u201d\u201e\u00a0-\u00a3\u00a7\u00a9-\u00ab\u00ae\u00b0-\u00b3"
     "\u00b5\u00ba-\u00bf\u00f7"
 )
-"""Signs that do not occur between two letters."""
+"""Signs that never stand between two letters."""
 _INSIDE: Final = "\u2018\u2019\u2013\u2014\u00b7\u00d7"
 _UNLIKELY: Final = re.compile(
     rf"[^\x00-\x7f{_UPPER}{_LOWER}{_OUTSIDE}{_INSIDE}]|[a-z{_LOWER}][{_UPPER}]"
     rf"|(?<=[^\W\d_])[{_OUTSIDE}](?=[^\W\d_])|\u00a3(?=[^\W\d_])|[{_UPPER}{_LOWER}]{{3}}"
 )
-"""What is rare in the languages written in cp1252, but frequent if other encodings are read as cp1252."""
+"""Sequences that are rare in languages written in cp1252, but frequent in other encodings that are read as cp1252."""
 _MOST_ACCENTS: Final = 0.25
 """Maximum share of non-English letters among the letters of a text in cp1252."""
 _FEW_ACCENTS: Final = 3
@@ -236,7 +236,10 @@ def _read(file: IO[bytes], path: Path, count: int) -> bytes:
 def encoding_error(
     path: Path, error: UnicodeError, name: str, asked: str | None, where: str = "", before: int = 0
 ) -> FileError:
-    """Return the error for bytes that cannot be decoded; `before` is the number of bytes before the decoded ones."""
+    """Return the error for bytes that cannot be decoded with the encoding `name`.
+
+    `asked` is the encoding that the caller named, if any, and `before` the number of bytes before the decoded ones.
+    """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save it with the encoding UTF-8"
     if asked is not None and name != UTF8:

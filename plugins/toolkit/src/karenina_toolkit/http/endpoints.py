@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator
@@ -66,6 +66,14 @@ class ToolLoopExtra(ServerExtra):
     )
 
 
+def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, Any]:
+    """Return the fields that a model adds to each request. Raises `ValueError` for one that the adapter itself sets."""
+    for name in own_fields:
+        if name in body:
+            raise ValueError(f"body.{name} is set by Karenina; remove it")
+    return body
+
+
 def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "give the base URL alone"
 ) -> SplitResult:
@@ -101,8 +109,8 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
     """Return whether secrets of the user's environment may be sent to the server.
 
     They may be sent to localhost and to the servers of the base URLs in `own`: the one set in the environment, and the
-    provider's. So the configuration of somebody else's benchmark cannot have them sent elsewhere. They may also be sent
-    if there is no base URL, because the SDK then uses the provider's.
+    provider's. So somebody else's benchmark cannot have its configuration send them elsewhere. They may also be sent if
+    there is no base URL, because the SDK then uses the provider's.
     """
     if base_url is None:
         return True
@@ -124,7 +132,10 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Return advice for when a server refuses `key`, found by `find_api_key` with `variables`; `otherwise` for None."""
+    """Return advice for a call that the server refused because of its key.
+
+    `key` is the result of `find_api_key` with `variables`. `otherwise` is the advice if `key` is None.
+    """
     if key is None:
         return otherwise
     if model.endpoint_api_key is not None:

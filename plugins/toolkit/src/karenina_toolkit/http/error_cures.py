@@ -78,7 +78,10 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return the cure that the server's message suggests, which precedes that for the status; None if there is none."""
+    """Return the fix that the server's message suggests; None if it suggests none.
+
+    It takes precedence over the fix for the status.
+    """
     message = message[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
         return TOO_LONG

@@ -11,8 +11,15 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
-from karenina_toolkit.http.error_cures import NO_CREDIT, cure_for_message, has_no_credit, is_filtered, read_page_text
-from karenina_toolkit.http.secret_masks import mask_secrets
+from karenina_toolkit.http.error_cures import (
+    NO_CREDIT,
+    cure_for_message,
+    cure_for_tls_error,
+    has_no_credit,
+    is_filtered,
+    read_page_text,
+)
+from karenina_toolkit.http.urls import mask_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
 from karenina_toolkit.traces.formats.openai_chat import usage_of
@@ -33,6 +40,23 @@ CURES: Final[Mapping[int, str]] = {
     503: "the server is overloaded or down: check it, or try again later",
 }
 """How to fix the error for each status, unless the adapter has better advice."""
+MESSAGES_API_CURES: Final[Mapping[int, str]] = {
+    **CURES,
+    401: "check the key: endpoint_api_key, or if it is not set, ANTHROPIC_API_KEY",
+    404: "check model_name, and endpoint_base_url (without /v1/messages)",
+    413: "the request is too large: shorten the prompt",
+}
+"""The same for servers of Anthropic's Messages API."""
+_MESSAGES_API_CATEGORIES: Final = {
+    "rate_limit_error": ErrorCategory.RATE_LIMIT,
+    "timeout_error": ErrorCategory.TIMEOUT,
+    "authentication_error": ErrorCategory.PERMANENT,
+    "permission_error": ErrorCategory.PERMANENT,
+    "billing_error": ErrorCategory.PERMANENT,
+    "invalid_request_error": ErrorCategory.PERMANENT,
+    "not_found_error": ErrorCategory.PERMANENT,
+    "request_too_large": ErrorCategory.PERMANENT,
+}
 
 
 class HTTPStatusError(PortError):
@@ -62,9 +86,9 @@ def status_error(
 ) -> HTTPStatusError:
     """Return the error for a reply with `status`, with the server's message from `body`.
 
-    `where` names the model and its server; `secrets` and passages of `prompt` are masked in the message; `cures` says
-    how to fix it by status, unless the server's message suggests something better. A refusal by the provider's filter
-    has the category `filtered`, also if the body is a completion that was filtered.
+    `where` names the model and its server. `secrets` and passages of `prompt` are masked in the message. `cures` maps
+    statuses to advice, which is used unless the server's message suggests something better. A refusal by the provider's
+    filter has the category `filtered`, also if the body is a completion that was filtered.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -106,6 +130,22 @@ def error_in_reply(
     return PortError(message, category=category, status=status if known else None, usage=usage)
 
 
+def messages_api_error(
+    where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message]
+) -> PortError:
+    """Return the error for an error of Anthropic's Messages API in a reply with status 200.
+
+    Gateways forward a provider's error this way. `kind` is the API's error type, which decides the category, unless the
+    provider's filter refused the request; an unknown type is a server error.
+    """
+    category = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER)
+    if is_filtered(message, {kind}):
+        category = ErrorCategory.FILTERED
+    return PortError(
+        f"{where} forwarded an error, {redact_text(f'{kind}: {message}', secrets, prompt)}", category=category
+    )
+
+
 def _usage_of_filtered(body: str) -> Usage | None:
     """Return the usage of a completion that was filtered; None if the body is anything else."""
     if len(body) > _LONGEST_ERROR or '"choices"' not in body:
@@ -121,7 +161,7 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return what a completion without choices says about the filter that refused its prompt; None if nothing.
+    """Return which filter refused the prompt, as a completion without choices reports it; None if it reports none.
 
     Azure reports it in `prompt_filter_results`, Google in `promptFeedback`.
     """
@@ -163,11 +203,27 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
     return PortError(detail, category=ErrorCategory.PERMANENT)
 
 
+def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
+    """Return the error for a server that could not be reached: `what` happened, and `shown` is the cause, redacted.
+
+    `tls_error` is the message of a TLS error that would occur again if the call were retried.
+    """
+    if tls_error is not None:
+        cure = cure_for_tls_error(tls_error)
+        message = f"{where}: {what} ({shown}){f'; {cure}' if cure else ''}"
+        return PortError(message, category=ErrorCategory.PERMANENT)
+    return PortError(
+        f"{where}: {what} ({shown}); check that the server runs, and that its address (after '@', or in "
+        "endpoint_base_url) is right",
+        category=ErrorCategory.CONNECTION,
+    )
+
+
 def find_system_error(error: BaseException) -> OSError | None:
     """Return the first `OSError` in the chain of an SDK's error, or the `OSError` that caused that one.
 
-    HTTP clients keep it only as the context. Later errors in the chain do not count, because contexts go on with what
-    the caller was handling.
+    HTTP clients keep the system's error only as a context. Errors after the first `OSError` do not count, because the
+    chain goes on with exceptions that the caller was handling.
     """
     found: BaseException | None = error
     while found is not None and not isinstance(found, OSError):
@@ -232,7 +288,10 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _join_details(details: Sequence[Any]) -> str:
-    """Return the problems of a list, each with its place. Quoted input is left out, as it may be the whole request."""
+    """Return the problems in a list, each with its place.
+
+    Quoted input is left out, because it may be the whole request.
+    """
     found = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""

@@ -16,10 +16,9 @@ from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError, extra_of
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_toolkit.http.endpoints import check_api_key, check_base_url, find_api_key
-from karenina_toolkit.http.error_cures import cure_for_tls_error
-from karenina_toolkit.http.http_errors import CURES, not_json_error, redact_text, status_error
+from karenina_toolkit.http.http_errors import CURES, connection_error, not_json_error, redact_text, status_error
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, bound_body
-from karenina_toolkit.http.urls import find_proxy, find_proxy_secrets, find_secret_parts, redact_url
+from karenina_toolkit.http.urls import find_proxy, find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
 
 if TYPE_CHECKING:
@@ -152,28 +151,19 @@ class Sender:
                 f"{self.where}: {what} is not a URL with a host and a port", category=ErrorCategory.PERMANENT
             ) from None
         except aiohttp.ClientSSLError as error:
-            raise self._failure("no connection is possible", error, ErrorCategory.PERMANENT) from None
+            raise connection_error(self.where, "cannot connect", self._show(error), tls_error=str(error)) from None
         except aiohttp.ClientConnectorError as error:
-            what = "no connection; is the server running, and is endpoint_base_url right?"
-            raise self._failure(what, error.os_error, ErrorCategory.CONNECTION) from None
+            raise connection_error(self.where, "could not connect", self._show(error.os_error)) from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._failure("the connection broke", error, ErrorCategory.CONNECTION) from None
         except ValueError as error:  # a line break in the key, for example
             raise self._failure("the request cannot be made", error, ErrorCategory.PERMANENT) from None
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
-        shown = redact_text(str(error), self.secrets) or type(error).__name__
-        cure = cure_for_tls_error(str(error))
-        return PortError(f"{self.where}: {what} ({shown}){f'; {cure}' if cure else ''}", category=category)
+        return PortError(f"{self.where}: {what} ({self._show(error)})", category=category)
 
-
-def find_secrets(base_url: str, *values: str | None) -> list[str]:
-    """Return what errors must not show: `values`, and the secret parts of the URL and of proxies.
-
-    Those with three characters or fewer are too short to be secrets, and are left out.
-    """
-    found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
-    return [value for value in found if value is not None and len(value) > 3]
+    def _show(self, error: BaseException) -> str:
+        return redact_text(str(error), self.secrets) or type(error).__name__
 
 
 def _key_of(model: ModelConfig) -> str | None:

@@ -1,9 +1,10 @@
-"""Loopback hosts, proxies, incomplete URLs, and the parts of a URL that may be shown. For adapters."""
+"""Loopback hosts, proxies, incomplete URLs, and the masking of secrets in URLs and other texts. For adapters."""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -24,6 +25,12 @@ _ADDRESS: Final = re.compile(
     r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::(?P<port>\d{1,5}))?(?P<path>/.*)?", re.IGNORECASE
 )
 _DOMAIN: Final = re.compile(r".+\.[a-z]{2,}", re.IGNORECASE)
+_SHORTEST: Final = 8
+"""Minimum number of consecutive characters that count as a part of a secret."""
+_LONGEST_WORDS: Final = 15
+"""Maximum length of whole words of a secret that are shown, as in `sk-proj-`; longer ones can be a passphrase."""
+_WORDS: Final = re.compile(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
+_URL: Final = "://"
 
 
 def is_loopback(host: str) -> bool:
@@ -45,7 +52,7 @@ def find_proxy(url: SplitResult) -> str | None:
 
 
 def find_proxy_secrets() -> list[str]:
-    """Return what errors must not show of the proxies set in the environment: URLs with credentials, and these alone.
+    """Return the secrets of the proxies set in the environment: their URLs with credentials, and the credentials alone.
 
     A user name without a password is included, because it can be a token.
     """
@@ -96,8 +103,8 @@ def redact_url(url: str) -> str:
     """Return `url` as it may be printed and stored: parts that may be secrets are replaced by `***`.
 
     Scheme, host and port are shown. A path is shown if it consists of words and versions that are common in the base
-    URLs of model servers, such as `/v1` and `/openai/v1`. A user name, a password, a query and any other path may be a
-    secret, and are masked. What has no scheme or host is masked as a whole.
+    URLs of model servers, such as `/v1` and `/openai/v1`. A user name, a password, a query and any other path are
+    masked, because they may be secrets. Text without a scheme or a host is masked as a whole.
     """
     try:
         parts = urlsplit(url)
@@ -126,3 +133,61 @@ def find_secret_parts(url: str | None) -> list[str]:
     queried = [value for _, value in parse_qsl(parts.query)]
     found = [url, parts.path, parts.query, parts.fragment, parts.password, parts.username, *path, *queried]
     return sorted({part for part in found if part and part != "/"}, key=len, reverse=True)
+
+
+def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
+    """Return the texts that errors must not show: `values`, and the secret parts of the URL and of proxies.
+
+    Texts of three characters or fewer are left out, because they are too short to be secrets.
+    """
+    found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
+    return [value for value in found if value is not None and len(value) > 3]
+
+
+def mask_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` with `***` in place of each secret, and of each part of a secret with at least 8 characters.
+
+    Servers quote keys truncated, or with stars in the middle. Whole words that a secret shares with ordinary text, such
+    as `production` in `production-4711`, are not masked, unless stars follow or precede them.
+    """
+    known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+    for secret in known:
+        text = text.replace(secret, MASK)
+    for secret in known:
+        if len(secret) > _SHORTEST and _URL not in secret:  # the secret parts of a URL are in the list themselves
+            text = _mask_parts(text, secret)
+    return text
+
+
+def _mask_parts(text: str, secret: str) -> str:
+    starts = {secret[at : at + _SHORTEST] for at in range(len(secret) - _SHORTEST + 1)}
+    kept: list[str] = []
+    shown = at = 0
+    while at <= len(text) - _SHORTEST:
+        end = at + _SHORTEST
+        if text[at:end] not in starts:
+            at += 1
+            continue
+        while end < len(text) and text[at : end + 1] in secret:
+            end += 1
+        if not _is_ordinary(text, at, end, secret):
+            kept += [text[shown:at], MASK]
+            shown = end
+        at = end
+    return "".join([*kept, text[shown:]])
+
+
+def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
+    """Return whether the part of `secret` in `text` consists of a few whole words of it."""
+    part = text[at:end]
+    if len(part) > _LONGEST_WORDS or not _WORDS.fullmatch(part):
+        return False
+    if (end < len(text) and _is_starred(text[end:])) or _is_starred(text[:at][::-1]):
+        return False
+    before, _, after = secret.partition(part)
+    return not ((before[-1:].isalpha() and part[0].isalpha()) or (after[:1].isalpha() and part[-1].isalpha()))
+
+
+def _is_starred(rest: str) -> bool:
+    """Return whether `rest` starts with characters that programs put in place of a part of a secret."""
+    return rest[:1] in ("*", "•", "…") or (rest[:2] in ("..", "xx", "XX", "##"))

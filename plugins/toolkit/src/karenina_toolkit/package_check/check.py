@@ -1,37 +1,50 @@
-"""`check_package`: everything about an installed plugin package that can be checked without a run."""
+"""`check_package`, which checks an installed plugin package without a run.
+
+Its entry points and stages are checked here; hooks, settings and adapters in `offers`, and metadata in `metadata`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
 
-from karenina_core.config import all_settings, registered_adapters
+from karenina_core.artifacts.artifact import ANY, AnyKey
+from karenina_core.artifacts.keys import standard_keys
+from karenina_core.artifacts.slots import Slot
+from karenina_core.catalog import read_catalog
+from karenina_core.config import VerificationConfig, all_settings, registered_adapters
+from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_core.hooks import API_VERSION
+from karenina_core.planning.plan import PlanError, make_plan
+from karenina_core.planning.selection import SLOT_RULES
 from karenina_core.plugins import active_plugins
 from karenina_core.plugins.discovery import GROUPS
-from karenina_core.stages.stage import registered_stages
-from karenina_toolkit.package_check.finding import Finding
+from karenina_core.stages.stage import RegisteredStage, registered_stages
+from karenina_core.text import did_you_mean
 from karenina_toolkit.package_check.metadata import (
     KNOWN_GROUPS,
+    Finding,
     InstalledPackage,
+    State,
     check_metadata,
     find_package,
     group_problems,
     required_by,
 )
 from karenina_toolkit.package_check.offers import check_adapters, check_hooks, check_settings
-from karenina_toolkit.package_check.stages import check_stages
 
 if TYPE_CHECKING:
+    from karenina_core.planning.plan import Plan
     from karenina_core.plugins import Plugins
+_PORTS = ("llm", "parser", "agent")
 
 
 def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
-    """Return the installed package with a name, which may be that of a distribution, import package or plugin, and
-    what its checks found.
+    """Return the installed package called `name`, and the findings of its checks.
 
-    Its plugins are loaded and its ports made; no model is called. Raises `PluginError` if nothing has the name.
+    `name` may be that of a distribution, an import package or a plugin. The package's plugins are loaded and its ports
+    are made, but no model is called. Raises `PluginError` if nothing, or several distributions, have the name.
     """
     package = find_package(name)
     plugins = active_plugins()
@@ -40,8 +53,8 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
     return package, [
         *_check_entry_points(package, plugins),
         *check_hooks(plugins, package.name),
-        *_check_names(plugins, package.name),
-        *check_stages(plugins, package.name, required_by([package.name])),
+        *_check_setting_names(plugins, package.name),
+        *_check_stages(plugins, package.name, required_by([package.name])),
         *check_adapters(plugins, package.name),
         *check_metadata(package),
     ]
@@ -75,13 +88,114 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
             text = f"{what} was not found by this program: install the package again"
             yield Finding(area, "problem", text)
     if any(info.state == "loaded" and info.distribution == package.name for info in infos):
-        yield Finding("Interface", "ok", f"made for version {API_VERSION} of the plugin interface, as this core")
+        yield Finding("Interface", "ok", f"made for version {API_VERSION} of the plugin interface, which this core has")
 
 
-def _check_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
+def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
     try:
         all_settings()
     except ConfigError as error:
         yield from (Finding("Settings", "problem", problem) for problem in error.problems if distribution in problem)
         return
     yield from check_settings(plugins, distribution)
+
+
+def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]) -> Iterator[Finding]:
+    """Yield findings on each stage of a distribution: whether its declared names exist, and its place in the plan.
+
+    Other plugins count only if they belong to this project or to the `required` distributions, so that a flaw in
+    another package does not look like one in this package.
+    """
+    counted = {distribution, *required, *read_catalog()["members"]}
+    offered = tuple(one for one in registered_stages(plugins) if one.distribution in counted)
+    for one in offered:
+        if one.distribution != distribution:
+            continue
+        found = [Finding("Stages", state, f"{one.stage.name}: {text}") for state, text in _check_declared(one, offered)]
+        yield from found
+        if not any(finding.state == "problem" for finding in found):
+            slot = f"slot {one.slot.config_name}" if one.slot is not None else "no slot"
+            yield Finding("Stages", "ok", f"{one.stage.name}: {slot}, {one.stage.scope} scope{_keys_of(one)}")
+            yield _check_plan(one, offered)
+
+
+def _keys_of(one: RegisteredStage) -> str:
+    optional = () if one.stage.optional is ANY else one.stage.optional
+    reads = ", ".join(sorted(key.name for key in {*one.stage.requires, *optional}))
+    writes = ", ".join(sorted(key.name for key in {*one.stage.produces, *one.stage.revises}))
+    return (f"; reads {reads}" if reads else "") + (f"; writes {writes}" if writes else "")
+
+
+def _check_declared(one: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
+    stage = one.stage
+    keys: dict[str, AnyKey] = {key.name: key for other in offered for key in other.stage.produces}
+    keys = {**keys, **standard_keys()}
+    known = {*keys, *read_catalog()["artifacts"]}
+    optional = frozenset[AnyKey]() if stage.optional is ANY else stage.optional
+    for kind, declared in (
+        ("requires", stage.requires),
+        ("optional", optional),
+        ("revises", stage.revises),
+        ("produces", stage.produces),
+    ):
+        for key in sorted(declared, key=lambda key: key.name):
+            other = keys.get(key.name)
+            if other is not None and other.type is not key.type:
+                text = f"{kind} the artifact {key.name!r} as {key.type.__name__}, but its type is {other.type.__name__}"
+                yield "problem", f"{text}: import its key instead of making one"
+            elif kind != "produces" and key.name not in known:
+                near = did_you_mean(key.name, known, "")
+                cure = near or ": install the plugin that does, or correct the name"
+                state: State = "problem" if near or kind != "optional" else "warning"
+                yield state, f"{kind} the artifact {key.name!r}, which no installed stage produces{cure}"
+    stages = {other.stage.name for other in offered} | set(read_catalog()["stages"])
+    for kind, places in (("after", stage.after), ("before", stage.before)):
+        for place in sorted(str(place) for place in places if not isinstance(place, Slot)):
+            if place not in stages:
+                near = did_you_mean(place, stages, "")
+                text = f"{kind} names the stage {place!r}, which is not installed, so it has no effect{near}"
+                yield "problem" if near else "warning", text
+    settings = {*all_settings(), *read_catalog()["settings"]}
+    for name in stage.reads:
+        if name not in settings:
+            near = did_you_mean(name, settings, "")
+            text = f"reads the setting {name!r}, and no installed plugin has it, so it is always the default{near}"
+            yield "problem" if near else "warning", text
+    for port in stage.judge_ports:
+        if port not in _PORTS:
+            yield "problem", f"judge_ports names {port!r}, which is not a port{did_you_mean(port, _PORTS)}"
+
+
+def _check_plan(one: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
+    """Return the place of a stage in the plan of a plain question, whose configuration chooses it for its slot."""
+    name, slot = one.stage.name, one.slot
+    chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}
+    mode = "template_only" if slot is None or "template_only" in SLOT_RULES[slot].modes else "template_and_rubric"
+    line = "" if slot is None else f' with [slots] {slot.config_name} = "{name}"'
+    try:
+        config = VerificationConfig(evaluation_mode=mode, **chosen)
+        plan = make_plan(offered, config, Question(question="A plain question", id="plain"))
+    except (ConfigError, PlanError) as error:
+        mine = [problem for problem in error.problems if name in problem]
+        if mine:
+            return Finding("Plan", "problem", f"{name} has no place{line}: {'; '.join(mine)}")
+        return Finding("Plan", "warning", f"no plan can be made here to show the place of {name}: {error.problems[0]}")
+    return Finding("Plan", "ok", f"{name} {_place(plan, name)}{line}")
+
+
+def _place(plan: Plan, name: str) -> str:
+    names = plan.names()
+    if name not in names:
+        why = next((left.why for left in plan.left_out if left.name == name), "it is left out")
+        return f"is not in the plan of a plain question: {why}"
+    here = plan.stages[names.index(name)]
+    waits = [f"{wait.stage} ({wait.artifact or wait.why})" for wait in here.waits_for]
+    waiting = [
+        f"{other.name} ({wait.artifact or wait.why})"
+        for other in plan.stages
+        for wait in other.waits_for
+        if wait.stage == name and other.name != "FinalizeResult"
+    ]
+    after = f", after {', '.join(waits)}" if waits else ""
+    before = f", before {', '.join(waiting)}" if waiting else ""
+    return f"is stage {names.index(name) + 1} of {len(names)}{after}{before}"

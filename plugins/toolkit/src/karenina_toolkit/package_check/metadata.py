@@ -1,4 +1,4 @@
-"""The metadata of installed packages: who has a name, which versions are required, and which imports are declared."""
+"""The metadata of installed packages: names, required versions, and whether a package declares what it imports."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, distributions, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -20,11 +21,24 @@ from karenina_core.errors import PluginError
 from karenina_core.plugins.discovery import GROUPS, canonical, installed
 from karenina_core.plugins.specifications import GROUP as SPECIFICATIONS
 from karenina_core.text import did_you_mean
-from karenina_toolkit.package_check.finding import Finding
 
+State = Literal["ok", "warning", "problem"]
 KNOWN_GROUPS = (*GROUPS, SPECIFICATIONS)
 _FOR_TESTS = re.compile(r"""\bextra\s*==\s*["'](?:tests?|testing|dev|docs?|lint)["']""")
 """Markers of requirements that users of a package do not install."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check: `area` is what was checked, and `text` what was found, and how to fix it."""
+
+    area: str
+    state: State
+    text: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the finding as JSON values."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,7 @@ class InstalledPackage:
 
     @property
     def roots(self) -> Mapping[str, list[Path]]:
-        """The packages and modules that it contains, each with its folders, or with its one file."""
+        """The packages and modules that the distribution contains, each with its folders, or with its one file."""
         found: dict[str, list[Path]] = {}
         for module in (point.module for point in self.points):
             name, places = _root_of(module)
@@ -50,7 +64,7 @@ class InstalledPackage:
         return found
 
     def sources(self) -> Iterator[Path]:
-        """Yield the files of its modules, without tests that are packed with them."""
+        """Yield the files of the distribution's modules, without tests that are packed with them."""
         for place in (one for places in self.roots.values() for one in places):
             if place.is_file():
                 yield place
@@ -61,7 +75,7 @@ class InstalledPackage:
 
 
 def find_package(name: str) -> InstalledPackage:
-    """Return the installed distribution with this name, import package or plugin.
+    """Return the installed distribution with the name `name`, or with an import package or a plugin of that name.
 
     Raises `PluginError` if there is none, or several.
     """
@@ -92,9 +106,9 @@ def find_package(name: str) -> InstalledPackage:
 def unmet_requirements(
     distribution: Distribution, found: Mapping[str, Distribution], concerns: Callable[[str], bool] = lambda _: True
 ) -> Iterator[str]:
-    """Yield the requirements that the distributions in `found`, by name, do not meet.
+    """Yield messages about requirements that the distributions in `found`, by name, do not meet.
 
-    `concerns` limits them to some names.
+    `concerns` limits the check to the names for which it returns True.
     """
     for required in requirements(distribution):
         name = canonical(required.name)
@@ -134,7 +148,7 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
             problems.append(f"it requires Python {python}, but this is {platform.python_version()}: change one of them")
     except InvalidSpecifier:
         problems.append(
-            f'its requires-python is no range of versions: {python!r}; write, say, requires-python = ">=3.11"'
+            f'its requires-python is not a version range: {python!r}; write, say, requires-python = ">=3.11"'
         )
     core = next((one for one in requirements(here) if canonical(one.name) == "karenina-core"), None)
     if core is not None and not any(one.operator in ("<", "<=", "~=", "==") for one in core.specifier):
@@ -170,10 +184,10 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
             text = f"{place} imports {name}, but {package.name} does not require it: {cure}"
             yield Finding("Imports", "problem", text)
         elif _is_found(name):
-            text = f"{place} imports {name}, and no installed distribution says that it has it: check dependencies"
+            text = f"{place} imports {name}, which no installed distribution lists as its own: check dependencies"
             yield Finding("Imports", "warning", text)
         elif absent:
-            text = f"{place} imports {name}, which is not installed, and neither is {', '.join(absent)}: install these"
+            text = f"{place} imports {name}, which is not installed, and neither is {', '.join(absent)}: install them"
             yield Finding("Imports", "warning", f"{text} to check it")
         else:
             sound = False
@@ -192,19 +206,19 @@ def _check_types(package: InstalledPackage) -> Iterator[Finding]:
         )
         yield Finding("Types", "problem", text)
     if not missing:
-        what = "py.typed is there" if folders else "a single module cannot have a py.typed, which is for packages"
+        what = "py.typed is present" if folders else "a single module cannot have a py.typed, which is for packages"
         yield Finding("Types", "ok", what)
 
 
 def _imported(package: InstalledPackage) -> dict[str, str]:
-    """Return the names of the packages of others that its modules import, each with the first place."""
+    """Return the names of packages that the modules import from elsewhere, each with the place of its first import."""
     own = {name.partition(".")[0] for name in package.roots}
     found: dict[str, str] = {}
     for file in package.sources():
         try:
             tree = ast.parse(file.read_bytes())
         except (OSError, SyntaxError, ValueError):
-            continue  # the entry point that needs it says so
+            continue  # loading the entry point reports it
         for name, line in _needed_imports(tree):
             if name not in own and name not in sys.stdlib_module_names:
                 found.setdefault(name, f"{file.parent.name}/{file.name}:{line}")
@@ -266,13 +280,13 @@ def _packages() -> Mapping[str, list[str]]:
 
 
 def _owners(name: str) -> set[str]:
-    """Return the distributions that have the top-level package. One that is editable is found by its name."""
+    """Return the distributions that contain a top-level package. An editable distribution is found by its name."""
     found = {canonical(one) for one in _packages().get(name, ())}
     return found or {canonical(one.name) for one in Distribution.discover(name=name)}
 
 
 def _root_of(module: str) -> tuple[str, list[Path]]:
-    """Return the outermost package of a module that is no namespace, or the module itself, with its places."""
+    """Return the outermost package of a module that is not a namespace, or the module itself, with its paths."""
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
         name = ".".join(parts[:end])
@@ -289,7 +303,7 @@ def _root_of(module: str) -> tuple[str, list[Path]]:
 
 
 def group_problems(points: Iterable[EntryPoint]) -> Iterator[str]:
-    """Yield entry points in groups that do not exist."""
+    """Yield messages about entry points in groups that do not exist."""
     for point in points:
         if point.group not in KNOWN_GROUPS:
             near = did_you_mean(point.group, KNOWN_GROUPS)

@@ -1,4 +1,4 @@
-"""The checks of what a package offers: implementations of hooks, settings, and adapters with their ports."""
+"""The checks of what a package offers: hook implementations, settings, and adapters with their ports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from karenina_core.namespaces import namespace_of
 from karenina_core.plugins.hookspecs import karenina_settings
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
-from karenina_toolkit.package_check.finding import Finding, State
+from karenina_toolkit.package_check.metadata import Finding, State
 
 if TYPE_CHECKING:
     from karenina_core.plugins import Offer, Plugins
@@ -33,7 +33,7 @@ _METHODS: Final = {
 
 
 def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield for each hook that the plugins of a distribution implement whether it is called as it is written."""
+    """Yield a finding on each hook that a distribution's plugins implement: whether it can be called as written."""
     for owner in plugins.specifications.owners:
         for name in owner.hooks:
             specification = getattr(owner.module, name)
@@ -73,7 +73,10 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield for each settings model of a distribution whether its defaults are valid, and its fields documented."""
+    """Yield findings on each settings model of a distribution.
+
+    A model's defaults must be valid, and its fields documented.
+    """
     models: dict[type[BaseModel], bool] = {}
     for offer in plugins.offers(karenina_settings):
         if offer.distribution == distribution:
@@ -132,7 +135,10 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
 
 
 def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield for each adapter of a distribution whether it has what it declares. Its ports are made, and not called."""
+    """Yield findings on each adapter of a distribution: whether it has what it declares.
+
+    The adapter's ports are made, but not called.
+    """
     for one in registered_adapters(plugins):
         if one.distribution == distribution:
             findings = [
@@ -160,7 +166,7 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
     for name in spec.uses or ():
         if name not in ModelConfig.model_fields:
             near = did_you_mean(name, ModelConfig.model_fields)
-            yield "problem", f"uses names {name!r}, which is no field of a model{near}"
+            yield "problem", f"uses names {name!r}, which is not a field of a model{near}"
     try:
         missing = spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:

@@ -110,8 +110,9 @@ def read_end(given: object) -> tuple[FinishReason, str | None]:
     """Return the meaning of a server's finish reason, and the reason itself if the meaning is "failed" or "other".
 
     Case and the separators between words are ignored, as is the name of an enumeration before the reason
-    (`FinishReason.MAX_TOKENS`). A reason with a category before it (`content_filter: RECITATION`) is read from its end,
-    unless the category is an error; an object is read by its `type`. An unknown or missing reason is "other".
+    (`FinishReason.MAX_TOKENS`). In a reason with a category before it (`content_filter: RECITATION`), the last known
+    part decides; after the category of an error, the first one does. In an object, `type` is the reason. An unknown or
+    missing reason is "other".
     """
     if isinstance(given, str):
         known = _MEANINGS.get(given)
@@ -140,8 +141,8 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
     """Return the end of a choice of a chat completion, as `read_end` does.
 
     Gateways write `stop` for reasons that OpenAI does not have, and put the provider's own reason beside it
-    (OpenRouter: `native_finish_reason`; LiteLLM: the same in `provider_specific_fields`). The provider's reason is used
-    if it is not a normal end, or if the gateway's is unknown.
+    (OpenRouter: `native_finish_reason`; LiteLLM: the same key in `provider_specific_fields`). The provider's reason is
+    used if it is not a normal end, or if the gateway's reason is unknown.
     """
     end = read_end(choice.get("finish_reason"))
     if end[0] not in ("stop", "other"):

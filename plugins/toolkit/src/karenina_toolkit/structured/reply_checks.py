@@ -1,7 +1,7 @@
-"""How a reply is treated: as an answer, or as an error with its apparent cause. The same for all adapters.
+"""The decision, for all adapters, whether a reply is an answer or an error with an apparent cause.
 
-The first rule that applies decides: a filter of the provider stopped the reply; it failed; it was cut off; it is empty.
-The run passes the replies of every adapter through `check_reply`.
+The first rule that applies decides: the provider's filter stopped the reply; the reply failed; it was cut off; it is
+empty. The run passes the replies of every adapter through `check_reply`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from karenina_core.models.ports import (
     Message,
     ParserReply,
     PortError,
+    StructuredMode,
     Turn,
     Usage,
 )
-from karenina_toolkit.replies.reply_sanitizer import (
+from karenina_toolkit.replies.reply_bounds import (
     sanitize_agent_reply,
     sanitize_llm_reply,
     sanitize_parser_reply,
@@ -46,7 +47,7 @@ class EmptyReply(PortError):
 
 
 class ReadReply(Protocol):
-    """A reply as an adapter has read it."""
+    """A reply that an adapter has read."""
 
     @property
     def message(self) -> Message:
@@ -77,6 +78,13 @@ def text_reply(reply: ReadReply) -> LLMReply:
     )
 
 
+def json_reply(reply: ReadReply, text: str, mode: StructuredMode) -> ParserReply:
+    """Return a reply as the reply of a parser port: `text` is the JSON that the model wrote, requested in `mode`."""
+    found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+    found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
+    return found
+
+
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
     """Return the reply that `ask` requests from the model and server `where`, if it can be used. Raises `PortError`."""
     try:
@@ -87,7 +95,10 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
-    """Return the reply for a request that the provider's filter refused. Raises any other error, and all for agents."""
+    """Return the reply for a request that the provider's filter refused.
+
+    Raises `error` if it is any other error, or if `kind` is "agent".
+    """
     if error.category is not ErrorCategory.FILTERED or kind == "agent":
         raise error
     if kind == "llm":
@@ -100,8 +111,8 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
     """Return the reply of the model and server `where`, sanitized, if it can be used. Raises `PortError`.
 
-    A judge's thoughts are not stored; they become the text if that is empty and they contain the only JSON object. A
-    reply without text counts as cut off if thoughts used all `max_tokens`, whatever the server says.
+    A judge's thoughts are not stored. If its text is empty and its thoughts contain the only JSON object, the thoughts
+    become the text. A reply without text counts as cut off if thoughts used all `max_tokens`, whatever the server says.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()

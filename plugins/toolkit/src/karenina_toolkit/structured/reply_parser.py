@@ -8,8 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 from karenina_core.text import replace_surrogates_in
-from karenina_toolkit.structured.exact_numbers import read_float
-from karenina_toolkit.structured.lenient_json import LenientReader, restore_backslashes
+from karenina_toolkit.structured.lenient_json import LenientReader, read_float, restore_backslashes
 from karenina_toolkit.structured.schema_repair import json_equal
 from karenina_toolkit.traces.reasoning import MARK
 
@@ -110,7 +109,11 @@ def _inside(text: str) -> dict[str, Any]:
 
 
 def _start_in(text: str) -> re.Pattern[str]:
-    """Return a pattern for the start of objects: without quotes if the first object with quotes is inside of such."""
+    """Return a pattern that finds the starts of objects in `text`.
+
+    It is the pattern for keys without quotes if there is no object with quoted keys, or if the first such object lies
+    inside an object without quotes.
+    """
     quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
     if quoted is None:
         return _BARE_START
@@ -198,7 +201,7 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 
 def _with_clear_errors(read: Callable[[], T]) -> T:
-    """Return the result of `read`. Raises `ValueError` with a clear message."""
+    """Return the result of `read`. Raises `ValueError` with a clear message for deep nesting and for huge numbers."""
     try:
         return read()
     except json.JSONDecodeError:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from karenina_core.errors import KareninaError
 from karenina_toolkit.folding import fold
-from karenina_toolkit.structured.exact_numbers import number_text
+from karenina_toolkit.structured.lenient_json import number_text
 from karenina_toolkit.structured.schema_forms import describe_type
 
 Schema = Mapping[str, Any]
@@ -58,19 +58,22 @@ _EXPONENT_LIMIT = 40  # of a number written as text; one with a larger exponent 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
     """Return `data` with the repairs that are unambiguous and keep every value, and whether there was one.
 
-    They are: "true", "yes", "y", "1" and 1, "false", "no", "n", "0" and 0 for booleans; a string that is a JSON number
-    for numbers, also if an enum has numbers and not this text; a number, as it was written, for text; "null" if text is
-    not allowed; one scalar for a list, unless it may mean several or none; a string with a JSON list, or with
-    semicolons or line breaks between entries, for a list; enum values that differ in case, spaces or look-alike code
-    points; an object wrapped in one foreign key, such as `{"Answer": {...}}`. Nothing else is changed:
-    `find_mismatches` says what does not fit.
+    - A boolean: from "true", "yes", "y", "1" and 1; from "false", "no", "n", "0" and 0.
+    - A number: from a string that is a JSON number, also if an enum has numbers and not this text.
+    - A text: from a number, as it was written. "null" becomes null if text is not allowed.
+    - A list: from one scalar, unless it may mean several or none; from a string with a JSON list, or with semicolons or
+      line breaks between entries.
+    - An enum value: from one that differs in case, spaces or look-alike code points.
+    - An object: from an object that wraps it in one foreign key, such as `{"Answer": {...}}`.
+
+    Nothing else is changed: `find_mismatches` returns what does not fit.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return what in `data` does not fit `schema`: one sentence for each problem, with its place; empty if all fits."""
+    """Return what in `data` does not fit `schema`: one sentence with its place for each problem; empty if all fits."""
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 

@@ -44,9 +44,9 @@ _CALL_ARGUMENTS = ("arguments", "parameters")
 
 
 class InvalidReply(ValueError):
-    """Raised by a `validate` function, with a message to the judge about what is wrong with its reply.
+    """Raised by a `validate` function, with a message for the judge about what is wrong with its reply.
 
-    The message is sent to the judge: it must contain nothing that a judge may not see. The message of any other
+    The message is sent to the judge, so it must contain nothing that a judge may not see. The message of any other
     `ValueError` is not sent, because the code of a template may have written a ground truth into it.
     """
 
@@ -106,12 +106,15 @@ async def call_structured(
 ) -> StructuredResult[T]:
     """Request a JSON object from `parser` that fits `schema` and that `validate` accepts.
 
-    The reply is read (`read_object`), repaired if that is unambiguous (`repair`), compared with the schema
-    (`find_mismatches`: a missing required key is an error, whatever defaults `validate` has), and passed to `validate`,
-    which raises `ValueError` or `pydantic.ValidationError`. The error is sent to the judge in another request, at most
-    `reasks` times; of pydantic's errors, only those with a text by pydantic itself are sent.
+    1. `read_object` reads the object from the reply, and `repair` makes the repairs that are unambiguous.
 
-    Raises `StructuredError` if all tries fail, and `PortError`.
+    2. `find_mismatches` compares the object with the schema. A missing required key is an error, whatever defaults
+    `validate` has.
+
+    3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` if it does not accept it.
+
+    An error is sent to the judge in another request, at most `reasks` times; of pydantic's errors, only those whose
+    text is by pydantic itself. Raises `StructuredError` if all tries fail, and `PortError`.
     """
     form = _Form(messages, schema, validate, reasks)
     while True:

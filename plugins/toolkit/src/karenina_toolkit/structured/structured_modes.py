@@ -103,9 +103,10 @@ async def with_best_mode(
     """Return the result of `ask` in the first of `modes` that the server supports, and that mode. Raises `PortError`.
 
     `server` identifies the server and the model. Refusals are remembered for the lifetime of this event loop, which is
-    one run: concurrent calls wait briefly for the first one, and none uses a mode that is known to fail. A refusal of
-    one schema is remembered for this schema only, and so is any refusal by a server that accepted the mode with another
-    schema. If a call fails permanently in all remaining modes, its refusals are forgotten.
+    one run. Concurrent calls wait briefly for the first one, so that none uses a mode that is known to fail.
+
+    A refusal of one schema is remembered for this schema only. So is any refusal by a server that accepted the mode
+    with another schema. If a call fails permanently in all remaining modes, its refusals are forgotten.
     """
     known = _modes_of(server)
     shape = _SchemaKey(schema)

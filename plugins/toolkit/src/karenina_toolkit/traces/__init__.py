@@ -1,14 +1,12 @@
 """Traces: the messages between a model and its tools, read from several formats into one.
 
 A *trace* is a sequence of `Message`s. A *recording* is a conversation as JSON values, in the format of the program that
-wrote it. The functions here accept both; recorded traffic, a list of *exchanges*, has functions of its own.
+wrote it. Most functions here accept both. Recorded traffic, a list of *exchanges*, has its own functions.
 """
 
-from karenina_toolkit.traces.agent_metrics import AgentMetrics, measure_trace
 from karenina_toolkit.traces.blocks import TraceFormatError
-from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
 from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
-from karenina_toolkit.traces.formats.role_text import is_transcript, read_transcript
+from karenina_toolkit.traces.formats.transcripts import is_delimited, is_transcript, read_delimited, read_transcript
 from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
 from karenina_toolkit.traces.recorded_ends import END_KEYS, add_end, find_end
 from karenina_toolkit.traces.recording import (
@@ -18,7 +16,14 @@ from karenina_toolkit.traces.recording import (
     parse_conversation,
     parse_json_conversation,
 )
-from karenina_toolkit.traces.trace_text import TraceVerdict, final_ai_message, render_trace, validate_trace
+from karenina_toolkit.traces.trace_text import (
+    AgentMetrics,
+    TraceVerdict,
+    final_ai_message,
+    measure_trace,
+    render_trace,
+    validate_trace,
+)
 
 __all__ = [
     "END_KEYS",

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
 
 
 class TraceFormatError(ValueError):
-    """Raised when a recording cannot be read without losing something; says which entry and what is wrong."""
+    """Raised when a recording cannot be read without loss. The message names the entry and what is wrong with it."""
+
+
+@contextmanager
+def in_entry(number: int) -> Iterator[None]:
+    """Add the number of an entry, from 1, to a `TraceFormatError` that is raised inside the block."""
+    try:
+        yield
+    except TraceFormatError as error:
+        raise TraceFormatError(f"entry {number}: {error}") from None
 
 
 _ENCODED = re.compile(r"(?:data:[\w./+-]*;base64,)?[A-Za-z0-9+/=_-]{200,}")
@@ -28,7 +38,7 @@ def describe_block(kind: str, block: Mapping[str, Any]) -> str:
 
 
 def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """Return the entries of the list under `key`; none if it is missing or empty. Raises `TraceFormatError`."""
+    """Return the entries of the list under `key`; none if the list is missing or empty. Raises `TraceFormatError`."""
     value = data.get(key)
     if not value:
         return ()
@@ -62,8 +72,14 @@ def _shorten(value: Any) -> Any:
     return value
 
 
+def comparable(message: Message) -> tuple[object, ...]:
+    """Return what is the same in a message and its repetition: role, text, and the names and arguments of calls."""
+    calls = [(call.name, dict(call.arguments)) for call in message.tool_calls]
+    return message.role, message.content.strip(), calls
+
+
 class TurnBuilder:
-    """The assistant's text, thoughts and calls since its turn began; `close` makes them a message."""
+    """A builder of one assistant turn from text, thoughts and calls. `close` yields the turn's message."""
 
     def __init__(self) -> None:
         self._clear()

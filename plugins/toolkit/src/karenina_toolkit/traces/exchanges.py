@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.blocks import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, comparable
 from karenina_toolkit.traces.formats.registry import ANTHROPIC, BEDROCK, RESPONSES, Format, read_entries
 from karenina_toolkit.traces.recording import open_recording, open_reply
 
@@ -18,8 +18,8 @@ _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
     """Return the one conversation in `exchanges`, each of which is an object with a `request` and its `response`.
 
-    Raises `TraceFormatError` if a request does not continue the exchange before it (`convert_conversations` returns
-    each conversation of such a recording), if there is no exchange, and for what cannot be read.
+    Raises `TraceFormatError` if there is no exchange, if one cannot be read, and if a request does not continue the
+    exchange before it. `convert_conversations` reads recordings with several conversations.
     """
     found = _conversations(exchanges)
     if len(found) > 1:
@@ -35,12 +35,17 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
 def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
     """Return the conversations of `exchanges`, in the order in which they begin.
 
-    An exchange continues the conversation before it if its request repeats that conversation, message by message: role,
-    text, names and arguments of calls (ids and thoughts may differ; a thought that is not repeated is kept), or if it
-    names an earlier response as its `previous_response_id`. Otherwise it begins another conversation, even if only its
-    instructions differ. A response without a message (an error, a token count, a blocked prompt) adds none, so the
-    conversation ends with the request, unless the request is repeated. Raises `TraceFormatError` for what cannot be
-    read, and for a response with several replies.
+    An exchange continues a conversation in two cases:
+
+    - Its request repeats the last conversation message by message: role, text, and the names and arguments of calls.
+      Ids and thoughts may differ; a thought that is not repeated is kept.
+    - Its request names an earlier response as its `previous_response_id`.
+
+    Otherwise it begins another conversation, even if only its instructions differ. A response without a message (an
+    error, a token count, a blocked prompt) adds none, so the conversation ends with the request, unless the request is
+    repeated.
+
+    Raises `TraceFormatError` for what cannot be read, and for a response with several replies.
     """
     return [conversation.messages for conversation in _conversations(exchanges)]
 
@@ -106,7 +111,7 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
-    """Return the entries of a response, and their format; no entries if the response says why it has none."""
+    """Return the entries of a response and their format; no entries if the response states why it has no message."""
     opened = open_reply(response)
     if opened is not None:
         return list(opened.entries), opened.format
@@ -128,8 +133,8 @@ def _continue_repeated(found: Sequence[_Conversation], one: _ParsedExchange) -> 
         return None
     last = found[-1]
     messages = [*one.before, *read_entries(one.asked, one.format)]
-    if [_comparable(message) for message in messages[: len(last.messages)]] != [
-        _comparable(message) for message in last.messages
+    if [comparable(message) for message in messages[: len(last.messages)]] != [
+        comparable(message) for message in last.messages
     ]:
         return None
     last.entries, last.before, last.format = one.asked, one.before, one.format
@@ -147,11 +152,6 @@ def _continue_referenced(found: Sequence[_Conversation], one: _ParsedExchange) -
     raise TraceFormatError(
         f"it continues {one.previous_id!r}, which is not the last response of any exchange before it"
     )
-
-
-def _comparable(message: Message) -> tuple[object, ...]:
-    calls = [(call.name, dict(call.arguments)) for call in message.tool_calls]
-    return message.role, message.content.strip(), calls
 
 
 def _restore_thoughts(messages: Sequence[Message], earlier: Sequence[Message]) -> list[Message]:

@@ -14,7 +14,7 @@ _WORDS: Final = (
     *("hink>", "hinking>", "hought>", "houghts>", "easoning>", "HINK>", "HINK]", "think▷"),
     *("_THINKING|>", "_of_thought|>", "<|channel", "<channel|>", "assistantfinal"),
 )
-"""Every mark contains one of these, and most answers none."""
+"""Fragments for a quick test: every mark contains one of them, and most answers contain none."""
 _NAMES: Final = r"think|thinking|thoughts?|reasoning|seed:think|longcat_think"
 MARK: Final = re.compile(
     rf"(?P<open><(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought\b)"
@@ -67,7 +67,7 @@ _LOOKED_AT: Final = 200
 
 
 def has_content(text: str) -> bool:
-    """Return whether a reply has more than space, invisible characters, special tokens and marks around nothing."""
+    """Return whether a reply contains more than space, invisible characters, special tokens and empty reasoning."""
     nothing = _NOTHING.match(text)
     return nothing is None or nothing.end() < len(text)
 
@@ -75,11 +75,13 @@ def has_content(text: str) -> bool:
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
     """Return the reasoning at the beginning of `text`, None if there is none, and the answer after it.
 
-    Reasoning starts with an opening mark at the beginning of the text, or without one if the server put the mark into
-    the prompt. After an opening mark, it ends at the first closing mark that is neither in a code fence nor quoted, and
-    continues in pairs of marks that directly follow; without one, it ends at the last closing mark that no sentence
-    mentions. If nothing follows, the text is the answer, unless it was `cut_off`: then all of it is reasoning, and the
-    answer is empty. Marks anywhere else are part of the answer.
+    - If the text starts with an opening mark, the reasoning ends at the first closing mark that is neither in a code
+      fence nor quoted. Pairs of marks that directly follow continue the reasoning.
+    - Without an opening mark, which the server may have put into the prompt, the reasoning ends at the last closing
+      mark that is not just mentioned in a sentence.
+
+    Marks anywhere else are part of the answer. If nothing follows the reasoning, the text is the answer, unless it was
+    `cut_off`: then all of it is reasoning, and the answer is empty.
     """
     if ">" not in text and "]" not in text and "▷" not in text and "assistantfinal" not in text:
         return None, text
@@ -184,7 +186,8 @@ def _is_inside_line(text: str, start: int, after: int) -> bool:
 def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
     """Return whether a sentence mentions both marks of a pair.
 
-    Then almost nothing is between them, or a verb or comma after the first, and the sentence continues after both.
+    In such a sentence, there is almost nothing between the marks, or a verb or a comma follows the first one, and the
+    sentence continues after the second.
     """
     if not opening["open"]:
         return False

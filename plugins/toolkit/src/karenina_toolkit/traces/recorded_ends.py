@@ -20,7 +20,7 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return the finish reason of the last reply in `recording`, as `read_end` does; ("stop", None) without one.
+    """Return the finish reason of the last reply in `recording`, as `read_end` does; ("stop", None) if there is none.
 
     A refusal, even one in the message itself, is a "content_filter", as it is with a live model.
     """
@@ -44,10 +44,10 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Return `recording` with the finish reason that `row` has beside it, if any.
+    """Return `recording` with the finish reason from `row`, the object that contains the recording, if there is one.
 
-    A text becomes an assistant message, and a list of messages an object. The reasons in an object precede those beside
-    it, and an object with `replicates` is not changed.
+    A text becomes an assistant message, and a list of messages becomes an object. A reason in the recording takes
+    precedence, and an object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
     if not beside:

@@ -9,14 +9,13 @@ from typing import Any, Final
 
 from karenina_core.models.ports import Message
 from karenina_toolkit.traces.blocks import TraceFormatError, get_entries
-from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
 from karenina_toolkit.traces.formats import (
     autogen,
     bedrock,
     google,
     inspect_ai,
-    openai_agents,
     openai_chat,
+    openai_responses,
     opentelemetry,
 )
 from karenina_toolkit.traces.formats.registry import (
@@ -33,7 +32,7 @@ from karenina_toolkit.traces.formats.registry import (
     Format,
     read_entries,
 )
-from karenina_toolkit.traces.formats.role_text import is_transcript, read_transcript
+from karenina_toolkit.traces.formats.transcripts import is_delimited, is_transcript, read_delimited, read_transcript
 
 _OF_RESULTS: Final = frozenset({"session_id", "subtype", "duration_ms", "is_error"})
 _ASKING: Final = ("system", "developer", "user", "human")
@@ -46,7 +45,8 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 class OpenedRecording:
     """The entries of a recording without its envelope.
 
-    `before` are the instructions beside the entries, and `format` is the format that the envelope implies, if any.
+    `before` are the instructions that are stored beside the entries. `format` is the format that the envelope implies,
+    if any.
     """
 
     entries: Sequence[object]
@@ -56,9 +56,10 @@ class OpenedRecording:
 
 @dataclass(frozen=True)
 class Envelope:
-    """A kind of object around a conversation, which `marks` recognizes and `open` opens.
+    """A kind of object around a conversation.
 
-    `open` raises `TraceFormatError`. `keys` are the keys by which people know it, for messages.
+    `marks` returns whether an object is of this kind. `open` returns the entries in it, or raises `TraceFormatError`.
+    `keys` are the keys by which people know the object, for messages.
     """
 
     name: str
@@ -70,13 +71,13 @@ class Envelope:
 def convert_recording(recording: Recording) -> list[Message]:
     """Return the messages of `recording`, in any of the known formats.
 
-    A recording is a list of messages, items or events in one of `FORMATS`, or an object of `ENVELOPES` with such a
-    list: requests and responses of services, results and stored states of frameworks. `Message` objects are returned
-    unchanged.
+    A recording is a list of messages, items or events in one of `FORMATS`, or an object of `ENVELOPES` that contains
+    such a list: requests and responses of services, results and stored states of frameworks. `Message` objects are
+    returned unchanged, and an empty list is an empty trace.
 
     Nothing is lost silently: pictures and blocks of unknown kinds become text that describes them. Item ids,
     signatures, citations, log probabilities and token counts are left out. Raises `TraceFormatError` for anything else,
-    for a mixture of formats, and for an entry that cannot be read; an empty list is an empty trace.
+    for a mixture of formats, and for an entry that cannot be read.
     """
     opened = open_recording(recording)
     if opened.format is None and all(isinstance(entry, Message) for entry in opened.entries):
@@ -96,7 +97,7 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def find_envelope(recording: Entry) -> Envelope | None:
-    """Return the envelope of `recording`; None if it is unknown. Raises `TraceFormatError` if two could be meant."""
+    """Return the envelope of `recording`; None if it is unknown. Raises `TraceFormatError` if two envelopes fit."""
     found = [one for one in ENVELOPES if one.marks(recording)]
     if not found and _is_single(recording):
         return SINGLE
@@ -109,7 +110,7 @@ def find_envelope(recording: Entry) -> Envelope | None:
 
 
 def is_conversation(document: object) -> bool:
-    """Return whether `document` can only be a conversation, as its own keys show, and not a list of outputs."""
+    """Return whether the keys of `document` show that it is a conversation, and cannot be a list of outputs."""
     try:
         opened = open_recording(document)
     except TraceFormatError:
@@ -215,7 +216,7 @@ def _open_responses(document: Entry) -> OpenedRecording:
 
 
 def _marks_responses(document: Entry) -> bool:
-    if "messages" in document or openai_agents.is_run(document):
+    if "messages" in document or openai_responses.is_run(document):
         return False
     output = document.get("output")
     if isinstance(output, Sequence) and not isinstance(output, str):
@@ -298,8 +299,8 @@ ENVELOPES: Final = (
     Envelope(
         "OpenAI Agents result",
         "'new_items'",
-        openai_agents.is_run,
-        lambda held: OpenedRecording(openai_agents.find_items(held), (), OPENAI_AGENTS),
+        openai_responses.is_run,
+        lambda held: OpenedRecording(openai_responses.find_run_items(held), (), OPENAI_AGENTS),
     ),
     Envelope(
         "AutoGen response or state",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karenina_core.models.ports import Usage
-from karenina_toolkit.replies.reply_sanitizer import MOST_TOKENS, read_token_count
+from karenina_toolkit.replies.reply_bounds import MOST_TOKENS, read_token_count
 
 _INPUT: Final = ("prompt_tokens", "input_tokens")
 _OUTPUT: Final = ("completion_tokens", "output_tokens")

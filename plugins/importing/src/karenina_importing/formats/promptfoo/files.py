@@ -13,7 +13,7 @@ from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_importing.source_files import bounded, read_json
 from karenina_toolkit.files import LINES, TABLES, plain_cell, read_records
 from karenina_toolkit.files.bounded_files import open_only_below
-from karenina_toolkit.files.file_names import stays_below
+from karenina_toolkit.files.safe_paths import stays_below
 
 YAML: Final = (".yaml", ".yml")
 FILE: Final = "file://"

@@ -20,7 +20,7 @@ from karenina_template.templates.compose import AllOf, AnyOf, AtLeastN, FieldChe
 from karenina_template.templates.errors import TemplateError, UntrustedTemplate
 from karenina_template.templates.normalize import SynonymMap
 from karenina_template.templates.primitives import known_primitives
-from karenina_toolkit.files.value_limits import find_problem
+from karenina_toolkit.files.json_values import find_problem
 
 _MODULES: Final[dict[str, frozenset[str]]] = {
     "typing": frozenset({"Any", "Dict", "FrozenSet", "List", "Literal", "Optional", "Set", "Tuple", "Union"}),

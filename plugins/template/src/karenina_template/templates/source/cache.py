@@ -31,7 +31,7 @@ from karenina_template.templates.field import CLASS_BUILD_LOCK, NO_OPTIONS, UNSE
 from karenina_template.templates.shapes.declaration import Declaration
 from karenina_template.templates.shapes.expressions import Scope, read_arguments, read_value
 from karenina_template.templates.shapes.shape import Shape
-from karenina_toolkit.files.value_limits import find_problem
+from karenina_toolkit.files.json_values import find_problem
 
 # The pattern starts with a set of characters, so that other characters are skipped quickly. A string that is not
 # terminated is matched up to where it would have to end, so that matching takes linear time.

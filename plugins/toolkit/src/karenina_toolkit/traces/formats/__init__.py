@@ -1,1 +1,1 @@
-"""Formats of conversations that other programs write, one module for each."""
+"""Formats of conversations that other programs write; `registry` lists them, and detects the format of a recording."""

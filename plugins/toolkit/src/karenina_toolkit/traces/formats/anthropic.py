@@ -7,8 +7,8 @@ from itertools import count
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall, Usage
-from karenina_toolkit.replies.reply_sanitizer import read_token_count
-from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block
+from karenina_toolkit.replies.reply_bounds import read_token_count
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry
 from karenina_toolkit.traces.formats.openai_chat import Parts
 
 Entry = Mapping[str, Any]
@@ -26,20 +26,18 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
     Consecutive assistant entries, which some agents write for each block, are merged. Tool results become tool
     messages; those of tools that the server ran inside a turn divide that turn. Pictures and documents are kept as
-    `describe_block` writes them, and other blocks of the assistant are in its `notes`; citations and signatures are
-    left out. `numbers` are the entry numbers for error messages, if entries were left out before.
+    `describe_block` writes them, and the assistant's other blocks are described in the message's `notes`. Citations and
+    signatures are left out. `numbers` are the entry numbers for error messages, if entries were left out before.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
     for number, entry in zip(numbers or count(1), entries, strict=False):
-        try:
+        with in_entry(number):
             if entry["role"] == "assistant":
                 yield from _add_to_turn(turn, _blocks_of(entry), names)
                 continue
             yield from turn.close()
             yield from _read_user_entry(entry, names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
     yield from turn.close()
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries
+from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries, in_entry
 from karenina_toolkit.traces.formats.openai_chat import read_arguments
 
 Entry = Mapping[str, Any]
@@ -39,10 +39,10 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`.
 
-    Messages from the source `user` (also `user_proxy` and `human`), and from agents that ask a person, are the user's,
-    and all others the assistant's. A thought belongs to the next message. The reason why a team stopped is in the notes
-    of the message before. Stream chunks, whose whole text follows, and token counts are left out. Agents are named only
-    in the notes of a final answer, if several spoke.
+    Messages from the source `user` (also `user_proxy` and `human`), and from agents that ask a person, are the user's;
+    all others are the assistant's. A thought belongs to the next message. The reason why a team stopped is in the notes
+    of the message before it. Stream chunks, whose whole text follows, and token counts are left out. Agents are named
+    only in the notes of a final answer, if several spoke.
     """
     yield from _Reader(entries).read()
 
@@ -62,13 +62,11 @@ class _Reader:
 
     def read(self) -> Iterator[Message]:
         for number, entry in enumerate(self._entries, 1):
-            try:
+            with in_entry(number):
                 for message in self._read_entry(entry):
                     if self._last is not None:
                         yield self._last
                     self._last = message
-            except TraceFormatError as error:
-                raise TraceFormatError(f"entry {number}: {error}") from None
         if self._last is not None:
             yield self._note_speakers(self._last)
         if self._thoughts:
@@ -208,7 +206,10 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note that names the agents that spoke before the last one, whose text is the answer; none if alone."""
+    """Return a note with the agents that spoke before the last one, whose text is the answer.
+
+    Return no note if only one agent spoke.
+    """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
     return (f"the answer is that of {speakers[-1]!r:.80}, which spoke last; before it spoke {named}",) if others else ()
@@ -230,7 +231,7 @@ def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
         found = held or [one for one in threads if one is not None]
         if len(found) == 1:
             return list(found[0])
-        raise TraceFormatError(f"its agent_states hold {len(found)} conversations; give the state of one agent")
+        raise TraceFormatError(f"its agent_states contain {len(found)} conversations; give the state of one agent")
     return None
 
 

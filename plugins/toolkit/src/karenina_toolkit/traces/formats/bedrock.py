@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block
+from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, in_entry
 from karenina_toolkit.traces.formats.openai_chat import Parts
 
 Entry = Mapping[str, Any]
@@ -32,7 +32,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
                 raise TraceFormatError(f"its role is {entry['role']!r:.80}; Bedrock's are user and assistant")
@@ -43,8 +43,6 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
                 yield message
             else:
                 yield from _read_other(role, blocks, names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
 
 
 def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
@@ -109,7 +107,7 @@ def _describe(kind: str, value: Any) -> str:
 
 
 def _thought(value: Any) -> str:
-    """Return the text of a reasoningContent; empty for a redacted one, which is encrypted."""
+    """Return the text of a reasoningContent; empty for a redacted one, whose content is encrypted."""
     held = value.get("reasoningText") if isinstance(value, Mapping) else None
     text = held.get("text") if isinstance(held, Mapping) else None
     return text if isinstance(text, str) else ""
@@ -117,7 +115,7 @@ def _thought(value: Any) -> str:
 
 def _require_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TraceFormatError(f"a text block holds {type(value).__name__}, not text")
+        raise TraceFormatError(f"a text block contains {type(value).__name__}, not text")
     return value
 
 

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, get_entries, get_name
+from karenina_toolkit.traces.blocks import (
+    TraceFormatError,
+    TurnBuilder,
+    as_json,
+    describe_block,
+    get_entries,
+    get_name,
+    in_entry,
+)
 
 Entry = Mapping[str, Any]
 CODE_TOOL = "code_execution"
@@ -39,15 +47,13 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     turn = TurnBuilder()
     calls = _Calls(entries)
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             role = get_name(entry, "role") or "user"
             if role == "model":
                 yield from _add_to_turn(turn, _parts(entry), calls)
                 continue
             yield from turn.close()
             yield from _read_user_content(role, _parts(entry), calls)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
     yield from turn.close()
 
 
@@ -169,7 +175,7 @@ def _response_text(response: Any) -> str:
 def _part_text(kind: str, value: Any) -> str:
     if kind == "text":
         if not isinstance(value, str):
-            raise TraceFormatError(f"a text part holds {type(value).__name__}, not text")
+            raise TraceFormatError(f"a text part contains {type(value).__name__}, not text")
         return value
     return describe_block(kind, value if isinstance(value, Mapping) else {"value": value})
 
@@ -183,7 +189,7 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
         named = {_camel(str(key)): value for key, value in part.items() if value is not None}
         held = [key for key in named if key not in _ABOUT_A_PART]
         if len(held) > 1:
-            raise TraceFormatError(f"a part of it holds {held[0]} and {held[1]}; a part holds one thing")
+            raise TraceFormatError(f"a part of it contains {held[0]} and {held[1]}; a part contains one thing")
         found.extend((key, named[key], bool(named.get("thought"))) for key in held)
     return found
 

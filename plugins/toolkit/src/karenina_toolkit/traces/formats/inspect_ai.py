@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, as_json, get_entries, get_name
+from karenina_toolkit.traces.blocks import TraceFormatError, as_json, get_entries, get_name, in_entry
 from karenina_toolkit.traces.formats.openai_chat import Parts, read_arguments, read_content, split_parts
 
 Entry = Mapping[str, Any]
@@ -37,13 +37,11 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`. A call that the server carried out, with its result, divides a message."""
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             for message in _read_entry(entry, names):
                 names.update((call.id, call.name) for call in message.tool_calls)
                 resolve_attachments(message.content, {})  # raises for one that was not resolved before
                 yield message
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:

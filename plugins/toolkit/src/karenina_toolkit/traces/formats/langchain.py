@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, get_entries, get_name
+from karenina_toolkit.traces.blocks import TraceFormatError, get_entries, get_name, in_entry
 from karenina_toolkit.traces.formats.openai_chat import (
     Parts,
     read_arguments,
@@ -49,14 +49,12 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         kind, data = _unwrap(entry)
-        try:
+        with in_entry(number):
             if kind is None and "role" in entry:
                 kind, data = "chat", entry
             if kind is None or data is None:
                 raise TraceFormatError(f"its type is {entry.get('type')!r:.80}, not that of a message")
             message = _read_message(kind, data, names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
         names.update((call.id, call.name) for call in message.tool_calls)
         yield message
 

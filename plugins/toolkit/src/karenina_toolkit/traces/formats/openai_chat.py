@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from karenina_core.models.ports import FinishReason, Message, Role, ToolCall, Usage
 from karenina_core.text import replace_surrogates_in
-from karenina_toolkit.files.value_limits import find_problem_in_json
+from karenina_toolkit.files.json_values import find_problem_in_json
 from karenina_toolkit.replies.reply_ends import read_choice_end
 from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries, get_name
 from karenina_toolkit.traces.token_counts import read_usage
@@ -250,6 +250,14 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
         return {UNREADABLE_ARGUMENTS: arguments}
     halved = isinstance(arguments, str) and "\\u" in arguments
     return cast("dict[str, Any]", replace_surrogates_in(found)) if halved else found
+
+
+def write_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return a call's arguments as JSON; those that `read_arguments` could not read are returned as they were."""
+    unreadable = arguments.get(UNREADABLE_ARGUMENTS)
+    if len(arguments) == 1 and isinstance(unreadable, str):
+        return unreadable
+    return json.dumps(dict(arguments), ensure_ascii=False)
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:

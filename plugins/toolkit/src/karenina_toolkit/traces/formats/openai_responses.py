@@ -1,13 +1,13 @@
-"""Items in the format of OpenAI's Responses API: input and output in one list."""
+"""Items of OpenAI's Responses API, input and output in one list, and the run items of its Agents SDK that wrap them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry
 from karenina_toolkit.traces.formats.openai_chat import read_arguments, read_content, read_message
 
 Entry = Mapping[str, Any]
@@ -15,6 +15,20 @@ _ITEMS = ("reasoning", "item_reference", "compaction")
 _ABOUT_SERVERS = ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response")
 _PARTS = ("input_text", "input_image", "input_file", "output_text")
 _RESULT_KEYS = ("status", "output", "outputs", "result", "results", "error")
+_RUN_ITEM_ENDING: Final = "_item"
+_RUN_EVENT: Final = "run_item_stream_event"
+_RUN_RESULTS: Final = ("tool_call_output_item", "handoff_output_item")
+_RUN_INPUTS: Final = ("input", "original_input", "originalInput")
+_RUN_ITEMS: Final = ("new_items", "newItems", "generated_items", "generatedItems")
+_RUN_NAMES: Final = {"callId": "call_id", "rawItem": "raw_item"}
+_RUN_KINDS: Final = {
+    "message_output_item": "message",
+    "reasoning_item": "reasoning",
+    "tool_call_item": "function_call",
+    "handoff_call_item": "function_call",
+    "tool_call_output_item": "function_call_output",
+    "handoff_output_item": "function_call_output",
+}
 
 
 def claims(entry: Entry) -> bool:
@@ -38,10 +52,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
     turn = TurnBuilder()
     names: dict[str, str] = {}
     for number, entry in zip(numbers or count(1), entries, strict=False):
-        try:
+        with in_entry(number):
             yield from _item(entry, turn, names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
     yield from turn.close()
 
 
@@ -126,3 +138,69 @@ def _result(item: Entry, names: Mapping[str, str]) -> Message:
 def _kind(item: Entry) -> str:
     kind = item.get("type")
     return kind if isinstance(kind, str) else ""
+
+
+def claims_run_item(entry: Entry) -> bool:
+    """Return whether `entry` is a run item with its raw item, or a stream event with such an item."""
+    kind = entry.get("type")
+    if kind == _RUN_EVENT:
+        return isinstance(entry.get("item"), Mapping)
+    return isinstance(kind, str) and kind.endswith(_RUN_ITEM_ENDING) and isinstance(_raw_item(entry), Mapping)
+
+
+def read_run_items(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of `entries`, read as Responses API items. Events without an item are left out."""
+    items: list[Entry] = []
+    numbers: list[int] = []
+    for number, entry in enumerate(entries, 1):
+        kind = entry.get("type")
+        if isinstance(kind, str) and kind.endswith("_event"):
+            if kind != _RUN_EVENT:
+                continue
+            entry = entry.get("item") or {}
+        with in_entry(number):
+            items.append(_unwrap_run_item(entry))
+        numbers.append(number)
+    yield from read(items, numbers)
+
+
+def is_run(document: Mapping[str, Any]) -> bool:
+    """Return whether `document` is a run's result or state."""
+    return any(isinstance(document.get(key), list | tuple) for key in _RUN_ITEMS)
+
+
+def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the input and the items of a run's result or state. Raises `TraceFormatError`."""
+    key = next(key for key in _RUN_ITEMS if isinstance(document.get(key), list | tuple))
+    given = next((document[name] for name in _RUN_INPUTS if document.get(name) is not None), ())
+    if isinstance(given, Mapping) or not isinstance(given, Sequence):
+        raise TraceFormatError(f"its input is {type(given).__name__}, not text or a list of items")
+    asked = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    return [*asked, *document[key]]
+
+
+def _raw_item(entry: Entry) -> Any:
+    return entry.get("raw_item", entry.get("rawItem"))
+
+
+def _unwrap_run_item(entry: Entry) -> Entry:
+    """Return the Responses API item in `entry`, which may use the names of the JavaScript SDK."""
+    kind, raw = entry.get("type"), _raw_item(entry)
+    if not isinstance(raw, Mapping):
+        if isinstance(kind, str) and kind.endswith(_RUN_ITEM_ENDING):
+            raise TraceFormatError(f"a {kind} has no raw_item")
+        raw = entry
+    item = {_RUN_NAMES.get(key, key): value for key, value in raw.items()}
+    known = _RUN_KINDS.get(str(kind))
+    if known is not None:
+        item.setdefault("type", known)
+    if kind == "message_output_item":
+        item.setdefault("role", "assistant")
+    if item.get("type") == "function_call_result":
+        item["type"] = "function_call_output"
+    if kind in _RUN_RESULTS and item.get("output") is None:
+        item["output"] = entry.get("output")
+    output = item.get("output")
+    if isinstance(output, Mapping) and output.get("type") == "text" and isinstance(output.get("text"), str):
+        item["output"] = output["text"]
+    return item

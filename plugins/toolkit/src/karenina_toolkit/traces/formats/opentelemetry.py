@@ -1,4 +1,4 @@
-"""Messages in the format of OpenTelemetry's conventions for generative AI, and the spans that hold them."""
+"""Messages in the format of OpenTelemetry's conventions for generative AI, and the spans that contain them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries, get_name
+from karenina_toolkit.traces.blocks import (
+    TraceFormatError,
+    as_json,
+    comparable,
+    describe_block,
+    get_entries,
+    get_name,
+    in_entry,
+)
 from karenina_toolkit.traces.formats.openai_chat import Parts, read_arguments
 
 Entry = Mapping[str, Any]
@@ -48,21 +56,18 @@ def _is_distinctive(part: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`; each response to a tool call becomes a tool message.
 
-    The conventions have no mark for responses that are errors; those with `is_error` are taken as errors. Files and
-    other parts are kept as `describe_block` writes them, and parts of unknown types in the notes of an assistant
-    message.
+    The conventions do not mark responses that are errors, so `is_error` is read. Files and other parts are kept as
+    `describe_block` writes them, and an assistant message describes parts of unknown types in its notes.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
                 raise TraceFormatError(f"its role is {entry['role']!r:.80}")
             for message in _read_message(role, get_entries(entry, "parts"), names):
                 names.update((call.id, call.name) for call in message.tool_calls)
                 yield message
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
 
 
 def _read_message(role: Role, given: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
@@ -140,17 +145,17 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the one conversation of `spans`: the longest one, which starts with the conversation of each other call.
+    """Return the one conversation of `spans`: the longest one of any call.
 
-    Agent spans repeat the calls in them, and are only read if there are no others. Raises `TraceFormatError` if there
-    are several conversations.
+    The conversation of every other call must be the beginning of it. Agent spans repeat the calls in them, and are only
+    read if there are no others. Raises `TraceFormatError` if there are several conversations.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
     for one in conversations:
-        if [_comparable(message) for message in one] != [_comparable(message) for message in longest[: len(one)]]:
+        if [comparable(message) for message in one] != [comparable(message) for message in longest[: len(one)]]:
             raise TraceFormatError(
-                "its spans hold several conversations: give the attributes of one span, or each conversation apart"
+                "its spans contain several conversations: give the attributes of one span, or one conversation"
             )
     return longest
 
@@ -181,10 +186,6 @@ def _read_span(span: Entry) -> list[Message]:
                 raise TraceFormatError(f"{key}, entry {number}: it is not a message with a role and parts")
             entries.append(entry)
     return list(read(entries))
-
-
-def _comparable(message: Message) -> tuple[object, ...]:
-    return message.role, message.content.strip(), [(call.name, dict(call.arguments)) for call in message.tool_calls]
 
 
 def _decode(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Messages in Karenina's own format, as written by `Message.to_dict`."""
+"""Messages as results store them: Karenina's own format (`Message.to_dict`), and the reference's `trace_messages`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError
+from karenina_core.models.ports import Message, Role, ToolCall
+from karenina_toolkit.traces.blocks import TraceFormatError, get_entries, get_name, in_entry
+from karenina_toolkit.traces.formats.openai_chat import read_content
 
 Entry = Mapping[str, Any]
 _FIELDS: Final = frozenset(field.name for field in fields(Message))
 _FIELDS_OF_CALLS: Final = frozenset(field.name for field in fields(ToolCall))
 _NAMES: Final = ("reasoning", "tool_call_id", "tool_name")
+_ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
 def claims(entry: Entry) -> bool:
@@ -58,3 +60,48 @@ def _find_mistyped(message: Message) -> str | None:
         if not isinstance(value, str):
             return f"its {name} is {type(value).__name__}, not text"
     return None
+
+
+def claims_reference(entry: Entry) -> bool:
+    """Return whether `entry` has something that only the reference's format has."""
+    calls = entry.get("tool_calls")
+    if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
+        return "input" in calls[0]
+    return "block_index" in entry or isinstance(entry.get("tool_result"), Mapping)
+
+
+def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of `entries` in the reference's format. Raises `TraceFormatError`."""
+    names: dict[str, str] = {}
+    for number, entry in enumerate(entries, 1):
+        with in_entry(number):
+            message = _read_reference_message(entry, names)
+        names.update((call.id, call.name) for call in message.tool_calls)
+        yield message
+
+
+def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
+    role = _ROLES.get(str(entry["role"]))
+    content = read_content(entry.get("content"))
+    if role == "assistant":
+        thought = entry.get("thinking")
+        calls = [_read_reference_call(call) for call in get_entries(entry, "tool_calls")]
+        return Message.assistant(content, calls, thought if isinstance(thought, str) and thought else None)
+    if role == "tool":
+        result = entry.get("tool_result")
+        about = result if isinstance(result, Mapping) else {}
+        call_id = get_name(about, "tool_use_id")
+        name = names.get(call_id or "")
+        return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=about.get("is_error") is True)
+    if role is None:
+        raise TraceFormatError(f"its role is {entry['role']!r:.80}")
+    return Message(role, content)
+
+
+def _read_reference_call(call: Any) -> ToolCall:
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        raise TraceFormatError("one of its tool_calls has no name")
+    given = call.get("input") or {}
+    if not isinstance(given, Mapping):
+        raise TraceFormatError(f"the input of a call is {type(given).__name__}, not an object")
+    return ToolCall(str(call.get("id") or ""), call["name"], dict(given))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.blocks import TraceFormatError
+from karenina_toolkit.traces.blocks import TraceFormatError, in_entry
 from karenina_toolkit.traces.formats import (
     anthropic,
     autogen,
@@ -17,12 +17,10 @@ from karenina_toolkit.traces.formats import (
     google,
     inspect_ai,
     langchain,
-    openai_agents,
     openai_chat,
     openai_responses,
     opentelemetry,
     own_messages,
-    trace_messages,
 )
 
 Entry = Mapping[str, Any]
@@ -60,10 +58,8 @@ def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
     autogen.check_history(entries)
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        try:
+        with in_entry(number):
             message = openai_chat.read_message(_nest_calls(entry), names)
-        except TraceFormatError as error:
-            raise TraceFormatError(f"entry {number}: {error}") from None
         names.update((call.id, call.name) for call in message.tool_calls)
         yield message
 
@@ -86,12 +82,14 @@ ANTHROPIC: Final = Format("Anthropic messages", anthropic.claims, anthropic.read
 GOOGLE: Final = Format("Google contents", google.claims, google.read, needs_role=False)
 BEDROCK: Final = Format("Amazon Bedrock messages", bedrock.claims, bedrock.read)
 LANGCHAIN: Final = Format("LangChain messages", langchain.claims, langchain.read, False, OPENAI.name)
-OPENAI_AGENTS: Final = Format("OpenAI Agents items", openai_agents.claims, openai_agents.read, False, RESPONSES.name)
+OPENAI_AGENTS: Final = Format(
+    "OpenAI Agents items", openai_responses.claims_run_item, openai_responses.read_run_items, False, RESPONSES.name
+)
 AUTOGEN: Final = Format("AutoGen messages", autogen.claims, autogen.read, needs_role=False)
 OPENTELEMETRY: Final = Format("OpenTelemetry messages", opentelemetry.claims, opentelemetry.read)
 INSPECT: Final = Format("Inspect messages", inspect_ai.claims, inspect_ai.read)
 CLAUDE_CODE: Final = Format("Claude Code transcripts", claude_code.claims, claude_code.read, needs_role=False)
-TRACE_MESSAGES: Final = Format("trace_messages", trace_messages.claims, trace_messages.read)
+TRACE_MESSAGES: Final = Format("trace_messages", own_messages.claims_reference, own_messages.read_reference)
 OWN: Final = Format("Karenina's own", own_messages.claims, own_messages.read)
 FORMATS: Final = (
     OPENAI,

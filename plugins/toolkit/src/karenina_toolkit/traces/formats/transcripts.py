@@ -1,4 +1,4 @@
-"""Conversations as text: with roles, such as `User: ...`, or as printed by LangChain."""
+"""Conversations as text: with roles, such as `User: ...`, as printed by LangChain, or as the reference writes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from karenina_core.models.ports import Message, ToolCall
+from karenina_core.models.ports import Message, Role, ToolCall
 from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder
 from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
 
@@ -39,6 +39,16 @@ _PRINTED_CALL: Final = re.compile(r"^  (?P<name>\S+) \((?P<id>[^\n)]*)\)\n Call 
 _PRINTED_ARGUMENT: Final = re.compile(r"^    (?P<key>[^\s:]+): ?", re.MULTILINE)
 _CALLED: Final = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<inside>.*)\)|(?P<after>[{\[].*))?\s*", re.DOTALL)
 _FAILED: Final = ("error", "failed", "failure")
+_DELIMITER: Final = re.compile(
+    r"^--- (?:(?P<role>AI|Human|System) Message|Tool Message \(call_id: (?P<call>.*)\)|Thinking) ---$", re.MULTILINE
+)
+_DELIMITED_ROLES: Final[dict[str, Role]] = {"AI": "assistant", "Human": "user", "System": "system"}
+_DELIMITED_CALLS: Final = re.compile(r"(?:\A|\n)\n?Tool Calls:\s*(?=\S+ \(call_)")
+_DELIMITED_CALL: Final = re.compile(
+    r"(?:^ *|  )(?P<name>\S+) \(call_(?P<id>[^\n]{0,200}?)\)\s{0,9}Call ID: (?P=id)", re.MULTILINE
+)
+_DELIMITED_ARGUMENTS: Final = re.compile(r"\s*Args: (?P<given>.*)", re.DOTALL)
+_ERROR_MARK: Final = "[ERROR] "
 
 
 def is_transcript(text: str) -> bool:
@@ -100,7 +110,8 @@ class _Calls:
 def _read_labels(text: str) -> Iterator[Message]:
     turn, calls = TurnBuilder(), _Calls()
     named: str | None = None
-    for label, content in _sections(_LABEL, text):
+    for label, section in _sections(_LABEL, text):
+        content = section.strip("\n")
         kind, about = _kind(label), label["about"]
         if kind == "assistant" and about and _KINDS.get(about.lower()) == "thought":
             kind = "thought"
@@ -163,7 +174,8 @@ def _read_arguments(text: str) -> dict[str, Any]:
 
 def _read_printed(text: str) -> Iterator[Message]:
     calls = _Calls()
-    for heading, content in _sections(_PRINTED, text):
+    for heading, section in _sections(_PRINTED, text):
+        content = section.strip("\n")
         kind = _KINDS[heading["label"].lower()]
         name = _PRINTED_NAME.match(content)
         if name is not None:
@@ -182,26 +194,75 @@ def _read_printed_calls(content: str, calls: _Calls) -> Message:
     section = _PRINTED_CALLS.search(content)
     if section is None:
         return Message.assistant(content)
-    called = content[section.end() :]
-    found = list(_PRINTED_CALL.finditer(called))
-    ends = [*(call.start() for call in found[1:]), len(called)][: len(found)]
     made = [
-        calls.open(call["id"], call["name"], _printed_arguments(called[call.end() : end]))
-        for call, end in zip(found, ends, strict=True)
+        calls.open(call["id"], call["name"], _printed_arguments(arguments))
+        for call, arguments in _sections(_PRINTED_CALL, content[section.end() :])
     ]
     return Message.assistant(content[: section.start()].rstrip("\n"), made)
 
 
 def _printed_arguments(text: str) -> dict[str, Any]:
     """Return the arguments of a printed call. Their values are texts, because the types are not printed."""
-    found = list(_PRINTED_ARGUMENT.finditer(text))
-    ends = [*(key.start() for key in found[1:]), len(text)][: len(found)]
-    return {key["key"]: text[key.end() : end].rstrip("\n") for key, end in zip(found, ends, strict=True)}
+    return {key["key"]: value.rstrip("\n") for key, value in _sections(_PRINTED_ARGUMENT, text)}
 
 
 def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield each heading with the text up to the next one."""
+    """Yield each match of `pattern`, with the text between it and the next one."""
     found = list(pattern.finditer(text))
     ends = [*(heading.start() for heading in found[1:]), len(text)]
-    for heading, end in zip(found, ends, strict=True):
-        yield heading, text[heading.end() : end].strip("\n")
+    for heading, end in zip(found, ends, strict=False):
+        yield heading, text[heading.end() : end]
+
+
+def is_delimited(text: str) -> bool:
+    """Return whether `text` begins with a heading of this format."""
+    return _DELIMITER.match(text.lstrip()) is not None
+
+
+def read_delimited(text: str) -> list[Message]:
+    """Return the messages of a text that begins with a heading.
+
+    A heading inside a message looks the same as one between messages, so use this only for texts that are known to be
+    in this format, and prefer recordings of messages if there are any.
+    """
+    names: dict[str, str] = {}
+    messages: list[Message] = []
+    thought: str | None = None
+    for heading, section in _sections(_DELIMITER, text.strip()):
+        content = section.strip("\n")
+        call = heading["call"]
+        if call is not None:
+            messages.append(_delimited_result(content, call, names))
+        elif heading["role"] is None:
+            thought = content if thought is None else f"{thought}\n{content}"
+        elif heading["role"] == "AI":
+            text_part, calls = _split_delimited_calls(content)
+            names.update((one.id, one.name) for one in calls)
+            messages.append(Message.assistant(text_part, calls, thought))
+            thought = None
+        else:
+            messages.append(Message(_DELIMITED_ROLES[heading["role"]], content))
+    if thought is not None:
+        messages.append(Message.assistant("", (), thought))
+    return messages
+
+
+def _delimited_result(content: str, call: str, names: dict[str, str]) -> Message:
+    failed = content.startswith(_ERROR_MARK)
+    name = names.get(call) or names.get(call.removeprefix("call_"))
+    return Message("tool", content.removeprefix(_ERROR_MARK), tool_call_id=call, tool_name=name, is_error=failed)
+
+
+def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
+    """Return the text and the tool calls of an assistant message."""
+    sections = list(_DELIMITED_CALLS.finditer(content))
+    if not sections:
+        return content, []
+    section = sections[-1]
+    return content[: section.start()].rstrip("\n"), list(_delimited_calls(content[section.end() :]))
+
+
+def _delimited_calls(section: str) -> Iterator[ToolCall]:
+    for call, text in _sections(_DELIMITED_CALL, section):
+        given = _DELIMITED_ARGUMENTS.match(text.rstrip())
+        yield ToolCall(call["id"], call["name"], _read_arguments(given["given"]) if given is not None else {})

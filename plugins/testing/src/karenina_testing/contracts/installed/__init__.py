@@ -1,1 +1,0 @@
-"""Contracts that run the installed `karenina` command on samples, as users do."""

@@ -1,0 +1,254 @@
+"""The contracts for outputs of results: export formats and report sections. `sample_results` returns their results."""
+
+# ruff: noqa: D102 - the names of the tests say what they check
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, Protocol
+
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import VerificationResult
+from karenina_core.data.sections import (
+    ModelIdentity,
+    StageRecord,
+    VerificationResultMetadata,
+    VerificationResultRubric,
+    VerificationResultTemplate,
+)
+from karenina_testing.contracts.command import BAD_INPUT, CommandRun, run_command
+from karenina_testing.contracts.plugin import PluginContract
+
+HOSTILE: Final = (
+    "=1+1 | </script><b>bold</b> & \"quoted\" 'text', \u202etwisted\u202c \x1b[31mred\x1b[0m \x00 \U0001f9ec\r\n"
+    "# a second line; \\ %s {0} ${1}"
+)
+"""Text that tends to break file formats: markup, formulas, control characters, line breaks."""
+_RESULTS: Final = "sample.results.jsonl"
+_HEAD: Final = re.compile(r'<script type="text/plain" id="karenina-head">([^<]*)</script>')
+_UNJUDGED: Final = [one for one in Outcome if not one.judged]
+
+
+def sample_results(
+    outcomes: Sequence[Outcome] = tuple(Outcome), *, model: str = "model", hostile: bool = False
+) -> list[VerificationResult]:
+    """Return one result for each outcome, for questions `q0`, `q1`, ...; `hostile` appends `HOSTILE` to most texts."""
+    return [_result(number, outcome, model, HOSTILE if hostile else "") for number, outcome in enumerate(outcomes)]
+
+
+def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
+    """Write the results to `file`, one JSON line each, and return `file`."""
+    file.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
+    return file
+
+
+def _result(number: int, outcome: Outcome, model: str, more: str) -> VerificationResult:
+    identity = ModelIdentity(interface="manual", model_name=model)
+    found = {f"gene{more}": f"BCL2{more}", "year": 2015 + number}
+    return VerificationResult(
+        metadata=VerificationResultMetadata(
+            question_id=f"q{number}",
+            template_id="t",
+            result_id=f"{model}-{number}",
+            question_text=f"Which gene is it?{more}",
+            raw_answer=f"BCL2{more}",
+            keywords=["genes", f"drugs{more}"],
+            answering_id=model,
+            parsing_id="judge",
+            answering=identity,
+            parsing=identity,
+            completed_without_errors=outcome.judged,
+            error=None if outcome.judged else f"no connection{more}",
+            execution_time=0.5,
+        ),
+        outcome=outcome,
+        template=VerificationResultTemplate(
+            raw_llm_response=f"It is BCL2, of {2015 + number}.{more}" if outcome.judged else "",
+            parsed_llm_response=found if outcome.has_verdict else None,
+            parsed_gt_response=found,
+            verify_result=outcome.passes if outcome.has_verdict else None,
+            field_results=dict.fromkeys(found, outcome.passes) if outcome.has_verdict else None,
+            usage_metadata={"parsing": {"scope": "item", "input_tokens": 10, "output_tokens": 3, "calls": 1}},
+        ),
+        rubric=VerificationResultRubric(llm_trait_scores={f"clarity{more}": number % 5}) if outcome.judged else None,
+        stages=[
+            StageRecord(
+                name="ParseTemplate",
+                status="ran",
+                reason=more or None,
+                seconds=0.1,
+                distribution="karenina-template",
+                version="0.1.0",
+            )
+        ],
+    )
+
+
+class AnyExporter(Protocol):
+    """The fields of a `karenina_report.exports.exporter.Exporter` that the contract reads."""
+
+    @property
+    def name(self) -> str:
+        """The name for `--format`."""
+
+    @property
+    def summary(self) -> str:
+        """One line for the command's help."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The file suffixes."""
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the export is binary, so that a terminal cannot show it."""
+
+    @property
+    def takes_table(self) -> bool:
+        """Whether it can write the table that `--table` names."""
+
+    @property
+    def read(self) -> Any:
+        """Read results back."""
+
+
+class ExporterContract(PluginContract):
+    """The contract for an export format of results, written by `karenina export`.
+
+    - `exporter`: the exporter.
+    - `names_questions`: whether an export contains the id of each question as text. For a binary format, override
+      `question_ids` to read the ids; set it to False for formats without ids, such as summaries.
+    """
+
+    exporter: ClassVar[AnyExporter]
+    names_questions: ClassVar[bool] = True
+
+    def question_ids(self, content: bytes, ids: Sequence[str]) -> set[str]:
+        """Return those of `ids` that occur in an export."""
+        text = content.decode("utf-8")
+        return {id for id in ids if id in text}
+
+    def export(self, folder: Path, results: Iterable[VerificationResult], *options: str | Path) -> CommandRun:
+        """Export the results and return how the command ended; it prints the export unless `options` name a file."""
+        write_results(folder / _RESULTS, results)
+        return run_command(folder, "export", _RESULTS, "--format", self.exporter.name, *options)
+
+    def exported(self, folder: Path, results: Iterable[VerificationResult], *options: str) -> bytes:
+        """Export the results to a file and return its content."""
+        output = folder / f"exported{self._suffix}"
+        done = self.export(folder, results, "-o", output, *options)
+        assert done.code == 0, done.err
+        return output.read_bytes()
+
+    @property
+    def _suffix(self) -> str:
+        return self.exporter.suffixes[0] if self.exporter.suffixes else ".export"
+
+    def test_it_has_a_name_a_summary_and_suffixes(self) -> None:
+        assert self.exporter.name == self.exporter.name.strip() != ""
+        assert self.exporter.summary.strip()
+        assert "\n" not in self.exporter.summary
+        wrong = [one for one in self.exporter.suffixes if not one.startswith(".") or one != one.lower()]
+        assert wrong == [], "a suffix begins with a dot and is in lower case"
+
+    def test_its_suffix_selects_it(self, tmp_path: Path) -> None:
+        write_results(tmp_path / _RESULTS, sample_results())
+        for suffix in self.exporter.suffixes:
+            done = run_command(tmp_path, "export", _RESULTS, "-o", f"chosen{suffix}")
+            assert done.code == 0, done.err
+            chosen = (tmp_path / f"chosen{suffix}").read_bytes()
+            assert self.exporter.is_binary or chosen == self.exported(tmp_path, sample_results())
+
+    def test_no_result_is_left_out(self, tmp_path: Path) -> None:
+        results = sample_results()
+        ids = [one.question_id for one in results]
+        content = self.exported(tmp_path, results)
+        assert content
+        if self.names_questions:
+            assert self.question_ids(content, ids) == set(ids)
+
+    def test_text_is_utf8_with_any_text_in_the_results(self, tmp_path: Path) -> None:
+        content = self.exported(tmp_path, sample_results(hostile=True))
+        if not self.exporter.is_binary:
+            valid = content.decode("utf-8", "replace").encode() == content
+            assert valid, "write UTF-8; other formats say is_binary=True"
+
+    def test_no_results_are_no_error(self, tmp_path: Path) -> None:
+        done = self.export(tmp_path, [], "-o", f"empty{self._suffix}")
+        assert done.code == 0, done.err
+
+    def test_an_earlier_export_is_kept_under_another_name(self, tmp_path: Path) -> None:
+        first = self.exported(tmp_path, sample_results())
+        self.exported(tmp_path, sample_results()[:1])  # refused if its beginning is not in `first_bytes`
+        kept = [file.read_bytes() for file in tmp_path.iterdir() if file.name.startswith("exported")]
+        assert len(kept) == 2
+        assert first in kept
+
+    def test_a_table_is_written_if_it_says_so(self, tmp_path: Path) -> None:
+        done = self.export(tmp_path, sample_results(), "--table", "fields", "-o", f"table{self._suffix}")
+        assert done.code == (0 if self.exporter.takes_table else BAD_INPUT), done.err
+
+    def test_reading_an_export_gives_the_same_results(self, tmp_path: Path) -> None:
+        if self.exporter.read is not None:
+            self.exported(tmp_path, results := sample_results())
+            done = run_command(tmp_path, "export", f"exported{self._suffix}", "--format", "jsonl")
+            assert done.code == 0, done.err
+            lines = [line for line in done.out.splitlines() if line.startswith('{"metadata"')]
+            assert [VerificationResult.model_validate_json(line) for line in lines] == results
+
+
+class ReportSectionContract(PluginContract):
+    """The contract for sections that a plugin adds to the page written by `karenina report`.
+
+    - `sections`: the ids of the sections that a report on `results()` must contain. By default, `results` returns one
+      result for each outcome.
+    """
+
+    sections: ClassVar[Sequence[str]]
+
+    def results(self) -> list[VerificationResult]:
+        """Return results for which the report contains the sections."""
+        return sample_results()
+
+    def report(self, folder: Path, *runs: Sequence[VerificationResult]) -> CommandRun:
+        """Run `karenina report` on these runs and return how it ended; the report is `report.html`."""
+        files = [write_results(folder / f"run{number}.results.jsonl", run) for number, run in enumerate(runs)]
+        return run_command(folder, "report", *files, "-o", "report.html")
+
+    def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
+        """Return the plugin's sections in a report on these runs, by id, as JSON values.
+
+        Each has a `title`, and `blocks` with `columns` and `rows`, or a `text`.
+        """
+        done = self.report(folder, *runs)
+        assert done.code == 0, done.err
+        assert "a section of" not in done.err, done.err
+        found = _HEAD.search((folder / "report.html").read_text("utf-8"))
+        assert found
+        head = json.loads(gzip.decompress(base64.b64decode(found[1])))
+        own = [one for one in head["sections"] if one["distribution"] == self.distribution]
+        assert len({one["id"] for one in own}) == len(own), "two sections have the same id"
+        return {one["id"]: one for one in own}
+
+    def test_a_report_has_the_sections(self, tmp_path: Path) -> None:
+        shown = self.shown(tmp_path, self.results())
+        assert set(shown) >= set(self.sections)
+        assert self.sections, "give the contract the ids of the sections"
+        assert [id for id, one in shown.items() if not (one["title"].strip() and one["blocks"])] == []
+
+    def test_the_same_results_give_the_same_sections(self, tmp_path: Path) -> None:
+        assert self.shown(tmp_path, self.results()) == self.shown(tmp_path, self.results())
+
+    def test_several_runs_are_no_error(self, tmp_path: Path) -> None:
+        self.shown(tmp_path, self.results(), self.results()[:-1], sample_results(model="another"))
+
+    def test_results_without_a_verdict_are_no_error(self, tmp_path: Path) -> None:
+        self.shown(tmp_path, sample_results(_UNJUDGED))
+
+    def test_any_text_in_the_results_is_no_error(self, tmp_path: Path) -> None:
+        self.shown(tmp_path, sample_results(hostile=True))

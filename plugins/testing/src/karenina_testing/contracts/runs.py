@@ -1,0 +1,305 @@
+"""The contracts for plugins that take part in runs (observers, executors, panels), which run a small benchmark."""
+
+# ruff: noqa: D102 - the names of the tests say what they check
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, ClassVar, Final, Protocol
+
+from pydantic import BaseModel
+
+from karenina_core.config import VerificationConfig
+from karenina_core.data.outcome import Outcome
+from karenina_core.data.result import ItemId, VerificationResult
+from karenina_core.plugins import Plugins
+from karenina_testing.contracts.command import run_command
+from karenina_testing.contracts.plugin import PluginContract
+from karenina_testing.server import Request, ScriptedServer, Side, faults
+
+GENES: Final = {"venetoclax": "BCL2", "imatinib": "ABL1", "olaparib": "PARP1"}
+"""The correct answers to the sample questions, by question id."""
+_BENCHMARK: Final = "sample.yaml"
+_RESULTS: Final = "sample.results.jsonl"
+JOURNAL: Final = "sample.journal"
+_TIME_IS_OVER: Final = 124
+_RUN_TIMEOUT: Final = 3.0
+_LATENCY: Final = 60.0
+"""Seconds before each reply; a run that is stopped must not wait for it."""
+Opinion = Callable[[int, str], str | None]
+"""A function that takes a judge's number and a question id and returns the gene that the judge extracts.
+
+None makes the judge's call fail.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRun:
+    """How a run ended: its exit code, its results, and what it wrote to standard error."""
+
+    code: int
+    results: list[VerificationResult]
+    err: str
+
+    @property
+    def by_item(self) -> dict[ItemId, tuple[str, object]]:
+        """The outcome and the field results of each item."""
+        return {one.item: (one.outcome.value, one.template.field_results) for one in self.results}
+
+
+class RunContract(PluginContract):
+    """The contract for a plugin that takes part in runs. `settings` is a configuration, as in a configuration file."""
+
+    settings: ClassVar[Mapping[str, Any]] = {}
+
+    def run(self, folder: Path, *options: str, judged: bool = False, **settings: Any) -> SampleRun:
+        """Run `karenina run` on the questions in `GENES` and return how it ended.
+
+        The answers are recorded unless `options` select a model (`--answering`); the last recorded answer is wrong.
+        With `judged`, a judge fills the templates. Otherwise, no judge is needed: the answers are searched for the
+        gene. `settings` is the run's configuration.
+        """
+        questions = [
+            {"id": id, "question": f"Which gene is the target of {id}?", "answer": {"gene": _field(gene, judged)}}
+            for id, gene in GENES.items()
+        ]
+        answers = {id: f"It is {gene}." for id, gene in GENES.items()} | {"olaparib": "It is TP53."}
+        recorded = [json.dumps({"id": id, "response": text}) + "\n" for id, text in answers.items()]
+        (folder / _BENCHMARK).write_text(json.dumps({"karenina": 1, "name": "Sample", "questions": questions}), "utf-8")
+        (folder / "answers.jsonl").write_text("".join(recorded), "utf-8")
+        (folder / "settings.json").write_text(json.dumps(settings), "utf-8")
+        answering = () if "--answering" in options else ("--recordings", "answers.jsonl")
+        command = ("run", _BENCHMARK, *answering, "--config", "settings.json", "--quiet", "-o", _RESULTS)
+        done = run_command(folder, *command, *options, OPENAI_API_KEY="a-key")
+        return SampleRun(done.code, read_results(folder / _RESULTS), done.err)
+
+
+def _field(gene: str, judged: bool) -> dict[str, object]:
+    if judged:
+        return {"description": "The gene that the response names", "ground_truth": gene}
+    primitive = {"type": "TraceContains", "substring": gene}
+    return {"description": f"The response names {gene}", "ground_truth": True, "verify_with": primitive}
+
+
+def read_results(file: Path) -> list[VerificationResult]:
+    """Return the results in a file; an empty list if the file does not exist."""
+    lines = file.read_text("utf-8").splitlines() if file.exists() else []
+    return [VerificationResult.model_validate_json(line) for line in lines if line.startswith('{"metadata"')]
+
+
+class ObserverContract(RunContract):
+    """The contract for the observers that a plugin offers under `settings` (hook `karenina_observers`).
+
+    Override `observed` to return what they left in a run's folder, such as the text of a file.
+    """
+
+    def observed(self, folder: Path) -> object:
+        """Return what the observers left in a run's folder, or None if they left nothing."""
+        raise NotImplementedError
+
+    def observers(self, **settings: Any) -> Sequence[object]:
+        """Return the observers that the plugin offers under this configuration."""
+        offered: Sequence[object] = resolve_name(self.entry_point).karenina_observers(
+            config=VerificationConfig(**settings)
+        )
+        return offered
+
+    def observed_run(self, folder: Path) -> SampleRun:
+        """Run the sample benchmark under `settings` and return how it ended. No observer may fail."""
+        run = self.run(folder, **self.settings)
+        assert "an observer of" not in run.err, run.err
+        assert "the observers of" not in run.err, run.err
+        return run
+
+    def test_only_the_configuration_turns_them_on(self, tmp_path: Path) -> None:
+        assert list(self.observers()) == [], "return [] if the configuration asks for no observer"
+        assert list(self.observers(**self.settings)), "they are not offered under `settings`"
+        self.run(tmp_path)
+        assert self.observed(tmp_path) is None
+
+    def test_each_observer_has_hooks_with_the_right_arguments(self) -> None:
+        for observer in self.observers(**self.settings):
+            room = Plugins(Plugins.discover().specifications)
+            room.register(observer)  # raises for a hook of another name, or with other arguments
+            hooks = [name for name in dir(observer) if name.startswith("karenina_")]
+            assert hooks, f"{observer!r} has no method with the name of an event, marked with @hookimpl"
+
+    def test_they_observe_a_run(self, tmp_path: Path) -> None:
+        run = self.observed_run(tmp_path)
+        assert len(run.results) == len(GENES)
+        assert self.observed(tmp_path) is not None
+
+    def test_a_run_has_the_same_results_with_them(self, tmp_path: Path) -> None:
+        runs = []
+        for name, settings in (("with", self.settings), ("without", {})):
+            (tmp_path / name).mkdir()
+            runs.append(self.run(tmp_path / name, **settings))
+        assert runs[0].code == runs[1].code == 0, runs[0].err
+        assert runs[0].by_item == runs[1].by_item
+
+    def test_results_of_the_journal_are_no_error(self, tmp_path: Path) -> None:
+        """For an item whose result is already stored, observers see the end but no start."""
+        first, second = self.observed_run(tmp_path), self.observed_run(tmp_path)
+        assert first.by_item == second.by_item
+
+    def test_an_item_without_an_answer_is_no_error(self, tmp_path: Path) -> None:
+        model = "openai:absent@http://127.0.0.1:1/v1"
+        run = self.run(tmp_path, "--answering", model, "--no-journal", **self.settings, retry_connection=0)
+        assert "an observer of" not in run.err, run.err
+        assert [one.outcome.judged for one in run.results] == [False] * len(GENES), run.err
+
+
+class AnyExecutor(Protocol):
+    """The fields of a `karenina_engine.run.executor.Executor` that the contract reads."""
+
+    @property
+    def name(self) -> str:
+        """The value of the setting `executor` that selects it."""
+
+    @property
+    def description(self) -> str:
+        """A one-line description."""
+
+    @property
+    def settings(self) -> type[BaseModel] | None:
+        """Its settings model, if it has settings."""
+
+
+class ExecutorContract(RunContract):
+    """The contract for an executor: set `executor`, and in `settings` the configuration that it needs."""
+
+    executor: ClassVar[AnyExecutor]
+
+    def executed(self, folder: Path, *options: str, **settings: Any) -> SampleRun:
+        """Run the sample benchmark with the executor and return how the run ended."""
+        return self.run(folder, *options, **{**self.settings, "executor": self.executor.name, **settings})
+
+    def test_it_has_a_name_and_a_description(self) -> None:
+        assert self.executor.name == self.executor.name.strip() != ""
+        assert self.executor.description.strip()
+
+    def test_its_settings_change_no_result(self) -> None:
+        fields = self.executor.settings.model_fields if self.executor.settings is not None else {}
+        marks = {name: field.json_schema_extra for name, field in fields.items()}
+        wrong = [
+            name for name, mark in marks.items() if not isinstance(mark, dict) or mark.get("changes_results", True)
+        ]
+        assert wrong == [], "mark them: json_schema_extra={'changes_results': False}"
+
+    def test_a_run_has_the_results_of_asyncio(self, tmp_path: Path) -> None:
+        runs = []
+        for folder, name in ((tmp_path / "first", self.executor.name), (tmp_path / "second", "asyncio")):
+            folder.mkdir()
+            runs.append(self.executed(folder, executor=name, replicate_count=2))
+        assert runs[0].code == runs[1].code == 0, runs[0].err
+        assert Counter(one.item for one in runs[0].results) == Counter(one.item for one in runs[1].results)
+        assert runs[0].by_item == runs[1].by_item
+
+    def test_stored_results_are_kept(self, tmp_path: Path) -> None:
+        """A run that continues an earlier run's journal runs only the items that are missing from it."""
+        first = self.executed(tmp_path)
+        again = self.executed(tmp_path, replicate_count=2)
+        kept = {one.item: one.metadata.timestamp for one in again.results}
+        assert [one.item for one in first.results if kept.get(one.item) != one.metadata.timestamp] == []
+        assert len(again.results) == 2 * len(first.results)
+
+    def test_a_failure_ends_one_item_only(self, tmp_path: Path) -> None:
+        with ScriptedServer(
+            {id: f"It is {gene}." for id, gene in GENES.items()} | {"imatinib": faults.status(400)}
+        ) as server:
+            run = self.executed(tmp_path, "--answering", f"openai:m@{server.url}/v1")
+        outcomes = {one.question_id: one.outcome for one in run.results}
+        assert len(run.results) == len(GENES)
+        assert not outcomes.pop("imatinib").judged
+        assert set(outcomes.values()) == {Outcome.CORRECT}
+
+    def test_a_run_that_is_stopped_ends_soon_and_can_be_continued(self, tmp_path: Path) -> None:
+        with ScriptedServer({id: f"It is {gene}." for id, gene in GENES.items()}) as server:
+            model = "--answering", f"openai:m@{server.url}/v1"
+            server.latency, began = _LATENCY, time.monotonic()
+            stopped = self.executed(tmp_path, *model, run_timeout=_RUN_TIMEOUT)
+            assert stopped.code == _TIME_IS_OVER, stopped.err
+            assert time.monotonic() - began < _LATENCY, "it waits for calls: add a listener (session.add_stop_listener)"
+            server.latency = 0
+            ended = self.executed(tmp_path, *model)
+        assert ended.code == 0, ended.err
+        assert sorted(one.question_id for one in ended.results) == sorted(GENES)
+
+
+class PanelContract(RunContract):
+    """The contract for a panel of judges: `settings` turns it on, and `judges` is the number of judges."""
+
+    judges: ClassVar[int] = 3
+
+    @contextmanager
+    def served(self, opinion: Opinion) -> Iterator[tuple[ScriptedServer, list[str]]]:
+        """Run a server with the judges while the block lasts; yield it with the command options that select them."""
+
+        def reply(request: Request) -> Any:
+            judge = int(request.fields["model"].rpartition("-")[2])
+            question = next(id for id in GENES if id in request.text)
+            gene = opinion(judge, question)
+            return faults.status(400) if gene is None else json.dumps({"gene": gene})
+
+        with ScriptedServer(judge=Side(reply)) as server:
+            names = (f"openai:judge-{number}@{server.url}/judge/v1" for number in range(self.judges))
+            yield server, [word for name in names for word in ("--judge", name)]
+
+    def evaluated(self, folder: Path, opinion: Opinion, *, panel: bool = True) -> tuple[SampleRun, int]:
+        """Return how a run ended, and the number of its calls; with `panel=False`, `settings` is not used."""
+        with self.served(opinion) as (server, judges):
+            run = self.run(folder, *judges, judged=True, **(self.settings if panel else {}))
+        return run, len(server.log)
+
+    def test_without_its_settings_each_judge_has_its_result(self, tmp_path: Path) -> None:
+        run, _ = self.evaluated(tmp_path, _right, panel=False)
+        assert len(run.results) == self.judges * len(GENES)
+
+    def test_each_answer_has_one_result_with_the_name_of_the_panel(self, tmp_path: Path) -> None:
+        run, calls = self.evaluated(tmp_path, _right)
+        assert run.code == 0, run.err
+        assert sorted(one.question_id for one in run.results) == sorted(GENES)
+        (panel,) = {one.metadata.parsing_id for one in run.results}
+        assert not panel.startswith("judge-"), "make the result with answer.result_of(self.model, ...)"
+        counted = [(one.template.usage_metadata or {})["total"]["calls"] for one in run.results]
+        assert sum(counted) == calls, "the result counts the calls of all judges that were asked"
+        stages = [sum(stage.name == "GenerateAnswer" for stage in one.stages) for one in run.results]
+        assert stages == [1] * len(GENES), "the stages of the answer count once"
+
+    def test_judges_that_agree_decide(self, tmp_path: Path) -> None:
+        run, _ = self.evaluated(tmp_path, lambda _judge, name: GENES[name] if name == "imatinib" else "TP53")
+        verdicts = {one.question_id: one.outcome.passes for one in run.results}
+        assert verdicts == {"venetoclax": False, "imatinib": True, "olaparib": False}
+        assert all(one.outcome.has_verdict for one in run.results)
+
+    def test_a_failing_judge_makes_no_answer_wrong(self, tmp_path: Path) -> None:
+        run, _ = self.evaluated(tmp_path, lambda judge, name: None if judge == 0 else GENES[name])
+        assert len(run.results) == len(GENES)
+        assert [one.question_id for one in run.results if one.outcome.has_verdict and not one.outcome.passes] == []
+
+    def test_an_answer_that_no_judge_could_read_is_not_judged(self, tmp_path: Path) -> None:
+        run, _ = self.evaluated(tmp_path, lambda _judge, _name: None)
+        assert [one.outcome.judged for one in run.results] == [False] * len(GENES)
+        assert all((one.metadata.error or "").strip() for one in run.results), "say why"
+
+    def test_judges_that_disagree_are_no_error(self, tmp_path: Path) -> None:
+        run, _ = self.evaluated(tmp_path, lambda judge, name: GENES[name] if judge % 2 else "TP53")
+        assert len(run.results) == len(GENES)
+
+    def test_rescoring_gives_the_same_results_without_a_call(self, tmp_path: Path) -> None:
+        run, _ = self.evaluated(tmp_path, _right)
+        done = run_command(tmp_path, "rescore", JOURNAL, "-o", "again.jsonl", OPENAI_API_KEY="a-key")
+        assert done.code == 0, done.err
+        again = read_results(tmp_path / "again.jsonl")
+        assert {one.item: one.outcome for one in again} == {one.item: one.outcome for one in run.results}
+
+
+def _right(_judge: int, question: str) -> str:
+    return GENES[question]

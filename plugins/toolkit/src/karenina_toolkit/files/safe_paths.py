@@ -1,0 +1,120 @@
+"""Paths that stay in a folder: checks of file names, and opening of files without following links.
+
+A path is resolved and checked first. Then it is opened component by component, each relative to the folder before it,
+so that nothing swapped in after the check leads out of the folder. This way of opening requires a POSIX system.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags for opening a folder."""
+# O_NONBLOCK: opening a FIFO would otherwise wait for a writer before its type can be checked.
+FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags for opening a file to read."""
+
+
+class NotAFileError(OSError):
+    """Raised when something that was opened is not a regular file."""
+
+
+def is_plain_name(text: str) -> bool:
+    """Return whether `text` is a word that cannot be a path: a letter or digit, then letters, digits and `._-`."""
+    return _PLAIN_NAME.fullmatch(text) is not None
+
+
+def stays_below(folder: Path, name: str) -> bool:
+    """Return whether the path `name`, relative to `folder`, stays in the folder after all links are resolved."""
+    try:
+        return resolve_links(folder / name).is_relative_to(resolve_links(folder))
+    except (OSError, ValueError):  # a symlink loop, a NUL byte
+        return False
+
+
+def resolve_links(path: Path) -> Path:
+    """Return `path` with all links resolved; its end need not exist. Raises `OSError` for a symlink loop.
+
+    `Path.resolve` raises `RuntimeError` for a loop before Python 3.13, and nothing since.
+    """
+    try:
+        return Path(os.path.realpath(path, strict=True))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
+        return Path(os.path.realpath(path))
+
+
+def describe_repeated(files: Iterable[Path]) -> str | None:
+    """Return a message if two of `files` are the same file, even by different names or through a link; else None."""
+    seen: dict[Path, Path] = {}
+    for file in files:
+        try:
+            real = resolve_links(file)
+        except OSError:  # reading it reports the loop
+            continue
+        if real in seen:
+            return f"{file} is given twice" if seen[real] == file else f"{file} is the same file as {seen[real]}"
+        seen[real] = file
+    return None
+
+
+@contextmanager
+def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
+    """Yield a descriptor of `folder`, which must be `root` or lie below it. With `make`, missing folders are created.
+
+    `root` must be a resolved path. Raises `OSError`, also if any part of the path is a link, the path of `root`
+    included.
+    """
+    if not folder.is_relative_to(root):
+        raise OSError(errno.EXDEV, f"it does not lie in {root}")
+    here = _open_root(root)
+    try:
+        for part in folder.relative_to(root).parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=here)
+            below = os.open(part, FOLDER, dir_fd=here)
+            os.close(here)
+            here = below
+        yield here
+    finally:
+        os.close(here)
+
+
+def _open_root(root: Path) -> int:
+    if not hasattr(os, "O_PATH"):  # macOS refuses links anywhere in a path if it is asked to
+        return os.open(root, FOLDER | getattr(os, "O_NOFOLLOW_ANY", 0))
+    # O_PATH: to pass through a folder, the permission to list it is not needed.
+    *above, last = root.absolute().parts
+    here = os.open(above[0] if above else last, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part, flags in [*((one, FOLDER | os.O_PATH) for one in above[1:]), (last if above else ".", FOLDER)]:
+        try:
+            below = os.open(part, flags, dir_fd=here)
+        finally:
+            os.close(here)
+        here = below
+    return here
+
+
+def open_file(root: Path, file: Path) -> IO[bytes]:
+    """Open a regular file below `root` for reading. Raises `OSError`, also for a link in the path and for a FIFO."""
+    with open_folder(root, file.parent) as folder:
+        return open_file_at(file.name, folder)
+
+
+def open_file_at(name: str, folder: int) -> IO[bytes]:
+    """Open a regular file in an open folder for reading. Raises `OSError`, also for a link and for a FIFO."""
+    handle = os.open(name, FILE, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotAFileError("it is not a file")
+    return os.fdopen(handle, "rb")
