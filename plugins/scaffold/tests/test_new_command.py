@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from karenina_cli.app import build_app
-from karenina_scaffold.names import Names
-from karenina_scaffold.rendering import version_bounds
+from karenina_scaffold.rendering import Names, version_bounds
 
 
 def new(folder: Path, kind: str, name: str) -> Result:

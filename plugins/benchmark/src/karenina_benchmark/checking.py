@@ -142,7 +142,7 @@ def read_findings(
     path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
     """Return the benchmark without the questions that cannot be read, and the errors; None if nothing can be read."""
-    from karenina_benchmark.storage import read_benchmark
+    from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
 
     chosen = restricted_values.resolve_trust(trust)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 from uuid import NAMESPACE_URL, uuid5
 
 from karenina_benchmark.errors import BenchmarkFileError, suggest_key
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from karenina_benchmark.document import Section
+
+
+FINISHED: Final = "finished"
+"""The property that marks finished questions in the reference's checkpoints; where it is false, a run skips them."""
 
 
 @runtime_checkable
@@ -320,9 +324,7 @@ class BenchmarkContent:
 
     def unfinished_ids(self) -> list[str]:
         """Return the ids of the questions that a checkpoint marks as drafts, with `finished: false`."""
-        from karenina_benchmark.checkpoint_unread import FINISHED, is_unfinished
-
-        return [one.id for one in self.questions_mentioning((FINISHED,)) if is_unfinished(one.unread)]
+        return [one.id for one in self.questions_mentioning((FINISHED,)) if _is_unfinished(one.unread)]
 
     def __contains__(self, question_id: object) -> bool:
         return isinstance(question_id, str) and self._written_id(question_id) in self._questions
@@ -394,3 +396,11 @@ def _as_list(name: str, texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not one string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)
+
+
+def _is_unfinished(unread: Mapping[str, Any]) -> bool:
+    """Return whether a question's unknown content marks the question with `finished: false`."""
+    properties = unread.get("properties")
+    return isinstance(properties, list) and any(
+        isinstance(one, dict) and one.get("name") == FINISHED and one.get("value") is False for one in properties
+    )

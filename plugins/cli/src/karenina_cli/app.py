@@ -27,11 +27,11 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Judge outputs of a product, a log or another program, with one template or rubric for all of them.",
     ),
     "status": (
-        "commands.status_command:status",
+        "commands.journal_command:status",
         "Show the progress of a run from its journal, also while it runs.",
     ),
     "resume": (
-        "commands.resume_command:app",
+        "commands.run_command:resume_app",
         "Continue a run of yours that was stopped, with the options of its command.",
     ),
     "rescore": (

@@ -17,12 +17,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.checkpoint_unread import check_unread
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import BenchmarkFileError, describe_version, explain_error
 from karenina_benchmark.formats.checkpoint_traits import (
     REFERENCE_PROPERTY,
     Properties,
+    check_unread,
     check_unread_in_traits,
     make_ratings,
     property_value,

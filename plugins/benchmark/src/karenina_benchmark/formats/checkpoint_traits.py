@@ -1,13 +1,16 @@
-"""Rubric traits in checkpoints: schema.org `Rating`s with their other values in lists of `PropertyValue`s."""
+"""Rubric traits in checkpoints: schema.org `Rating`s with their other values in lists of `PropertyValue`s.
+
+`check_unread` also checks unknown content of questions and whole checkpoints before it is saved.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.checkpoint_unread import check_unread
 from karenina_benchmark.errors import explain_error
 from karenina_core.data.rubrics import (
     RegexRubricTrait,
@@ -22,7 +25,7 @@ from karenina_core.namespaces import is_owned
 from karenina_toolkit.patterns import check_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence, Set
 
 REFERENCE_PROPERTY = "benchmark_format_version"
 """The name of the format version property in the reference project's files."""
@@ -94,6 +97,28 @@ def property_value(name: str, value: object) -> dict[str, Any]:
 def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
     """Return the traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
     return [_make_rating(trait, scope, dynamic) for trait in traits]
+
+
+def check_unread(
+    unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
+) -> None:
+    """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost when it is saved.
+
+    `taken` are the keys that `unread` must not have. `objects` maps each key whose value is an object to the keys that
+    this object must not have. If `others` is false, `unread` may only have the keys of `objects`, and `properties`.
+    """
+    for key, value in unread.items():
+        if key in taken or not (others or key in objects or key == "properties"):
+            raise ValueError(f"`unread` holds {key!r}, which cannot be saved in a checkpoint; remove it")
+        if key == "properties" and not isinstance(value, list):
+            raise ValueError("`unread.properties` must be a list")
+        if key not in objects:
+            continue
+        if not isinstance(value, Mapping):
+            raise ValueError(f"`unread.{key}` must be an object")  # noqa: TRY004 - a problem of the data
+        clashes = sorted(objects[key] & value.keys())
+        if clashes:
+            raise ValueError(f"`unread.{key}` holds {clashes[0]!r}, which cannot be saved in a checkpoint; remove it")
 
 
 def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:

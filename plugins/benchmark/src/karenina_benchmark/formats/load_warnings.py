@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_benchmark.checkpoint_unread import FINISHED
+from karenina_benchmark.content import FINISHED
 from karenina_benchmark.formats.checkpoint_traits import REFERENCE_PROPERTY
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait, UnknownTrait, trait_kinds

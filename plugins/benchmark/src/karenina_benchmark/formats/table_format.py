@@ -27,8 +27,7 @@ from karenina_benchmark.tables.declare_answers import TEXT_ANSWER, WrongTypeErro
 from karenina_benchmark.tables.lettered_options import CHOICE_BY
 from karenina_benchmark.tables.question_rows import QuestionRow, cell_text, make_question_rows, name_columns, names_in
 from karenina_benchmark.tables.table_answers import declare_rows
-from karenina_benchmark.tables.table_headers import find_header_problem
-from karenina_benchmark.tables.table_reader import Row, Table, read_rows
+from karenina_benchmark.tables.table_reader import Row, Table, find_header_problem, read_rows
 from karenina_benchmark.template_declarations import make_row_template
 from karenina_benchmark.yaml_files import dump
 from karenina_toolkit.files import TABLES, find_column

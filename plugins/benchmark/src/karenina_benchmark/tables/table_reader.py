@@ -1,13 +1,15 @@
 """Read the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document that contains rows.
 
-`karenina run`, `check`, `draft`, `judge` and `import` all use this reader.
+`karenina run`, `check`, `draft`, `judge` and `import` all use this reader. `find_header_problem` detects tables whose
+first row is not a header, but data, or text above the header.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
@@ -32,6 +34,7 @@ from karenina_toolkit.files import (
     suggest_rows,
 )
 from karenina_toolkit.files.bounded_files import FileError
+from karenina_toolkit.printable import shorten
 
 _JSON: Final = ".json"
 _YAML: Final = (".yaml", ".yml")
@@ -42,6 +45,13 @@ _OLD_EXCEL: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MOST_SHEETS: Final = 8
 _LOOKED_AT: Final = 20
 """The number of rows at a path in a JSON document that must have a question."""
+_ROWS_EXAMINED: Final = 9
+"""The number of rows below the first one that are examined."""
+_PATH_CELL: Final = re.compile(r"(?:[\w.~-]*[/\\])+[^/\\]*\.\w{1,5}")
+_NUMBER_CELL: Final = re.compile(r"-?[0-9]+[.,][0-9]+|[0-9]{5,}")
+_QUESTION_CELL: Final = re.compile(r"\S+(?:\s+\S+){3,}\?")
+_DATA_CELLS: Final = (_PATH_CELL, _NUMBER_CELL, _QUESTION_CELL)
+_LONGEST_SHOWN: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,3 +326,31 @@ def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) ->
 def _class_name(value: Any, names: list[Any]) -> Any:
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value
+
+
+def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
+    """Return why the first row of a table is not a header, and how to fix it; None if it may be one.
+
+    It always is one if it has a column name for the question. It is not a header if one of the next rows has such a
+    name, or if one of its cells occurs in the rows below, or is a number, a path or a question like the cells below.
+    """
+    if find_role(columns, QUESTION) is not None:
+        return None
+    for row in rows[:_ROWS_EXAMINED]:
+        names = [str(cell) for cell in row.values.values() if cell is not None]
+        if len(names) > 1 and len(set(names)) == len(names) and find_role(names, QUESTION) is not None:
+            return f"the header seems to be in {row.where()}", "delete the lines above it"
+    below = [row.values for row in rows if [*map(str, row.values.values())] != [*columns]]
+    alike = next((column for column in columns if _is_data_cell(column, [str(one.get(column)) for one in below])), None)
+    if alike is None:
+        return None
+    shown = repr(shorten(alike, _LONGEST_SHOWN))
+    what = f"the first row looks like data, not like a header: {shown} is like the cells below it"
+    return what, "insert a row with the column names above it, such as question,answer"
+
+
+def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
+    first = cells[:_ROWS_EXAMINED]
+    return column in cells or any(
+        like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS
+    )

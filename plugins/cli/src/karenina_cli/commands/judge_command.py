@@ -105,8 +105,8 @@ def judge(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_benchmark.outputs.evaluation import prepare_evaluation
-        from karenina_benchmark.outputs.output_files import describe_conversations, read_outputs
+        from karenina_benchmark.evaluation import prepare_evaluation
+        from karenina_benchmark.output_files import describe_conversations, read_outputs
         from karenina_cli.running.run_execution import execute_run
         from karenina_engine.check.restricted_values import require_trust
         from karenina_engine.results.result_file import check_output, default_journal, default_output

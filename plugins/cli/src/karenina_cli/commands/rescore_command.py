@@ -87,7 +87,7 @@ def rescore(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_benchmark.earlier_runs.rescore_request import make_rescore_request
+        from karenina_benchmark.rescore_request import make_rescore_request
         from karenina_engine.offline.rescoring import rescore as scored_again
         from karenina_engine.results.result_set import is_of_reference
 
@@ -129,7 +129,7 @@ def _rescore_reference(
     results: Path, file: Path | None, output: Path | None, *, columns: Mapping[str, str] | None, trust_all: bool
 ) -> RescoreReport:
     """Rescore a result file of the reference implementation, which has no journal. Raises `ConfigError`."""
-    from karenina_benchmark.earlier_runs.rescore_results import rescore_results
+    from karenina_benchmark.rescore_request import rescore_results
     from karenina_cli.input.named_files import load_checked
     from karenina_core.data.trust import Trust
     from karenina_engine.user.trust_store import load_trust

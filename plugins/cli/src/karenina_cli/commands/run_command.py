@@ -1,7 +1,8 @@
-"""`karenina run`: evaluate a model on a benchmark."""
+"""`karenina run` and `karenina resume`: evaluate models on a benchmark, and continue a run that was stopped."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,12 @@ import typer
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import read_configuration, select_ids
-from karenina_cli.input.named_files import load_checked, select_usable
+from karenina_cli.input.named_files import find_journal, load_checked, select_usable
 from karenina_cli.input.options import (
     Answering,
     ConfigFile,
     FailUnder,
+    JournalFile,
     Judges,
     JUnit,
     MaxUnjudged,
@@ -29,6 +31,7 @@ from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet, par
 from karenina_terminal.screen import exit_codes_help, get_screen
 
 app = typer.Typer()
+resume_app = typer.Typer()
 
 
 @app.command(epilog=exit_codes_help())
@@ -213,10 +216,38 @@ def run(
         for note in () if quiet else filter(None, (*benchmark.load_notes, benchmark.load_notice)):
             screen.note(note)
         if dry_run:
-            from karenina_cli.output.cost_output import dry_run as print_dry_run
+            from karenina_cli.output.summary_output import dry_run as print_dry_run
 
             print_dry_run(screen, request, as_json=as_json)
             return
         from karenina_cli.running.run_execution import execute_run
 
         execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)
+
+
+@resume_app.command(epilog=exit_codes_help())
+def resume(
+    ctx: typer.Context,
+    journal: JournalFile,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="USD", help="A new budget instead of the run's, in US dollars.", show_default=False),
+    ] = None,
+    as_json: ResultsJSON = False,
+    quiet: Quiet = False,
+) -> None:
+    """Continue a run of yours that was stopped, with the options of its command.
+
+    Keys are read from the environment again. The command is read from your own state folder and never from the journal,
+    which may be somebody else's. For a journal of a run that you did not start here, nothing is run; the `karenina run`
+    command that the journal describes is printed instead.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_benchmark.resume_request import make_resume_request
+        from karenina_cli.running.run_execution import execute_run
+
+        request = make_resume_request(find_journal(screen, journal), screen.note)
+        if budget is not None:
+            request = replace(request, config=request.config.with_values(budget=budget))
+        execute_run(screen, request, as_json=as_json, quiet=quiet)

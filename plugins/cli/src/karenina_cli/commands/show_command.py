@@ -70,9 +70,14 @@ def show(
     """Print the results of a run in full, and their summary."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_cli.output.cost_output import cost_text, read_spending
         from karenina_cli.output.result_output import Failures, print_result
-        from karenina_cli.output.summary_output import print_summary, result_json, summary_json
+        from karenina_cli.output.summary_output import (
+            cost_text,
+            print_summary,
+            read_spending,
+            result_json,
+            summary_json,
+        )
         from karenina_engine.cost.ledger import make_spending_report
         from karenina_engine.journal.view import find_journal
         from karenina_engine.results.kept_files import KeptFiles

@@ -127,7 +127,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """
-    from karenina_benchmark.storage import load_benchmark
+    from karenina_benchmark.benchmark_files import load_benchmark
     from karenina_core.data.trust import digest_of_values
     from karenina_engine.check import restricted_values
     from karenina_engine.user.trust_store import load_trust

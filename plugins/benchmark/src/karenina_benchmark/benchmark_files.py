@@ -6,8 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import BenchmarkFileError, read_text
-from karenina_benchmark.formats.format_registry import describe_suffixes, find_format, list_formats, suffix_of
-from karenina_benchmark.formats.row_files import has_rows
+from karenina_benchmark.formats.format_registry import describe_suffixes, find_format, has_rows, list_formats, suffix_of
 from karenina_core import plugins
 from karenina_core.errors import KareninaError, type_and_message
 from karenina_toolkit.files import SUFFIXES, TABLES, replace_file

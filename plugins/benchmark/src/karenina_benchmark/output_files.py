@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from karenina_benchmark.outputs.evaluation import NO_QUESTION, Output
+from karenina_benchmark.evaluation import NO_QUESTION, Output
 from karenina_benchmark.tables.column_roles import (
     ID,
     QUESTION,
