@@ -11,9 +11,8 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import ConfigFile, Settings
-from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet, parse_columns
+from karenina_cli.input.options import ConfigFile, Settings, benchmark_argument
+from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import ExitCode, Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -27,24 +26,14 @@ _MANY: Final = 4
 """The number of repetitions from which equal findings, such as on the rows of a table, are printed only once."""
 
 
+@with_option_groups
 def check(
     ctx: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.",
-            show_default=False,
-            autocompletion=completion.benchmark_files,
-        ),
-    ],
+    *,
+    file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
     config: ConfigFile = None,
     settings: Settings = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    tables: TableOptions,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 for warnings too.")] = False,
     trust_all: Annotated[
         bool,
@@ -69,7 +58,7 @@ def check(
         found, report = check_file(
             file,
             "all" if trust_all else None,
-            parse_columns(columns, rows, encoding, sheet, exact=exact),
+            tables.parse(),
             configure if given else None,
         )
         notes = found.load_notes if found is not None else []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_cli.hookspecs import karenina_demos
+from karenina_cli.input.options import ResultsJSON
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def demo(
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The result file, one JSON object per line.")] = OUTPUT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+    as_json: ResultsJSON = False,
 ) -> None:
     """Evaluate a small local model on fourteen questions. Needs no API key.
 

@@ -103,14 +103,9 @@ def repair(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the repaired journal to this file, and do not change JOURNAL.",
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", help="Write the repaired journal to this file, and do not change JOURNAL."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Copy the readable rows of a damaged journal to a new journal in its place.
 

@@ -78,10 +78,7 @@ def trust(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE",
-            help="A benchmark, or a template as a .py file.",
-            show_default=False,
-            autocompletion=completion.trusted_files,
+            metavar="FILE", help="A benchmark, or a template as a .py file.", autocompletion=completion.trusted_files
         ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,
