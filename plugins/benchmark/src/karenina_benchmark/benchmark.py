@@ -130,15 +130,15 @@ class Benchmark(BenchmarkContent):
         """Add the rows of a CSV, Excel or JSONL file as questions, all or none, and return the new questions.
 
         `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`; `sheet`
-        selects a sheet of an Excel file. `options` are those of `question_import.make_questions`. Raises
+        selects a sheet of an Excel file. `options` are those of `question_import.read_questions`. Raises
         `BenchmarkFileError`, which names the file and the line and says how to fix them.
         """
-        from karenina_benchmark.question_import import make_questions
+        from karenina_benchmark.question_import import read_questions
         from karenina_benchmark.tables.table_reader import read_rows
 
-        questions = make_questions(read_rows(path, sheet), columns, **{"first": len(self) + 1, **options})
+        found = read_questions(read_rows(path, sheet), columns, **{"first": len(self) + 1, **options})
         try:
-            return self.add_questions(questions)
+            return self.add_questions([question for _, question in found.values()])
         except ValueError as error:
             raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 
