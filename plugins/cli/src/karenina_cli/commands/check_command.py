@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked": ("?", "dim")}
 _MANY: Final = 4
-"""The number of repetitions from which equal findings, such as on the rows of a table, are printed only once."""
+"""Equal findings with at least this many repetitions, such as in the rows of a table, are printed only once."""
 
 
 @with_option_groups
@@ -43,8 +43,8 @@ def check(
 ) -> None:
     """Check a benchmark before the first call: print all problems of the file, each with its line.
 
-    No model is called, and code of the file runs only if it is trusted. Exits with 2 if there is an error; warnings are
-    probably mistakes, and do not prevent a run.
+    No model is called, and code in the file runs only if it is trusted. Exits with 2 if there is an error; warnings
+    point to probable mistakes, and do not prevent a run.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -77,7 +77,7 @@ def check(
 def _try_plans(
     benchmark: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig]
 ) -> Iterator[Finding]:
-    """Yield an error for questions that cannot be planned; equal errors only once."""
+    """Yield an error for each reason why questions cannot be planned."""
     from karenina_benchmark.checking import Finding
     from karenina_core.config import plugins_of
     from karenina_core.errors import KareninaError

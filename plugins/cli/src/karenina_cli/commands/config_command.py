@@ -126,7 +126,7 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values by place in the file; for models, also the `extra` of each adapter."""
+    """Return the fields of a setting's values, by place in the file; for models, also the `extra` of each adapter."""
     model = nested_model(setting.info.annotation)
     if model is None:
         return {}

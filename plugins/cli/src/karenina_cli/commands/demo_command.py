@@ -58,7 +58,7 @@ def demo(
                 }
             )
             return
-        _close(screen, results, offered.agreement(judge), output)
+        _print_end(screen, results, offered.agreement(judge), output)
 
 
 def _offered(screen: Screen) -> Demo:
@@ -67,7 +67,7 @@ def _offered(screen: Screen) -> Demo:
 
     found = plugins.command_plugins().call(karenina_demos)
     if not found:
-        screen.fail(f"no installed plugin has a demo; karenina-local has one: {install_command('karenina-local')}")
+        screen.fail(f"no installed plugin offers a demo; karenina-local does: {install_command('karenina-local')}")
     return found[0]
 
 
@@ -97,7 +97,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     return run_blocking(lambda: collect_results(session, output=output, on_result=report))
 
 
-def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
+def _print_end(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
     """Print the summary, the judge's agreement with people, and what to do next."""
     from karenina_cli.output.summary_output import print_summary
 

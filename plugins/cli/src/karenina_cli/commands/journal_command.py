@@ -147,6 +147,6 @@ def _repair_lines(found: RepairReport) -> Iterator[str]:
     if found.kept_as is not None:
         yield f"  Original  {found.kept_as}"
     if found.lost["replies"]:
-        yield "  Continue  with the same `karenina run` command, which makes the calls of the lost replies again"
+        yield "  Continue  with the same `karenina run` command, which repeats the calls whose replies are lost"
     elif found.lost["results"]:
-        yield "  Continue  with the same `karenina run` command, which makes the lost results from the stored replies"
+        yield "  Continue  with the same `karenina run` command, which computes the lost results from stored replies"

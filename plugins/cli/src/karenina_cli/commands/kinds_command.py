@@ -66,7 +66,7 @@ def _list_kinds(
     fields_of: Callable[[type[Kind]], list[ListedField]],
     usage_of: Callable[[str, Sequence[ListedField]], str],
 ) -> list[ListedKind]:
-    """Return the kinds in `kinds`, by name, with the distribution of the plugin that offers each with `hook`."""
+    """Return `kinds`, a mapping by name, for printing. `hook` is the hook through which plugins offer more of them."""
     from karenina_core import plugins
 
     offered = {one.value: one.distribution for one in plugins.active_plugins().offers(hook)}

@@ -202,7 +202,7 @@ def describe_plugins() -> list[dict[str, Any]]:
 
 
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
-    """Return why the adapter cannot be used, or None. If the adapter's own check fails, that is the reason."""
+    """Return why the adapter cannot be used, or None. An exception in the adapter's own check is a reason, too."""
     try:
         return spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:

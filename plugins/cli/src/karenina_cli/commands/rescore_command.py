@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
-"""The most changes that are printed; `--json` has all."""
+"""The maximum number of changes that are printed; `--json` prints all of them."""
 
 
 @with_option_groups

@@ -50,7 +50,8 @@ def show(
         ),
     ] = None,
     benchmark: Annotated[
-        Path | None, benchmark_option("The benchmark, if the run is another person's, for the rules of its fields.")
+        Path | None,
+        benchmark_option("The benchmark with the comparison rules, if the run is another person's."),
     ] = None,
     tables: TableOptions,
     as_json: ResultsJSON = False,

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CodeSource:
-    """Source code that runs only if trusted. `reason` and `line` say what makes it code, `places` where it occurs."""
+    """Source code that runs only if it is trusted.
+
+    `reason` says what makes it code, and `line` where in the source; `places` are the parts of the file that contain
+    it.
+    """
 
     digest: str
     source: str
@@ -192,7 +196,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
 
 def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
-    """Return the sources of callable traits, each with where it occurs."""
+    """Return the sources of callable traits, each with its place in the benchmark."""
     rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
     for question in benchmark:
         rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]

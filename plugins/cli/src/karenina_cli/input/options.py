@@ -53,7 +53,9 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`: the file with this name, else the preset, with a note on which is used.
+    """Return the file for `--config`: the file with this name, else the preset with this name.
+
+    A note names the preset that is used, or the file if a preset has the same name.
 
     Raises `typer.BadParameter` if there is neither, and for a preset that another user could have written.
     """

@@ -43,8 +43,8 @@ def print_summary(
 ) -> None:
     """Print the pass rate of each group with its denominator and interval, unjudged items, bounds, and tokens.
 
-    `path` is the result file, if there is one, `cost` the cost as text, and `notes` are names and texts to print below
-    the pass rate. With `all_failures`, every reason why items were not judged is printed.
+    `path` is the result file, if there is one; `cost` is the cost as text. `notes` are names and texts that are printed
+    below the pass rate. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -68,7 +68,7 @@ def print_summary(
 
 
 def result_json(result: VerificationResult) -> dict[str, Any]:
-    """Return a result as JSON values for `--json`: in full, with `question_id` at the top level."""
+    """Return a whole result as JSON values for `--json`, with `question_id` at the top level."""
     return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
 
 
@@ -90,7 +90,7 @@ def summary_json(results: Totals) -> dict[str, Any]:
 
 
 def cost_json(session: RunSession) -> dict[str, Any]:
-    """Return `money` for `--json`: the ledger of a run, and its budget in US dollars, or null without one."""
+    """Return `money` for `--json`: the ledger of a run, and its budget in US dollars (null without a budget)."""
     budget = session.budget
     limit = float(to_dollars(budget.limit)) if budget is not None else None
     return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **session.ledger.to_dict()}
@@ -134,7 +134,7 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`, from their journals; None if one is missing or unreadable.
+    """Return the spending of the runs that wrote `files`; None if one of their journals is missing or unreadable.
 
     A run whose models are all free needs no journal.
     """
@@ -162,7 +162,10 @@ def _without_cost(files: Sequence[Path]) -> list[Path]:
 
 
 def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
-    """Return the spending of the runs that wrote `files`, by model, as one line."""
+    """Return one line on the spending of the runs that wrote `files`, by model.
+
+    `lines` is the result of `read_spending`; if it is None, the line says why the cost is unknown.
+    """
     if lines is None:
         from karenina_report.runs import describe_missing_cost
 
@@ -242,7 +245,7 @@ def _print_estimate(screen: Screen, found: Estimate) -> None:
         f"No call was made. {quantity(found.items, 'item')}, {found.done:,} of them with a result in the journal.",
     )
     if found.kept:
-        _say(screen, f"The journal stores {found.kept:,} replies for the others, which are not paid again.")
+        _say(screen, f"The journal stores {found.kept:,} replies for the others; their calls are not paid for again.")
     _say(screen, f"Expected: {_count_text(found.calls)} calls for {found.format_cost()}.")
     if found.spent:
         _say(screen, f"Earlier runs with this journal spent {format_cost(found.spent)}.")

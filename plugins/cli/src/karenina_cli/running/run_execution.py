@@ -116,7 +116,7 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 
 
 def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool) -> None:
-    """Exit with the reason and the way to continue if the run was stopped early, with `done` results in `output`."""
+    """If the run was stopped early, print how to continue it, and exit. `done` is the number of results in `output`."""
 
     missing = len(session) - done
     if not missing or not (interrupted or session.stopped is not None):
@@ -132,7 +132,7 @@ def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: 
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal; exit if the journal cannot be written, also on closing."""
+    """Enter `opened`, a run with its journal. Exit if the journal cannot be written, or fails when it is closed."""
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
     results = ""
@@ -252,7 +252,7 @@ def _trust_hint(file: Path) -> str:
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
-    """Return what a stopped run has finished, and how to continue it."""
+    """Return how much of a stopped run is finished, and how to continue it."""
     where = f", in {path}; `karenina show {quote(str(path))}` prints them" if done else ""
     kept = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
@@ -272,7 +272,7 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool)
 
 
 class ProgressOutput:
-    """A context manager that shows a run's progress; with `quiet`, it only counts."""
+    """A context manager that shows a run's progress; with `quiet`, it only counts results."""
 
     def __init__(self, console: Console, progress: RunProgress, *, quiet: bool = False) -> None:
         self.progress = progress
@@ -302,10 +302,10 @@ class ProgressOutput:
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Let Ctrl-C (and SIGTERM) stop the run inside the block; `note` prints what happens.
+    """Make Ctrl-C and SIGTERM stop the run inside the block; `note` prints a message to the user.
 
-    After the first signal, no new item is started and calls in flight have `GRACE` seconds to finish; the second raises
-    `KeyboardInterrupt`. Only the main thread receives signals: in another thread this does nothing.
+    After the first signal, no new item is started, and calls in flight have `GRACE` seconds to finish. The second
+    signal raises `KeyboardInterrupt`. Only the main thread receives signals: in another thread this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
