@@ -1,7 +1,7 @@
 """Evaluate language models by parse, then verify: the public names for users.
 
-`karenina.templates` has the classes for answer templates, and `karenina.rubrics` those for rubric traits. Importing
-this package loads nothing else; names are loaded on first use.
+`karenina.templates` contains the classes for answer templates, and `karenina.rubrics` the classes for rubric traits.
+Importing this package loads nothing else; names are loaded on first use.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)
     if name in (commands if kind.name == "command" else _offered(kind)):
-        raise ConfigError([f"Karenina or a plugin has the {kind.name} {name!r} already: choose another name"])
+        raise ConfigError([f"Karenina or a plugin already has the {kind.name} {name!r}: choose another name"])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
@@ -61,12 +61,12 @@ def new(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the package, such as word-count.")],
     into: Annotated[
-        Path, typer.Option("--into", metavar="DIR", help="The folder in which the folder of the package is created.")
+        Path, typer.Option("--into", metavar="DIR", help="The folder in which the package gets a folder of its own.")
     ] = Path(),
 ) -> None:
     """Write a package for a plugin of your own, which can be installed, works, and has contract tests.
 
-    Change what it does in src, and the samples of its tests.
+    Then change its code in src, and the samples in its tests.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

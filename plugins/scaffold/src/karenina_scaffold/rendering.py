@@ -131,13 +131,15 @@ def _check_own_names(source: str, names: Names) -> None:
     imported = {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     if taken := sorted(imported & classes):
-        raise ConfigError([f"{names.name!r} would need a class {taken[0]}, which Karenina has: choose another name"])
+        raise ConfigError(
+            [f"{names.name!r} would need a class {taken[0]}, a name that Karenina already uses: choose another name"]
+        )
 
 
 def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     """Create a folder with these files. Raises `ConfigError` if the folder exists or cannot be written."""
     if os.path.lexists(folder):
-        raise ConfigError([f"{folder} exists already: choose another name, or another folder with --into"])
+        raise ConfigError([f"{folder} already exists: choose another name, or another folder with --into"])
     write_new_files(folder, texts)
 
 
@@ -148,7 +150,7 @@ def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:
-        raise ConfigError([f"{file} exists already: move it away, or choose another folder" for file in existing])
+        raise ConfigError([f"{file} already exists: move it away, or choose another folder" for file in existing])
     try:
         for path, text in texts.items():
             file = folder / path

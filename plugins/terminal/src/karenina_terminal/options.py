@@ -50,7 +50,7 @@ def parse_columns(
     *,
     exact: bool = False,
 ) -> dict[str, str] | None:
-    """Return the mapping of `--columns`, with the other table options under their names; None without any.
+    """Return the mapping given by `--columns`, with the other table options under their names; None without options.
 
     `given` are texts such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter`.
     """
@@ -71,7 +71,7 @@ def parse_columns(
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options that say how a table is read, for commands with `with_option_groups`."""
+    """The options on how a table is read, as one parameter of a command (see `with_option_groups`)."""
 
     columns: Columns = None
     rows: Rows = None
@@ -80,14 +80,15 @@ class TableOptions:
     exact: Exact = False
 
     def parse(self) -> dict[str, str] | None:
-        """Return the options as `columns` of `Benchmark.load`; None without any. Raises `typer.BadParameter`."""
+        """Return the options as `columns` of `Benchmark.load`; None if there are none. Raises `typer.BadParameter`."""
         return parse_columns(self.columns, self.rows, self.encoding, self.sheet, exact=self.exact)
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return `command` for Typer, with an option for each field of its dataclass parameters, such as `TableOptions`.
+    """Decorate a command that has parameters of a dataclass such as `TableOptions`: each field becomes an option.
 
-    `command` itself receives the dataclasses. Its parameters are passed by keyword.
+    Typer sees the options in place of the parameter; the command is called with an instance of the dataclass. All
+    parameters are passed by keyword.
     """
     signature = inspect.signature(command, eval_str=True)
     kinds = {name: one.annotation for name, one in signature.parameters.items()}
