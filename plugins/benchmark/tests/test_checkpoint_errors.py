@@ -204,11 +204,11 @@ def test_unknown_content_is_kept_with_a_warning(tmp_path: Path, caplog: pytest.L
     ("unread", "words"),
     [
         ({"code": 5}, "`unread.code` must be an object"),
-        ({"answer": {"text": "x"}}, "`unread.answer` holds 'text'"),
-        ({"@id": "other"}, "`unread` holds '@id'"),
+        ({"answer": {"text": "x"}}, "`unread.answer` contains 'text'"),
+        ({"@id": "other"}, "`unread` contains '@id'"),
         ({"properties": 1}, "`unread.properties` must be a list"),
-        ({"properties": [{"name": "author", "value": "7"}]}, "`unread.properties` holds 'author'"),
-        ({"properties": [{"name": "custom_x", "value": 7}]}, "`unread.properties` holds 'custom_x'"),
+        ({"properties": [{"name": "author", "value": "7"}]}, "`unread.properties` contains 'author'"),
+        ({"properties": [{"name": "custom_x", "value": 7}]}, "`unread.properties` contains 'custom_x'"),
     ],
 )
 def test_unread_content_that_cannot_be_saved_is_refused(unread: dict[str, object], words: str, tmp_path: Path) -> None:

@@ -180,14 +180,18 @@ class Benchmark(BenchmarkContent):
         """Run the benchmark and return one result per question, answering model, judge and replicate.
 
         `config` is a `VerificationConfig` or a mapping of settings; the benchmark's own `run_config` is not used.
-        `question_ids` selects questions. `trust` says which code of the benchmark may run: only what the user has
-        trusted (the default), or all of it (`"all"`, for your own files). Each result is written to `output` (JSONL)
-        and passed to `on_result` when it is complete. With a `journal` (a file, created if it is missing), every reply
-        and result is stored before it is used, and the same call continues an interrupted run; with `replay`, replies
-        come from the journal only and no model is called. A progress bar is shown on a terminal and in a notebook;
-        `progress=True` always shows it, `progress=False` never does. `run_verification` also works in a running event
-        loop, as in notebooks. Raises `ConfigError`, `PlanError` and `JournalError` before the first model call; later
-        errors are in the results of the items concerned.
+        `question_ids` selects questions. `trust` says which code in the benchmark may run: only the code that the user
+        has trusted (the default), or all of it (`"all"`, for your own files).
+
+        Each result is written to `output` (JSONL) and passed to `on_result` when it is complete. With a `journal` (a
+        file, created if it is missing), every reply and result is stored before it is used, and the same call continues
+        an interrupted run. With `replay`, replies come only from the journal, and no model is called.
+
+        A progress bar is shown on a terminal and in a notebook; `progress=True` always shows it, `progress=False` never
+        does. `run_verification` also works in a running event loop, as in notebooks.
+
+        Raises `ConfigError`, `PlanError` and `JournalError` before the first model call; later errors are in the
+        results of the items concerned.
         """
         from karenina_engine.run.blocking import run_blocking
 
@@ -291,7 +295,7 @@ def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationCo
 
 
 def _to_html(benchmark: BenchmarkContent) -> str:
-    """Return facts about a benchmark and at most `MAX_ROWS` of its questions as HTML. No template is loaded."""
+    """Return HTML with facts about a benchmark and its first questions, at most `MAX_ROWS`. No template is loaded."""
     from karenina_terminal.notebook_html import MAX_ROWS, make_facts, make_heading, make_note, make_table, render_html
 
     count = len(benchmark)

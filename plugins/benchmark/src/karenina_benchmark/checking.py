@@ -40,9 +40,10 @@ _NO_MODEL: Final = "template_only"
 class Finding:
     """One result of a check.
 
-    An `error` would stop a run or invalidate its result, a `warning` is probably a mistake, and `unchecked` names what
-    cannot be checked. `where` is the location in `file` (a line, or the number and id of a question; empty for the
-    whole file), `what` the problem, and `cure` how to fix it. `question` is the id of the question concerned, if known.
+    There are three levels: an `error` would stop a run or invalidate its result, a `warning` is probably a mistake, and
+    `unchecked` is a part that cannot be checked. `where` is the location in `file` (a line, or the number and id of a
+    question; empty for the whole file). `what` is the problem, and `cure` says how to fix it. `question` is the id of
+    the question concerned, if known.
     """
 
     level: Level
@@ -204,7 +205,7 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as written in the file, where a plugin's field may be nested in a table.
+    """Return the path of a value as written in the file, where a plugin's field can be in a table of its own.
 
     The path is empty if the enclosing value is not in the file.
     """

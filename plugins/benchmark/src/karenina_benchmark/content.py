@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 FINISHED: Final = "finished"
-"""The property that marks finished questions in the reference's checkpoints; where it is false, a run skips them."""
+"""The property in the reference's checkpoints that says whether a question is finished; runs skip unfinished ones."""
 
 
 @runtime_checkable
@@ -91,13 +91,13 @@ class BenchmarkContent:
         self.columns: dict[str, str] = {}
         """The column mapping with which the benchmark was read from a table."""
         self.load_notes: list[str] = []
-        """What was detected because the file does not state it, such as which column holds the right answers."""
+        """What was detected because the file does not state it, such as which column contains the right answers."""
         self.made_templates: set[str] = set()
         """The ids of table questions whose templates were generated from their right answers."""
         self.load_notice = ""
         """A notice for the user about how the file was read; it is not part of the content."""
         self.missing_answers = ""
-        """Why no question has a template, and how to fix it; empty if a table has answers or templates."""
+        """For a table, why no question has a template, and how to fix it; empty if there are answers or templates."""
         self.answer_columns: tuple[str, ...] = ()
         """The columns with the right answers of the table that the benchmark was read from."""
         self._questions: MutableMapping[str, Question] = {}
@@ -118,7 +118,7 @@ class BenchmarkContent:
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
         """Return a benchmark for a file that contains only questions: it is named after the file, and has no dates.
 
-        For file formats. Raises `ValueError` if two questions have the same id.
+        File formats use it. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True

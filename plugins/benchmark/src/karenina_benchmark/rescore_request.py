@@ -66,10 +66,12 @@ def make_rescore_request(
 ) -> RescoreRequest:
     """Return the request for a journal.
 
-    The benchmark is `file`, or else the one of the user's own run. The settings are those of the user's own run, or
-    else those in the journal that files may set; the configuration file `config` overrides them. With `ask`, the judges
-    are `judges`, or else those of the configuration file or the user's own run. `note` prints what is left out.
-    Changes the working directory to that of the user's run, if there is one. Raises `ConfigError`.
+    The benchmark is `file`, or else that of the user's own run. The settings are those of the user's own run, or else
+    those in the journal that may be taken from files; the configuration file `config` overrides them. With `ask`, the
+    judges are `judges`, or else those in the configuration file or in the user's own run. `note` prints what is left
+    out.
+
+    If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError`.
     """
     from karenina_benchmark import Benchmark
 
@@ -102,7 +104,7 @@ def make_rescore_request(
     models: dict[str, Sequence[Any]] = dict(labels.models())
     if ask:
         live = judges or given.get("parsing_models") or _own_judges(benchmark, command)
-        models["parsing_models"] = _confirm(labels, live)
+        models["parsing_models"] = _match_judges(labels, live)
     chosen = VerificationConfig(**{**values, **models})
     ids = list(labels.questions) if labels.questions is not None else None
     return RescoreRequest(path, benchmark, chosen, existing_ids(benchmark, ids, note))
@@ -119,7 +121,7 @@ def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that files may set; print the names of others that affect results."""
+    """Return the settings in a journal that may be taken from files; print the names of others that affect results."""
     free, others = labels.free_settings()
     owned = owned_settings()
     changing = [name for name in others if name not in owned or owned[name].changes_results]
@@ -138,7 +140,7 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
     return found
 
 
-def _confirm(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
+def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
     """Return the judges to call, matched to the run's judges by id. Raises `ConfigError` if one is missing."""
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     wanted = [str(entry.get("id")) for entry in labels.judges]
@@ -197,17 +199,17 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
     try:
         template = template_of(question, trust)
         if template is None:
-            return _unjudged(now, Outcome.TEMPLATE_ERROR, "the question has no template")
+            return _mark_unjudged(now, Outcome.TEMPLATE_ERROR, "the question has no template")
         bound = template.for_question(question.id)
         answer = bound.bind(values, then.template.raw_llm_response)
         comparison = Comparison(answer)
         passed, patterns = comparison.passed(), answer.verify_regex(then.template.raw_llm_response)
         fields, granular = comparison.results(), comparison.granular() if bound.is_graded else None
     except TemplateError as error:
-        return _unjudged(now, Outcome.TEMPLATE_ERROR, str(error))
+        return _mark_unjudged(now, Outcome.TEMPLATE_ERROR, str(error))
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
-        return _unjudged(now, Outcome.PARSE_ERROR, f"the extracted values do not fit the template: {what}")
+        return _mark_unjudged(now, Outcome.PARSE_ERROR, f"the extracted values do not fit the template: {what}")
     now.template.field_results, now.template.verify_granular_result = fields, granular
     now.template.regex_validation_results = patterns.results or None
     now.template.regex_overall_success = patterns.overall_success
@@ -222,7 +224,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
     return now
 
 
-def _unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
+def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
     now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
     now.metadata.completed_without_errors = False
     return now

@@ -96,7 +96,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields with numeric truths spelled as in the file, where the truths are compared as text.
+    """Return the fields, with numeric truths that are compared as text spelled as in the file.
 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.

@@ -128,7 +128,7 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format that the name ends with (`.bench.json`), else `path.suffix`.
+    """Return the longest suffix of an installed format at the end of the name (`.bench.json`), else `path.suffix`.
 
     The suffix is in lower case.
     """
@@ -141,7 +141,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
     """Return the format with this suffix; with `writes`, only formats that can be written are considered.
 
     Raises `BenchmarkFileError` for `path` if no format has the suffix (the message lists the known suffixes), or if two
-    distributions offer one.
+    distributions offer such a format.
     """
     offered = [one for one in list_formats(plugins) if one.value.write is not None or not writes]
     found = [one for one in offered if suffix in one.value.suffixes]

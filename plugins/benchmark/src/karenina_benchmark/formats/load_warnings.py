@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
 
 _PARTS = ("answer", "code", "question", "rating", "creator")
-"""The keys of `unread` that hold unknown content of known parts."""
+"""The keys of `unread` whose values are unknown content of known parts."""
 _READ_PROPERTIES = frozenset({REFERENCE_PROPERTY, FINISHED})
 _SCENARIO: Final = "karenina:Scenario"
 PICKLED = "the file contains only a pickled function, which is never loaded"

@@ -59,8 +59,8 @@ class Row:
     """A row of a file: its values by column, and its location.
 
     `line` is the line of the file (or the row of the sheet) where the row ends, and `place` its location in words:
-    `line 3`, or `data.0.qas.1` in a JSON document. `problem` says why the row cannot be read; it then has no values.
-    `is_short` says that a CSV row has fewer cells than the header.
+    `line 3`, or `data.0.qas.1` in a JSON document. `problem` says why the row cannot be read; such a row has no values.
+    `is_short` is True for a CSV row with fewer cells than the header.
     """
 
     line: int
@@ -122,10 +122,11 @@ def open_rows(
     """Open a file of rows; see `karenina_toolkit.files.read_records` for the rules and the arguments.
 
     Without `encoding`, UTF-8, cp1252 and UTF-16 are detected. Without `rows`, the rows of a JSON document are the only
-    list in it whose rows have a question. Rows in a JSON document also have the scalars of the enclosing objects, and
-    the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601. With
-    `keep_problems`, a line that cannot be read is a row with its `problem`, and texts in a JSON document may contain
-    lone surrogates. YAML is only read if `suffix` says so, and like JSON. Raises `BenchmarkFileError`.
+    list in it whose items have a question. Rows in a JSON document also contain the scalars of the enclosing objects,
+    and the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601.
+
+    With `keep_problems`, a line that cannot be read is a row with a `problem`, and texts in a JSON document may contain
+    lone surrogates. YAML is read, like JSON, only if it is given as `suffix`. Raises `BenchmarkFileError`.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -331,8 +332,9 @@ def _class_name(value: Any, names: list[Any]) -> Any:
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
     """Return why the first row of a table is not a header, and how to fix it; None if it may be one.
 
-    It always is one if it has a column name for the question. It is not a header if one of the next rows has such a
-    name, or if one of its cells occurs in the rows below, or is a number, a path or a question like the cells below.
+    A row with a column name for the question is always a header. Other rows are not a header if one of the next rows
+    contains such a name, if one of their cells occurs in the rows below, or if one is a number, a path or a question
+    like the cells below.
     """
     if find_role(columns, QUESTION) is not None:
         return None
