@@ -107,7 +107,7 @@ class CheckReport:
 
 
 class BenchmarkErrors(KareninaError, ValueError):
-    """Raised when a benchmark has errors; the message lists the first 20, and `findings` holds all of them."""
+    """Raised when a benchmark has errors; the message lists the first 20, and `findings` contains all of them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         lines = [str(one) for one in findings[:_SHOWN]]

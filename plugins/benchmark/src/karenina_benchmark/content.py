@@ -82,9 +82,9 @@ class BenchmarkContent:
         self.unscorable: list[str] = []
         """A warning that names the traits that cannot be scored; empty if there are none."""
         self.head: Section | None = None
-        """The location of the keys other than the questions, if the format has lines."""
+        """The location of all keys except those for questions; None if the file format has no lines."""
         self.origins: dict[str, Section] = {}
-        """The location of each question by id, if the format has lines; see `place_of`."""
+        """The location of each question by id; empty if the file format has no lines. See `place_of`."""
         self.path: Path | None = None
         self.named_by_path = False
         """Whether the benchmark is named after the file, because the file contains no name."""
@@ -146,9 +146,9 @@ class BenchmarkContent:
         """Append a question and return it.
 
         `question` is either the text, with the other arguments as the question's fields, or a complete `Question`
-        without other arguments. `extra` holds fields owned by plugins, one table per plugin: `my_package={"level": 3}`.
-        Raises `ValueError` for a duplicate id, a trait name that is also in the global rubric, and invalid fields, and
-        `TypeError` for a keyword argument that no installed plugin owns.
+        without other arguments. `extra` contains fields owned by plugins, one table per plugin: `my_package={"level":
+        3}`. Raises `ValueError` for a duplicate id, a trait name that is also in the global rubric, and invalid fields,
+        and `TypeError` for a keyword argument that no installed plugin owns.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)

@@ -173,7 +173,7 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
 
 
 def _response_names(columns: Any) -> list[str]:
-    """Return the names that can hold an output, the most specific first."""
+    """Return the columns or keys that can contain an output, the most specific first."""
     names = list(map(str, columns))
     return [
         *ranked_columns(names, RESPONSE),

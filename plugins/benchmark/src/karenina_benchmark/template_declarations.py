@@ -44,7 +44,7 @@ _DEFAULT_PRIMITIVES = {
 _TRACE_PRIMITIVES = ("TraceRegex", "TraceContains", "TraceLength", "TraceJSON")
 _TEXT_PRIMITIVES = ("ExactMatch", "ContainsAny", "ContainsAll", "RegexMatch", "SemanticMatch", "OrderedMatch")
 _RANGE_TYPES = {"NumericRange": "float", "DateRange": "date"}
-"""The primitives that contain the truth themselves, with the default type of a field that has no `ground_truth`."""
+"""Primitives whose parameters are the truth, each with the default type of a field without `ground_truth`."""
 _NORMALIZERS = {"synonym_map": "SynonymMap"}
 """Normalizers with parameters: the name in a file, and the class."""
 _STRATEGIES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}

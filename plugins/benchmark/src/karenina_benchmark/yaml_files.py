@@ -40,7 +40,7 @@ _Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
 
 
 class TooManyValues(Exception):
-    """Raised when a YAML document has too many values."""
+    """Raised when a YAML document contains too many values."""
 
     def __init__(self, line: int, limit: int) -> None:
         super().__init__(line, limit)

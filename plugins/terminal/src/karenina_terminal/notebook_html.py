@@ -2,7 +2,7 @@
 
 Objects whose sections are registered with `sections_of` are shown as text at the prompt, and as HTML in notebooks.
 
-The HTML is serialized from elements, so all text is escaped. It has no scripts, links or style sheets.
+The HTML is serialized from elements, so all text is escaped. It contains no scripts, links or style sheets.
 """
 
 from __future__ import annotations

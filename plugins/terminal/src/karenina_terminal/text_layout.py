@@ -46,8 +46,8 @@ class Facts:
 class Grid:
     """A table, whose first row and column are its headings.
 
-    `texts` are the indices of text columns, which are left-aligned, and wrapped in a narrow terminal. The others hold
-    numbers.
+    `texts` are the indices of text columns, which are left-aligned, and wrapped in a narrow terminal. The other columns
+    contain numbers.
     """
 
     rows: Sequence[Sequence[str]]

@@ -169,9 +169,9 @@ def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
 def has_rows(path: Path) -> bool:
     """Return whether a JSON file contains rows with arbitrary keys, as other programs write them.
 
-    JSON lines are rows unless the first line has keys that only a benchmark has, such as a declared `answer`. A JSON
-    document is a benchmark if it is an object with keys of a checkpoint, else it has rows. Raises `BenchmarkFileError`
-    if the file cannot be read.
+    JSON lines are rows, unless the first line contains keys that only occur in benchmarks, such as a declared `answer`.
+    A JSON document is a benchmark if it is an object with keys of a checkpoint; otherwise it contains rows. Raises
+    `BenchmarkFileError` if the file cannot be read.
     """
     try:
         if path.suffix.lower() not in LINES:

@@ -4,10 +4,10 @@
     {"question": "Which ...?", "raw_answer": "BCL2", "answer": {"gene": {"description": ..., "ground_truth": "BCL2"}}}
     {"question": ..., "template": "class Answer(BaseAnswer): ..."}
 
-The first line may have the top-level keys of the YAML format, except those for questions; every other line has the keys
-of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once for its id and
-keeps only ids and file offsets in memory: a question is built and checked each time it is accessed. All errors name the
-line.
+The first line may contain the top-level keys of the YAML format, except those for questions. Every other line contains
+the keys of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once for its
+id and keeps only ids and file offsets in memory: a question is built and checked each time it is accessed. All errors
+name the line.
 """
 
 from __future__ import annotations

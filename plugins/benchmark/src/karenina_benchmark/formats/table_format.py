@@ -1,4 +1,4 @@
-"""The table format for benchmarks: each row has a question and its right answer."""
+"""The table format for benchmarks: each row contains a question and its right answer."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def _with_texts(row: Row, one: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Return a message that the table has neither answers nor templates, and how to fix it."""
+    """Return a message that the table contains neither answers nor templates, and how to fix that."""
     cure = "add a column with the right answers"
     guess = next((one for one in unused if not _NO_ANSWER.search(fold_name(one))), None)
     if guess is not None:

@@ -41,7 +41,7 @@ class PromptsCommand(StrictCommand):
     """A command whose option `--task` lists the tasks if no name follows it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; `--task` without a name has an empty value."""
+        """Parse the arguments; `--task` without a name gets an empty value."""
         given: list[str] = []
         for at, word in enumerate(args):
             bare = word in ("--task", "-t") and (at + 1 == len(args) or args[at + 1].startswith("-"))
@@ -87,7 +87,7 @@ def prompts(
     """Print every prompt of a question exactly as sent, without calling a model.
 
     Without FILE, list the prompt tasks. Stages execute as in a run, with placeholders for replies. The configuration
-    need not name models; if it has several for a role, the first is used.
+    need not name models; if it names several for a role, the first one is used.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -53,9 +53,9 @@ class CodeSource:
 class TrustFindings:
     """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
-    Values and paths each have one of the `digests` (from `digest_of_values`); `new` are the digests that are not
-    trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are templates
-    that cannot be used even with trust.
+    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` are those that
+    are not trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are
+    messages about templates that cannot be used even with trust.
     """
 
     code: list[CodeSource] = field(default_factory=list)
