@@ -7,12 +7,11 @@ as streams of events.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
-import threading
 from typing import Any
+
+from claude_server import serve
 
 
 def turn(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -33,11 +32,4 @@ def turn(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    spec = importlib.util.spec_from_file_location("fake_anthropic", sys.argv[1])
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with module.FakeAnthropic(turn, errors={0: 529}) as server:
-        print(server.url, flush=True)  # noqa: T201 - who started this reads it
-        threading.Event().wait()
+    serve(turn)

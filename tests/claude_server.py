@@ -11,6 +11,7 @@ import json
 import re
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 BY_HEART = "The register says QX11111Z."
@@ -32,7 +33,8 @@ def turn(body: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-if __name__ == "__main__":
+def serve(turn: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
+    """Serve replies of `turn` with the shared fake in the file that the command names, until this process ends."""
     spec = importlib.util.spec_from_file_location("fake_anthropic", sys.argv[1])
     assert spec is not None
     assert spec.loader is not None
@@ -41,3 +43,7 @@ if __name__ == "__main__":
     with module.FakeAnthropic(turn, errors={0: 529}) as server:
         print(server.url, flush=True)  # noqa: T201 - who started this reads it
         threading.Event().wait()
+
+
+if __name__ == "__main__":
+    serve(turn)

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeAlias
+
+import pytest
 
 from karenina_core.models.ports import Usage
 from karenina_testing.server import Reply, Request, Say, ScriptedServer
@@ -48,3 +54,18 @@ class RecordingServer(ScriptedServer):
 def recording_server(reply: Answering) -> RecordingServer:
     """Return a server, which runs as long as its `with` block lasts."""
     return RecordingServer(reply)
+
+
+@contextmanager
+def played_server(player: str, source: Path) -> Iterator[str]:
+    """Run a script of this folder with the path `source`, and yield the URL that it prints. Skip without `source`."""
+    if not source.exists():
+        pytest.skip("the shared servers are not beside this checkout")
+    command = [sys.executable, str(Path(__file__).with_name(player)), str(source)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait()

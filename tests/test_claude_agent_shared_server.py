@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Environment
+from servers import played_server
 
 SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_anthropic.py"
 KEY = "sk-fake-4711"
@@ -31,16 +30,8 @@ questions:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    if not SERVER.is_file():
-        pytest.skip("the shared servers are not beside this checkout")
-    player = Path(__file__).with_name("claude_agent_server.py")
-    process = subprocess.Popen([sys.executable, str(player), str(SERVER)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
+    with played_server("claude_agent_server.py", SERVER) as url:
+        yield url
 
 
 def test_the_command_has_questions_answered_in_a_workspace_and_judged(server: str, site: Environment) -> None:

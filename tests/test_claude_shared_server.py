@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Environment
+from servers import played_server
 
 from karenina import Benchmark, Outcome, VerificationConfig
 
@@ -37,16 +36,8 @@ TEMPLATE = """class Answer(BaseAnswer):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    if not SERVER.is_file():
-        pytest.skip("the shared servers are not beside this checkout")
-    player = Path(__file__).with_name("claude_server.py")
-    process = subprocess.Popen([sys.executable, str(player), str(SERVER)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
+    with played_server("claude_server.py", SERVER) as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)

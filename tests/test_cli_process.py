@@ -14,7 +14,7 @@ from pathlib import Path
 from shutil import copyfile
 
 import pytest
-from conftest import SCRIPTS, Environment
+from conftest import SCRIPTS, TWO_GENES, Environment
 from servers import recording_server
 
 HEAVY = (
@@ -23,22 +23,10 @@ HEAVY = (
     *("openai", "anthropic", "langchain_core", "mcp", "claude_agent_sdk"),
     "opentelemetry",
 )
-QUESTIONS = """karenina: 1
-name: Genes
-questions:
-  - id: first
-    question: Which gene does venetoclax target?
-    answer:
-      gene: {description: The gene, ground_truth: BCL2}
-  - id: second
-    question: Which gene is mutated most often?
-    answer:
-      gene: {description: The gene, ground_truth: TP53}
-"""
 IN_THE_ANSWER = "verify_with: {type: TraceContains, substring: BCL2}"
 PATIENT = """from karenina_cli import main
-from karenina_cli.running import signal_handlers
-signal_handlers.GRACE = 600
+from karenina_cli.running import run_execution
+run_execution.GRACE = 600
 main()"""
 """The command, with so much time for calls under way that no slow machine runs out of it."""
 
@@ -79,7 +67,7 @@ def test_help_lists_the_commands_of_the_core_and_of_plugins(site: Environment) -
 
 
 def test_a_model_answers_and_a_model_judges_through_a_server(site: Environment) -> None:
-    file = site.write("genes.yaml", QUESTIONS)
+    file = site.write("genes.yaml", TWO_GENES)
     with recording_server(reply) as server:
         model = f"openai:m@{server.url}"
         done = site.karenina("run", file, "-a", model, "-j", model, "--json", "--fail-under", "0.6", script=True)
@@ -100,7 +88,7 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Environment) 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(site: Environment, more: tuple[str, ...]) -> None:
-    file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
+    file = site.write("genes.yaml", TWO_GENES.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2"}) + "\n")
     release = threading.Event()
 
@@ -136,7 +124,7 @@ def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(site: Environ
 
 
 def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Environment) -> None:
-    file = site.write("genes.yaml", QUESTIONS)
+    file = site.write("genes.yaml", TWO_GENES)
     release = threading.Event()
 
     async def late(body: Mapping[str, object]) -> str:
@@ -169,7 +157,7 @@ def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Environment) -> None:
 
 
 def test_a_second_ctrl_c_stops_at_once(site: Environment) -> None:
-    file = site.write("genes.yaml", QUESTIONS)
+    file = site.write("genes.yaml", TWO_GENES)
     release = threading.Event()
 
     def never(_body: Mapping[str, object]) -> str:
@@ -197,7 +185,7 @@ def test_a_second_ctrl_c_stops_at_once(site: Environment) -> None:
 
 
 def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environment) -> None:
-    file = site.write("genes.yaml", QUESTIONS)
+    file = site.write("genes.yaml", TWO_GENES)
     release = threading.Event()
 
     def never(_body: Mapping[str, object]) -> str:
@@ -219,7 +207,7 @@ def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environmen
 
 
 def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Environment) -> None:
-    file = site.write("genes.yaml", QUESTIONS.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
+    file = site.write("genes.yaml", TWO_GENES.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2\n" * 500}) + "\n")
     site.karenina("run", file, "--recordings", recorded, "-q", "first", "-o", "out.jsonl").check_returncode()
     for number in range(200):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import CommandResult, run_karenina
+from command_runs import CommandResult, registered, run_karenina
 
 from karenina import Outcome, aevaluate, evaluate
 from karenina.rubrics import RegexRubricTrait
@@ -68,9 +68,8 @@ class Judge:
 
 @pytest.fixture
 def judge() -> Iterator[Judge]:
-    judge, room = Judge(), Plugins.discover()
-    room.register(judge.models)
-    with plugin_room.use_plugins(room):
+    judge = Judge()
+    with registered(judge.models):
         yield judge
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import registered
 
 from karenina import Benchmark
-from karenina_core import plugins as plugin_room
-from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
 
 TEMPLATE = """
@@ -20,13 +19,11 @@ class Answer(BaseAnswer):
 
 @pytest.fixture
 def models() -> Iterator[ScriptedModels]:
-    room = Plugins.discover()
     scripted = ScriptedModels(
         say=lambda messages, info: f"{messages[0].content} answers {info.question_id} for the {info.replicate}. time.",
         fill=lambda _messages, _schema, info: {"value": f"v{info.replicate}"},
     )
-    room.register(scripted)
-    with plugin_room.use_plugins(room):
+    with registered(scripted):
         yield scripted
 
 

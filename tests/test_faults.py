@@ -13,11 +13,12 @@ from itertools import pairwise
 from typing import Final
 
 import pytest
+from adapter_formats import ClaudeTool, LangchainClaude, LangchainOpenAI, OpenAI
 
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core.models.ports import ErrorCategory
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_testing.contracts import ChatCompletions, MessagesAPI, WireFormat
+from karenina_testing.contracts import WireFormat
 from karenina_testing.server import Log, Request, ScriptedServer, Side, faults
 
 QUESTIONS: Final = 60
@@ -53,30 +54,8 @@ TOLD: Final[Mapping[str, str]] = {
 }
 
 
-class OpenAI(ChatCompletions):
-    entry_point = "karenina_openai:plugin"
-    interface = "openai"
-
-
 class Streamed(OpenAI):
     fields = {"extra": {"stream": True}}
-
-
-class LangchainOpenAI(ChatCompletions):
-    entry_point = "karenina_langchain:plugin"
-    interface = "langchain"
-    fields = {"model_provider": "openai"}
-
-
-class LangchainClaude(MessagesAPI):
-    entry_point = "karenina_langchain:plugin"
-    interface = "langchain"
-    fields = {"model_provider": "anthropic"}
-
-
-class ClaudeTool(MessagesAPI):
-    entry_point = "karenina_claude_tool:plugin"
-    interface = "claude_tool"
 
 
 ADAPTERS: Final[Mapping[str, Callable[[], WireFormat]]] = {

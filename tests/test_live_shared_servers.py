@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from servers import played_server
 
 from karenina_core.models.model import ModelConfig
 from karenina_testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
@@ -50,16 +51,8 @@ def openai_url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def claude_url() -> Iterator[str]:
-    if not SERVERS.is_dir():
-        pytest.skip("the shared servers are not beside this checkout")
-    player = Path(__file__).with_name("live_claude_server.py")
-    process = subprocess.Popen([sys.executable, str(player), str(SERVERS)], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
+    with played_server("live_claude_server.py", SERVERS) as url:
+        yield url
 
 
 class Shared(LiveContract):

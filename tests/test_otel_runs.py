@@ -9,22 +9,10 @@ import subprocess
 import threading
 from collections.abc import Mapping
 
-from conftest import SCRIPTS, Environment
+from conftest import SCRIPTS, TWO_GENES, Environment
 from otel_collector import attributes, collect_telemetry
 from servers import RecordingServer, recording_server
 
-QUESTIONS = """karenina: 1
-name: Genes
-questions:
-  - id: first
-    question: Which gene does venetoclax target?
-    answer:
-      gene: {description: The gene, ground_truth: BCL2}
-  - id: second
-    question: Which gene is mutated most often?
-    answer:
-      gene: {description: The gene, ground_truth: TP53}
-"""
 KEY = "sk-most-secret"
 CONTENT = (b"venetoclax", b"I think that it is", b"TP53", KEY.encode())
 
@@ -37,7 +25,7 @@ def reply(body: Mapping[str, object]) -> str:
 def started(site: Environment, server: RecordingServer, collector: str, *arguments: str) -> subprocess.Popen[str]:
     """Return a run that tells the collector of itself."""
     model = f"openai:m@{server.url}"
-    command = [SCRIPTS / "karenina", "run", site.write("genes.yaml", QUESTIONS), "-a", model, "-j", model, *arguments]
+    command = [SCRIPTS / "karenina", "run", site.write("genes.yaml", TWO_GENES), "-a", model, "-j", model, *arguments]
     asked = {"KARENINA_OTEL": "true", "OPENAI_API_KEY": KEY, "OTEL_EXPORTER_OTLP_ENDPOINT": collector}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=site.folder, env={**os.environ, **asked}, text=True, **pipes)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import registered
 from shown_html import ShownHTML
 from typer.testing import CliRunner
 
@@ -30,7 +31,6 @@ from karenina_core.data.rubrics import LLMRubricTrait, MetricRubricTrait, RegexR
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo, Message, PortError
 from karenina_core.models.prompts import PromptTask
-from karenina_core.plugins import Plugins
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline import rescoring
 from karenina_engine.offline.rescoring import rescore
@@ -58,13 +58,11 @@ def question(number: int, template: str, **more: Any) -> Question:
 
 @pytest.fixture
 def models() -> Iterator[ScriptedModels]:
-    room = Plugins.discover()
     scripted = ScriptedModels(
         say=lambda _messages, info: f"It is {info.question_id[1:]} m long, doi:{info.replicate}.",
         fill=lambda _messages, _schema, info: {"value": float(info.question_id[1:]), "unit": "m"},
     )
-    room.register(scripted)
-    with plugin_room.use_plugins(room):
+    with registered(scripted):
         yield scripted
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from adapter_formats import ClaudeTool, LangchainClaude, LangchainOpenAI, OpenAI
 
 from karenina import Benchmark
 from karenina_core import ModelConfig, Outcome, VerificationConfig, VerificationResult, hookimpl
@@ -49,31 +50,9 @@ AFTER_ANOTHER = [Message.assistant("I ask.", [ECHO]), HEARD, Message.assistant("
 AT_ONCE = [Message.assistant("I ask twice.", [ECHO, FAIL]), HEARD, REFUSED, ANSWER]
 
 
-class OpenAI(ChatCompletions):
-    entry_point = "karenina_openai:plugin"
-    interface = "openai"
-
-
-class LangchainOpenAI(ChatCompletions):
-    entry_point = "karenina_langchain:plugin"
-    interface = "langchain"
-    fields = {"model_provider": "openai"}
-
-
 class LangchainEndpoint(LangchainOpenAI):
     interface = "openai_endpoint"
     fields = {}
-
-
-class LangchainClaude(MessagesAPI):
-    entry_point = "karenina_langchain:plugin"
-    interface = "langchain"
-    fields = {"model_provider": "anthropic"}
-
-
-class ClaudeTool(MessagesAPI):
-    entry_point = "karenina_claude_tool:plugin"
-    interface = "claude_tool"
 
 
 class ClaudeAgent(MessagesAPI):

@@ -5,29 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from command_runs import CommandResult, run_karenina
 
-from karenina_cli.app import build_app
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The exit code and output of a command."""
-
-    code: int
-    out: str
-    err: str
+from karenina_core import plugins as plugin_room
 
 
-def karenina(*arguments: str | Path) -> Ended:
-    done = CliRunner(env={"COLUMNS": "400", "NO_COLOR": "1"}).invoke(
-        build_app(), [str(argument) for argument in arguments], catch_exceptions=False
-    )
-    return Ended(done.exit_code, done.stdout, done.stderr)
+def karenina(*arguments: str | Path) -> CommandResult:
+    return run_karenina(*arguments, plugins=plugin_room.active_plugins())
 
 
 @pytest.fixture(autouse=True)

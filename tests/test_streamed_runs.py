@@ -6,25 +6,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_runs import registered
 
 from karenina import Benchmark, Outcome
 from karenina_benchmark import BenchmarkFileError
-from karenina_core import plugins as plugin_room
 from karenina_core.data.question import Question
-from karenina_core.plugins import Plugins
 from karenina_engine.check import questions as run_questions
 from karenina_testing import ScriptedModels
 
 
 @pytest.fixture
 def models() -> Iterator[ScriptedModels]:
-    room = Plugins.discover()
     scripted = ScriptedModels(
         say=lambda _messages, info: f"It is v{info.question_id[1:]}.",
         fill=lambda _messages, _schema, info: {"value": f"v{info.question_id[1:]}"},
     )
-    room.register(scripted)
-    with plugin_room.use_plugins(room):
+    with registered(scripted):
         yield scripted
 
 

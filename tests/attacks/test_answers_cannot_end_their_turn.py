@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+from command_runs import registered
 
 from karenina import Outcome, VerificationResult, evaluate
 from karenina.rubrics import LLMRubricTrait
-from karenina_core import plugins as plugin_room
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.models.prompts import break_special_tokens
-from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
 
 TOKENS = [
@@ -60,9 +59,8 @@ class Judge:
 @pytest.fixture
 def judge() -> Iterator[Judge]:
     """A judge of the models named `scripted:...`."""
-    judge, room = Judge(), Plugins.discover()
-    room.register(judge.models)
-    with plugin_room.use_plugins(room):
+    judge = Judge()
+    with registered(judge.models):
         yield judge
 
 

@@ -25,49 +25,11 @@ from karenina_engine.journal.repair import repair
 from karenina_engine.journal.schema import row_digest
 
 THESIS = "The thesis of three years.\n" * 40
+RUN = ("run", "genes.yaml", "-a", "odd.m:fine", "-j", "odd.m:judge", "-o", "o.jsonl")
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "run": (
-        "run",
-        "genes.yaml",
-        "-a",
-        "odd.m:fine",
-        "-j",
-        "odd.m:judge",
-        "-o",
-        "o.jsonl",
-        "--journal",
-        "JOURNAL",
-    ),
-    "replay": (
-        *(
-            "run",
-            "genes.yaml",
-            "-a",
-            "odd.m:fine",
-            "-j",
-            "odd.m:judge",
-            "-o",
-            "o.jsonl",
-            "--replay",
-            "--journal",
-        ),
-        "JOURNAL",
-    ),
-    "fresh": (
-        *(
-            "run",
-            "genes.yaml",
-            "-a",
-            "odd.m:fine",
-            "-j",
-            "odd.m:judge",
-            "-o",
-            "o.jsonl",
-            "--fresh",
-            "--journal",
-        ),
-        "JOURNAL",
-    ),
+    "run": (*RUN, "--journal", "JOURNAL"),
+    "replay": (*RUN, "--replay", "--journal", "JOURNAL"),
+    "fresh": (*RUN, "--fresh", "--journal", "JOURNAL"),
     "resume": ("resume", "JOURNAL"),
     "rescore": ("rescore", "JOURNAL"),
     "status": ("status", "JOURNAL"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from typer.testing import CliRunner
 
@@ -21,6 +22,8 @@ from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine import plugin as engine
 from karenina_testing import ScriptedModels
+
+Plugin = TypeVar("Plugin")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,15 @@ def run_karenina(
             build_app(), [str(argument) for argument in arguments], input=type, catch_exceptions=False
         )
     return CommandResult(done.exit_code, done.stdout, done.stderr)
+
+
+@contextmanager
+def registered(plugin: Plugin) -> Iterator[Plugin]:
+    """Use the installed plugins, and `plugin`, inside the block."""
+    plugins = Plugins.discover()
+    plugins.register(plugin)
+    with plugin_room.use_plugins(plugins):
+        yield plugin
 
 
 class GenerateText(Stage):

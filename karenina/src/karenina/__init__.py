@@ -1,7 +1,7 @@
 """Evaluate language models by parse, then verify: the public names for users.
 
-`karenina.templates` has the classes for answer templates, and `karenina.rubrics` those for rubric traits. Importing
-this package loads nothing else; names are loaded on first use.
+`karenina.templates` contains the classes for answer templates, and `karenina.rubrics` the classes for rubric traits.
+Importing this package loads nothing else; names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from karenina_core import __version__
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_benchmark.config.config_files import read_config, save_config
-    from karenina_benchmark.outputs.evaluation import aevaluate, evaluate
+    from karenina_benchmark.evaluation import aevaluate, evaluate
     from karenina_calibration import calibrate
     from karenina_core import ModelConfig, Outcome, Question, VerificationConfig, VerificationResult
     from karenina_engine.results.result_set import VerificationResultSet
@@ -28,10 +28,10 @@ _MODULES = {
     "VerificationConfig": "karenina_core",
     "VerificationResult": "karenina_core",
     "VerificationResultSet": "karenina_engine.results.result_set",
-    "aevaluate": "karenina_benchmark.outputs.evaluation",
+    "aevaluate": "karenina_benchmark.evaluation",
     "calibrate": "karenina_calibration",
     "compare": "karenina_report",
-    "evaluate": "karenina_benchmark.outputs.evaluation",
+    "evaluate": "karenina_benchmark.evaluation",
     "read_config": "karenina_benchmark.config.config_files",
     "save_config": "karenina_benchmark.config.config_files",
     "write_report": "karenina_report",

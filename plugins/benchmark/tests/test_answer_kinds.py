@@ -237,15 +237,6 @@ def test_the_column_shows_its_decimal_mark(text: list[str], comma: bool) -> None
         ("J. R. R. Tolkien", False),
         ("It binds to the receptor and blocks it.", True),
         ("one two three four five six seven eight nine ten eleven twelve thirteen", True),
-    ],
-)
-def test_sentences_are_prose(text: str, prose: bool) -> None:
-    assert is_prose(text) is prose
-
-
-@pytest.mark.parametrize(
-    ("text", "prose"),
-    [
         ("水在一百摄氏度时沸腾。", True),
         ("先把蔬菜洗干净再切成小块\uff0c然后放进锅里", True),
         ("光合作用把太阳的能量变成植物可以在叶子里储存起来的糖分子", True),
@@ -259,7 +250,7 @@ def test_sentences_are_prose(text: str, prose: bool) -> None:
         ("กรุงเทพมหานคร", False),
     ],
 )
-def test_sentences_without_spaces_are_prose(text: str, prose: bool) -> None:
+def test_sentences_are_prose_with_and_without_spaces(text: str, prose: bool) -> None:
     assert is_prose(text) is prose
     assert kind_names([text]) == ["prose" if prose else "text"]
 

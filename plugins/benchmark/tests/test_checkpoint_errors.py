@@ -22,6 +22,14 @@ def version(name, value):
     return [{"@type": "PropertyValue", "name": name, "value": value}]
 
 
+def error_of(file, text):
+    """Return the error for a file with this text."""
+    file.write_text(text)
+    with pytest.raises(BenchmarkFileError) as caught:
+        Benchmark.load(file)
+    return caught.value
+
+
 JSON_CASES = [
     ("", "", "empty"),
     ("  \n", "", "empty"),
@@ -65,14 +73,12 @@ JSON_CASES = [
 @pytest.mark.parametrize(("text", "where", "what"), JSON_CASES, ids=[case[2] for case in JSON_CASES])
 def test_a_wrong_checkpoint_is_an_error(tmp_path, text, where, what):
     file = tmp_path / "b.jsonld"
-    file.write_text(text)
-    with pytest.raises(BenchmarkFileError) as caught:
-        Benchmark.load(file)
-    assert caught.value.file == file
-    assert where in caught.value.where
-    assert what in f"{caught.value.what}; {caught.value.cure}"
-    assert caught.value.cure
-    assert str(file) in str(caught.value)
+    error = error_of(file, text)
+    assert error.file == file
+    assert where in error.where
+    assert what in f"{error.what}; {error.cure}"
+    assert error.cure
+    assert str(file) in str(error)
 
 
 HEAD = "karenina: 1\nname: b\n"
@@ -112,11 +118,8 @@ YAML_CASES = [
 
 
 def test_each_mistake_of_a_yaml_file_is_one_error(tmp_path):
-    file = tmp_path / "b.yaml"
-    file.write_text(f"{HEAD}questions:\n  - qestion: a\n    answer:\n      x: {{type: strr, ground_truth: b}}\n")
-    with pytest.raises(BenchmarkFileError) as caught:
-        Benchmark.load(file)
-    assert [one.what for one in caught.value.each()] == [
+    text = f"{HEAD}questions:\n  - qestion: a\n    answer:\n      x: {{type: strr, ground_truth: b}}\n"
+    assert [one.what for one in error_of(tmp_path / "b.yaml", text).each()] == [
         "unknown key 'qestion'",
         "the field 'x' has no 'description'",
         "unknown type 'strr'",
@@ -125,12 +128,9 @@ def test_each_mistake_of_a_yaml_file_is_one_error(tmp_path):
 
 @pytest.mark.parametrize(("text", "where", "what"), YAML_CASES, ids=[case[2] for case in YAML_CASES])
 def test_a_wrong_yaml_file_is_an_error(tmp_path, text, where, what):
-    file = tmp_path / "b.yaml"
-    file.write_text(text)
-    with pytest.raises(BenchmarkFileError) as caught:
-        Benchmark.load(file)
-    assert caught.value.where.split(",")[0] == where
-    assert what in str(caught.value)
+    error = error_of(tmp_path / "b.yaml", text)
+    assert error.where.split(",")[0] == where
+    assert what in str(error)
 
 
 def test_expanded_aliases_are_limited(tmp_path):
@@ -204,11 +204,11 @@ def test_unknown_content_is_kept_with_a_warning(tmp_path: Path, caplog: pytest.L
     ("unread", "words"),
     [
         ({"code": 5}, "`unread.code` must be an object"),
-        ({"answer": {"text": "x"}}, "`unread.answer` holds 'text'"),
-        ({"@id": "other"}, "`unread` holds '@id'"),
+        ({"answer": {"text": "x"}}, "`unread.answer` contains 'text'"),
+        ({"@id": "other"}, "`unread` contains '@id'"),
         ({"properties": 1}, "`unread.properties` must be a list"),
-        ({"properties": [{"name": "author", "value": "7"}]}, "`unread.properties` holds 'author'"),
-        ({"properties": [{"name": "custom_x", "value": 7}]}, "`unread.properties` holds 'custom_x'"),
+        ({"properties": [{"name": "author", "value": "7"}]}, "`unread.properties` contains 'author'"),
+        ({"properties": [{"name": "custom_x", "value": 7}]}, "`unread.properties` contains 'custom_x'"),
     ],
 )
 def test_unread_content_that_cannot_be_saved_is_refused(unread: dict[str, object], words: str, tmp_path: Path) -> None:

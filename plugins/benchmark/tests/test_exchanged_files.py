@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from karenina_benchmark import Benchmark, BenchmarkFileError
-from karenina_benchmark.storage import load_benchmark
+from karenina_benchmark.benchmark_files import load_benchmark
 from karenina_core.data.trust import Trust
 
 ROWS = {

@@ -142,7 +142,7 @@ def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
 
     image = [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]
     (tmp_path / "b.json").write_text(json.dumps([{"input": image, "target": 2}]), "utf-8")
-    with pytest.raises(BenchmarkFileError, match="it holds a part of the type 'image', not only texts"):
+    with pytest.raises(BenchmarkFileError, match="it contains a part of the type 'image', not only texts"):
         Benchmark.load(tmp_path / "b.json")
 
 
@@ -156,7 +156,7 @@ def test_blank_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
 def test_rows_that_are_too_short_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.csv").write_text("id,question,answer,category\n1,How many?,2,x\n2,Which gas?,geo\n", "utf-8")
     Benchmark.load(tmp_path / "a.csv")
-    assert "rows with fewer cells than the header are taken to end with empty ones: line 3" in caplog.text
+    assert "in rows with fewer cells than the header, the last cells are taken as empty: line 3" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_any_json_is_a_benchmark_or_an_error_with_its_place(
 
 def test_an_id_is_no_guess_for_the_right_answer(tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, "a.csv", "rec_uid,question,metal\nx1,Liquid at 20?,mercury\n"))
-    assert "if 'metal' holds the right answers" in benchmark.missing_answers
+    assert "if 'metal' contains the right answers" in benchmark.missing_answers
 
 
 def test_letters_alone_are_not_appended_as_options(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_lists_of_labels_are_no_right_answers(tmp_path: Path, caplog: pytest.Log
     rows = [{"question": f"Which metal {n}?", "labels": ["chemistry", "metals"]} for n in range(3)]
     benchmark = Benchmark.load(written(tmp_path, "a.json", rows))
     assert truths(benchmark) == [None, None, None]
-    assert "if 'labels' holds the right answers, add --columns answer=labels" in benchmark.missing_answers
+    assert "if 'labels' contains the right answers, add --columns answer=labels" in benchmark.missing_answers
     assert truths(Benchmark.load(written(tmp_path, "b.csv", "question,labels\nMetal?,gold\n"))) == [{"answer": "gold"}]
 
 
@@ -408,7 +408,7 @@ def test_a_second_expected_column_is_named_and_holds_no_grades(
     Benchmark.load(file)
     columns = "answer.expected_topic=expected_topic,answer.expected_closed=expected_closed"
     assert f"compare all with --columns {columns}" in caplog.text
-    assert "holds grades" not in caplog.text
+    assert "contains grades" not in caplog.text
     assert "the answers are labels (damage, late_delivery) that no question asks for or names" in caplog.text
     both = Benchmark.load(file, columns=dict(one.split("=") for one in columns.split(",")))
     assert truths(both)[0] == {"expected_topic": "damage", "expected_closed": True}

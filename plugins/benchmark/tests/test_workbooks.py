@@ -12,7 +12,7 @@ import pytest
 
 from karenina_benchmark import Benchmark
 from karenina_benchmark.errors import BenchmarkFileError
-from karenina_benchmark.outputs.output_files import read_outputs
+from karenina_benchmark.output_files import read_outputs
 
 HEAD = ["question", "answer"]
 

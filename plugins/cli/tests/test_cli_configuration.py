@@ -114,7 +114,7 @@ def test_a_file_of_recordings_is_named_once(again: str) -> None:
     ("settings", "said"),
     [
         (["replicate_count=1", "replicate_count=2"], "--set replicate_count is given twice: the last one counts"),
-        (["prices.m.input=1", "prices={}"], "--set prices replaces --set prices.m.input, which is before it"),
+        (["prices.m.input=1", "prices={}"], "--set prices replaces the earlier --set prices.m.input"),
     ],
 )
 def test_a_setting_that_is_lost_is_named(caplog: pytest.LogCaptureFixture, settings: list[str], said: str) -> None:

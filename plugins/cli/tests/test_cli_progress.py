@@ -8,7 +8,7 @@ import pytest
 from command_runs import make_result
 from rich.console import Console
 
-from karenina_cli.output.cost_output import spent_text
+from karenina_cli.output.summary_output import spent_text
 from karenina_cli.running.run_execution import ProgressOutput
 from karenina_core import ModelConfig
 from karenina_core.data.outcome import Outcome

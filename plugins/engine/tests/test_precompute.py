@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from journal_runs import CONFIG, ScriptedRuns, make_benchmark, read_result_lines, summarize
 
-from karenina_cli.running.signal_handlers import stop_on_signals
+from karenina_cli.running.run_execution import stop_on_signals
 from karenina_core import ArtifactKeys, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult

@@ -56,7 +56,7 @@ def test_a_grade_is_not_imported_as_the_right_answer() -> None:
     ]
     _, answers, said = imported("a.json", rows)
     assert answers == ["$ 5 million", "$ 1 million"]
-    assert "'label' holds grades, not right answers: 'gold' is the right answer" in said
+    assert "'label' contains grades, not right answers: 'gold' is the right answer" in said
 
 
 def test_options_in_columns_are_imported_with_their_letters() -> None:

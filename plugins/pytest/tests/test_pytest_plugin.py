@@ -153,7 +153,7 @@ def test_files_of_pytest_give_no_option(pytester: pytest.Pytester, configuration
     done = pytester.runpytest(*more)
 
     done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines([f"*gives {named}*give it on the command line*"])
+    done.stdout.fnmatch_lines([f"*sets {named}*give it on the command line*"])
 
 
 def test_an_option_of_a_file_is_not_added_to_those_of_the_user(pytester: pytest.Pytester, configuration: str) -> None:

@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from karenina_cli.app import build_app
-from karenina_scaffold.names import Names
-from karenina_scaffold.rendering import version_bounds
+from karenina_scaffold.rendering import Names, version_bounds
 
 
 def new(folder: Path, kind: str, name: str) -> Result:
@@ -30,14 +29,14 @@ def new(folder: Path, kind: str, name: str) -> Result:
         ("stage", "json", "'json' is a module of Python's standard library"),
         ("stage", "pytest", "'pytest' is an installed package"),
         ("stage", "karenina-core", "'karenina_core' is an installed package"),
-        ("stage", "stage", "would need a class Stage, which Karenina has"),
-        ("trait", "rubric", "would need a class RubricTrait, which Karenina has"),
-        ("stage", "parse-template", "has the stage 'ParseTemplate' already"),
-        ("format", "jsonl", "has the format '.jsonl' already"),
-        ("command", "check", "has the command 'check' already"),
-        ("exporter", "recording", "has the exporter 'recording' already"),
-        ("import-format", "promptfoo", "has the import-format 'promptfoo' already"),
-        ("panel", "panel", "would need a class Panel, which Karenina has"),
+        ("stage", "stage", "would need a class Stage, a name that Karenina already uses"),
+        ("trait", "rubric", "would need a class RubricTrait, a name that Karenina already uses"),
+        ("stage", "parse-template", "already has the stage 'ParseTemplate'"),
+        ("format", "jsonl", "already has the format '.jsonl'"),
+        ("command", "check", "already has the command 'check'"),
+        ("exporter", "recording", "already has the exporter 'recording'"),
+        ("import-format", "promptfoo", "already has the import-format 'promptfoo'"),
+        ("panel", "panel", "would need a class Panel, a name that Karenina already uses"),
     ],
 )
 def test_a_name_that_cannot_work_is_refused(tmp_path: Path, kind: str, name: str, problem: str) -> None:
@@ -53,7 +52,7 @@ def test_an_existing_folder_is_not_touched(tmp_path: Path) -> None:
     done = new(tmp_path, "stage", "word-count")
 
     assert done.exit_code == 2
-    assert "word-count exists already: choose another name, or another folder with --into" in done.stderr
+    assert "word-count already exists: choose another name, or another folder with --into" in done.stderr
     assert list((tmp_path / "word-count").iterdir()) == []
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 from contextlib import nullcontext
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.errors import BenchmarkFileError
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
+from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from karenina_benchmark.checking import CheckReport
     from karenina_core.config import VerificationConfig
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 
 logger: Final = logging.getLogger("karenina")
+_HTML_COLUMNS: Final = ("Id", "Question", "Answer", "Template", "Keywords", "Traits")
 
 
 class Benchmark(BenchmarkContent):
@@ -65,14 +69,14 @@ class Benchmark(BenchmarkContent):
         warning, and their errors are in `broken`. Raises `BenchmarkFileError`, and `RestrictedValues` for a path that
         needs trust.
         """
-        from karenina_benchmark import storage
+        from karenina_benchmark.benchmark_files import load_benchmark
         from karenina_core.data.trust import Trust
         from karenina_engine.check.restricted_values import check_paths
         from karenina_toolkit.files.bounded_files import limit_file_size
 
         chosen = Trust.all() if trust == "all" else trust
         with limit_file_size(max_bytes):
-            content = storage.load_benchmark(
+            content = load_benchmark(
                 Path(path),
                 lambda file, names: check_paths(file, names, chosen),
                 columns,
@@ -111,9 +115,9 @@ class Benchmark(BenchmarkContent):
         `BenchmarkFileError` for any other suffix, a template class whose source is not available, and a file that
         cannot be written.
         """
-        from karenina_benchmark import storage
+        from karenina_benchmark.benchmark_files import save_benchmark
 
-        storage.save_benchmark(self, Path(path))
+        save_benchmark(self, Path(path))
 
     def import_questions(
         self,
@@ -126,23 +130,20 @@ class Benchmark(BenchmarkContent):
         """Add the rows of a CSV, Excel or JSONL file as questions, all or none, and return the new questions.
 
         `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`; `sheet`
-        selects a sheet of an Excel file. `options` are those of `question_import.make_questions`. Raises
+        selects a sheet of an Excel file. `options` are those of `question_import.read_questions`. Raises
         `BenchmarkFileError`, which names the file and the line and says how to fix them.
         """
-        from karenina_benchmark.errors import BenchmarkFileError
-        from karenina_benchmark.question_import import make_questions
+        from karenina_benchmark.question_import import read_questions
         from karenina_benchmark.tables.table_reader import read_rows
 
-        questions = make_questions(read_rows(path, sheet), columns, **{"first": len(self) + 1, **options})
+        found = read_questions(read_rows(path, sheet), columns, **{"first": len(self) + 1, **options})
         try:
-            return self.add_questions(questions)
+            return self.add_questions([question for _, question in found.values()])
         except ValueError as error:
             raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 
     def _repr_html_(self) -> str:
-        from karenina_benchmark.content_html import content_html
-
-        return content_html(self)
+        return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
         """Return the plan for a question (by default the first): the stages in order, and what is left out and why.
@@ -179,14 +180,18 @@ class Benchmark(BenchmarkContent):
         """Run the benchmark and return one result per question, answering model, judge and replicate.
 
         `config` is a `VerificationConfig` or a mapping of settings; the benchmark's own `run_config` is not used.
-        `question_ids` selects questions. `trust` says which code of the benchmark may run: only what the user has
-        trusted (the default), or all of it (`"all"`, for your own files). Each result is written to `output` (JSONL)
-        and passed to `on_result` when it is complete. With a `journal` (a file, created if it is missing), every reply
-        and result is stored before it is used, and the same call continues an interrupted run; with `replay`, replies
-        come from the journal only and no model is called. A progress bar is shown on a terminal and in a notebook;
-        `progress=True` always shows it, `progress=False` never does. `run_verification` also works in a running event
-        loop, as in notebooks. Raises `ConfigError`, `PlanError` and `JournalError` before the first model call; later
-        errors are in the results of the items concerned.
+        `question_ids` selects questions. `trust` says which code in the benchmark may run: only the code that the user
+        has trusted (the default), or all of it (`"all"`, for your own files).
+
+        Each result is written to `output` (JSONL) and passed to `on_result` when it is complete. With a `journal` (a
+        file, created if it is missing), every reply and result is stored before it is used, and the same call continues
+        an interrupted run. With `replay`, replies come only from the journal, and no model is called.
+
+        A progress bar is shown on a terminal and in a notebook; `progress=True` always shows it, `progress=False` never
+        does. `run_verification` also works in a running event loop, as in notebooks.
+
+        Raises `ConfigError`, `PlanError` and `JournalError` before the first model call; later errors are in the
+        results of the items concerned.
         """
         from karenina_engine.run.execution import run_blocking
 
@@ -287,3 +292,51 @@ def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationCo
     from karenina_core.config import VerificationConfig
 
     return config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
+
+
+def _to_html(benchmark: BenchmarkContent) -> str:
+    """Return HTML with facts about a benchmark and its first questions, at most `MAX_ROWS`. No template is loaded."""
+    from karenina_terminal.notebook_html import MAX_ROWS, make_facts, make_heading, make_note, make_table, render_html
+
+    count = len(benchmark)
+    rows = [_html_row(benchmark, id) for id in islice(benchmark.ids, MAX_ROWS)]
+    return render_html(
+        make_heading(f"{benchmark.name}: {quantity(count, 'question')}"),
+        make_facts((name, text) for name, text in _html_facts(benchmark) if text),
+        make_table(_HTML_COLUMNS, rows) if rows else None,
+        make_note(f"The table shows the first {len(rows)} of {quantity(count, 'question')}.")
+        if len(rows) < count
+        else None,
+    )
+
+
+def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
+    yield "Description", benchmark.description
+    yield "Version", benchmark.version
+    yield "Creator", benchmark.creator
+    yield "File", str(benchmark.path) if benchmark.path is not None else ""
+    yield "Traits of all", ", ".join(benchmark.global_rubric.names) if benchmark.global_rubric else ""
+    yield "Traits by concept", ", ".join(benchmark.dynamic_rubric.names) if benchmark.dynamic_rubric else ""
+    yield "Cannot be read", quantity(len(benchmark.broken), "question") if benchmark.broken else ""
+    yield "Note", benchmark.missing_answers
+
+
+def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
+    try:
+        question = benchmark.get(id)
+    except BenchmarkFileError as error:  # a streamed file is read question by question
+        return [id, f"cannot be read: {error}", "", "", "", ""]
+    return [
+        id,
+        question.question,
+        question.raw_answer or "",
+        _template_text(question),
+        ", ".join(question.keywords),
+        ", ".join(question.trait_names()),
+    ]
+
+
+def _template_text(question: Question) -> str:
+    if question.answer_class is not None:
+        return question.answer_class.__name__
+    return "yes" if question.has_template else "none"

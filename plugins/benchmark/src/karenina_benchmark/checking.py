@@ -40,9 +40,10 @@ _NO_MODEL: Final = "template_only"
 class Finding:
     """One result of a check.
 
-    An `error` would stop a run or invalidate its result, a `warning` is probably a mistake, and `unchecked` names what
-    cannot be checked. `where` is the location in `file` (a line, or the number and id of a question; empty for the
-    whole file), `what` the problem, and `cure` how to fix it. `question` is the id of the question concerned, if known.
+    There are three levels: an `error` would stop a run or invalidate its result, a `warning` is probably a mistake, and
+    `unchecked` is a part that cannot be checked. `where` is the location in `file` (a line, or the number and id of a
+    question; empty for the whole file). `what` is the problem, and `cure` says how to fix it. `question` is the id of
+    the question concerned, if known.
     """
 
     level: Level
@@ -106,7 +107,7 @@ class CheckReport:
 
 
 class BenchmarkErrors(KareninaError, ValueError):
-    """Raised when a benchmark has errors; the message lists the first 20, and `findings` holds all of them."""
+    """Raised when a benchmark has errors; the message lists the first 20, and `findings` contains all of them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         lines = [str(one) for one in findings[:_SHOWN]]
@@ -142,7 +143,7 @@ def read_findings(
     path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
     """Return the benchmark without the questions that cannot be read, and the errors; None if nothing can be read."""
-    from karenina_benchmark.storage import read_benchmark
+    from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
 
     chosen = restricted_values.resolve_trust(trust)
@@ -204,7 +205,7 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as written in the file, where a plugin's field may be nested in a table.
+    """Return the path of a value as written in the file, where a plugin's field can be in a table of its own.
 
     The path is empty if the enclosing value is not in the file.
     """

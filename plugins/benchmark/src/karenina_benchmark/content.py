@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 from uuid import NAMESPACE_URL, uuid5
 
 from karenina_benchmark.errors import BenchmarkFileError, suggest_key
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from karenina_benchmark.document import Section
+
+
+FINISHED: Final = "finished"
+"""The property in the reference's checkpoints that says whether a question is finished; runs skip unfinished ones."""
 
 
 @runtime_checkable
@@ -78,22 +82,22 @@ class BenchmarkContent:
         self.unscorable: list[str] = []
         """A warning that names the traits that cannot be scored; empty if there are none."""
         self.head: Section | None = None
-        """The location of the keys other than the questions, if the format has lines."""
+        """The location of all keys except those for questions; None if the file format has no lines."""
         self.origins: dict[str, Section] = {}
-        """The location of each question by id, if the format has lines; see `place_of`."""
+        """The location of each question by id; empty if the file format has no lines. See `place_of`."""
         self.path: Path | None = None
         self.named_by_path = False
         """Whether the benchmark is named after the file, because the file contains no name."""
         self.columns: dict[str, str] = {}
         """The column mapping with which the benchmark was read from a table."""
         self.load_notes: list[str] = []
-        """What was detected because the file does not state it, such as which column holds the right answers."""
+        """What was detected because the file does not state it, such as which column contains the right answers."""
         self.made_templates: set[str] = set()
         """The ids of table questions whose templates were generated from their right answers."""
         self.load_notice = ""
         """A notice for the user about how the file was read; it is not part of the content."""
         self.missing_answers = ""
-        """Why no question has a template, and how to fix it; empty if a table has answers or templates."""
+        """For a table, why no question has a template, and how to fix it; empty if there are answers or templates."""
         self.answer_columns: tuple[str, ...] = ()
         """The columns with the right answers of the table that the benchmark was read from."""
         self._questions: MutableMapping[str, Question] = {}
@@ -114,7 +118,7 @@ class BenchmarkContent:
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
         """Return a benchmark for a file that contains only questions: it is named after the file, and has no dates.
 
-        For file formats. Raises `ValueError` if two questions have the same id.
+        File formats use it. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -142,9 +146,9 @@ class BenchmarkContent:
         """Append a question and return it.
 
         `question` is either the text, with the other arguments as the question's fields, or a complete `Question`
-        without other arguments. `extra` holds fields owned by plugins, one table per plugin: `my_package={"level": 3}`.
-        Raises `ValueError` for a duplicate id, a trait name that is also in the global rubric, and invalid fields, and
-        `TypeError` for a keyword argument that no installed plugin owns.
+        without other arguments. `extra` contains fields owned by plugins, one table per plugin: `my_package={"level":
+        3}`. Raises `ValueError` for a duplicate id, a trait name that is also in the global rubric, and invalid fields,
+        and `TypeError` for a keyword argument that no installed plugin owns.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
@@ -320,9 +324,7 @@ class BenchmarkContent:
 
     def unfinished_ids(self) -> list[str]:
         """Return the ids of the questions that a checkpoint marks as drafts, with `finished: false`."""
-        from karenina_benchmark.checkpoint_unread import FINISHED, is_unfinished
-
-        return [one.id for one in self.questions_mentioning((FINISHED,)) if is_unfinished(one.unread)]
+        return [one.id for one in self.questions_mentioning((FINISHED,)) if _is_unfinished(one.unread)]
 
     def __contains__(self, question_id: object) -> bool:
         return isinstance(question_id, str) and self._written_id(question_id) in self._questions
@@ -394,3 +396,11 @@ def _as_list(name: str, texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not one string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)
+
+
+def _is_unfinished(unread: Mapping[str, Any]) -> bool:
+    """Return whether a question's unknown content marks the question with `finished: false`."""
+    properties = unread.get("properties")
+    return isinstance(properties, list) and any(
+        isinstance(one, dict) and one.get("name") == FINISHED and one.get("value") is False for one in properties
+    )

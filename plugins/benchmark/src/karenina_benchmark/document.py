@@ -20,7 +20,8 @@ Place = tuple[str | int, ...]
 class Document:
     """The value of a file (or of one line of it), with the line number and the source text of each value in it.
 
-    A `Place` is the path of keys and list positions that leads to a value; `written` has the source text of scalars.
+    A `Place` is the path of keys and list positions that leads to a value. `written` contains the source text of
+    scalars.
     """
 
     file: Path

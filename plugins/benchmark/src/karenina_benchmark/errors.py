@@ -23,10 +23,10 @@ T = TypeVar("T")
 class BenchmarkFileError(KareninaError, ValueError):
     """Raised when a file cannot be read or written as a benchmark or as a table of questions.
 
-    `file` is the file, `where` the place in it (a line, a row, or the number and id of a question; empty for the file
-    as a whole), `what` the problem and `cure` the way to solve it. `others` are further errors that were found with it,
-    which the message does not contain, and `cause` is the exception that it comes from, where none is being handled.
-    The file is unchanged.
+    `where` is the location in `file`: a line, a row, or the number and id of a question; empty for the whole file.
+    `what` is the problem, and `cure` says how to fix it. `others` are further errors in the file, which are not in the
+    message. `cause` is the exception that led to this error, if the error is not raised while that is handled. The file
+    is unchanged.
     """
 
     def __init__(

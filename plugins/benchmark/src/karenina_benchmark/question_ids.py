@@ -1,4 +1,4 @@
-"""Short ids for questions that have none, and reading the question ids of a file for shell completion.
+"""Generate short ids for questions without one, and read the question ids in a file for shell completion.
 
 Completion has to be fast, so it reads only the first 2 MB of a file.
 """

@@ -38,40 +38,6 @@ FIELDS = ("question", "raw_answer", "id", "keywords", "answer_template", "author
 """The fields of a question that can come from a column; `metadata` takes a list of columns."""
 
 
-def make_questions(
-    table: Table,
-    columns: Mapping[str, Any] | None = None,
-    *,
-    separator: str | None = None,
-    answer: Mapping[str, Any] | None = None,
-    strategy: Any = None,
-    answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None = None,
-    rubric: Rubric | None = None,
-    first: int = 1,
-) -> list[Question]:
-    """Return a question for each row of a table: for all of them, or none if one raises.
-
-    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; by default, columns named like a
-    field are used, including fields owned by plugins. `keywords` is a list, or a string that is split at `separator`
-    (by default at semicolons or commas). The template of each row is either `answer` (declarations in which
-    `{"column": name}` is replaced by the row's value, combined by `strategy`) or `answer_template`: the source or class
-    for all rows, or a function that returns the source for a row's values. `rubric` is that of every question. A row
-    without an id gets one made of its position, counted from `first`, and its first words. Raises `BenchmarkFileError`
-    with the line for a missing column, an empty question or a duplicate id.
-    """
-    found = read_questions(
-        table,
-        columns,
-        separator=separator,
-        answer=answer,
-        strategy=strategy,
-        answer_template=answer_template,
-        rubric=rubric,
-        first=first,
-    )
-    return [question for _, question in found.values()]
-
-
 def read_questions(
     table: Table,
     columns: Mapping[str, Any] | None = None,
@@ -85,11 +51,21 @@ def read_questions(
     rubric: Rubric | None = None,
     first: int = 1,
 ) -> dict[str, tuple[Section, Question]]:
-    """Return a table's questions by id, each with its location; see `make_questions` for the arguments.
+    """Return a question for each row of a table, by id, with its location: for all rows, or none if one raises.
 
-    `row_template` returns the source of a row's template, in place of `answer` and `answer_template`. With `checked`,
-    `columns` is used as it is, without checking that the fields and columns exist. Raises `BenchmarkFileError` with the
-    errors in all rows.
+    `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; by default, columns named like a
+    field are used, including fields owned by plugins. With `checked`, `columns` is used as it is, without checking that
+    the fields and columns exist. `keywords` is a list, or a string that is split at `separator` (by default at
+    semicolons or commas).
+
+    The template of each row is either `answer` (declarations in which `{"column": name}` is replaced by the row's
+    value, combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns
+    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `rubric`
+    is that of every question. A row without an id gets one made of its position, counted from `first`, and its first
+    words.
+
+    Raises `BenchmarkFileError` with the errors in all rows and their lines: a missing column, an empty question, or a
+    duplicate id.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "give one of the two")

@@ -44,7 +44,7 @@ _DEFAULT_PRIMITIVES = {
 _TRACE_PRIMITIVES = ("TraceRegex", "TraceContains", "TraceLength", "TraceJSON")
 _TEXT_PRIMITIVES = ("ExactMatch", "ContainsAny", "ContainsAll", "RegexMatch", "SemanticMatch", "OrderedMatch")
 _RANGE_TYPES = {"NumericRange": "float", "DateRange": "date"}
-"""The primitives that contain the truth themselves, with the default type of a field that has no `ground_truth`."""
+"""Primitives whose parameters are the truth, each with the default type of a field without `ground_truth`."""
 _NORMALIZERS = {"synonym_map": "SynonymMap"}
 """Normalizers with parameters: the name in a file, and the class."""
 _STRATEGIES = {"all_of": "AllOf", "any_of": "AnyOf", "at_least": "AtLeastN"}
@@ -96,7 +96,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields with numeric truths spelled as in the file, where the truths are compared as text.
+    """Return the fields, with numeric truths that are compared as text spelled as in the file.
 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.

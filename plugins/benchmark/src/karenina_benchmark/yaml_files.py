@@ -1,8 +1,8 @@
 """Read YAML 1.2 with line numbers, and write YAML that every YAML parser reads back unchanged.
 
-Only plain values are built, fewer types than with `safe_load`. The only booleans are `true` and `false`, so `no`, `on`
-and `NO` (Norway) are strings; `010` is ten, `12:30` is a string, and dates stay strings as written. A duplicate key is
-an error, and all keys are strings.
+Only plain values are built, of fewer types than with `safe_load`. The only booleans are `true` and `false`, so `no`,
+`on` and `NO` (Norway) are strings; `010` is ten, `12:30` is a string, and dates stay strings as written. A duplicate
+key is an error, and all keys are strings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
 
 
 class TooManyValues(Exception):
-    """Raised when a YAML document has too many values."""
+    """Raised when a YAML document contains too many values."""
 
     def __init__(self, line: int, limit: int) -> None:
         super().__init__(line, limit)

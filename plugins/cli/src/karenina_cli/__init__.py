@@ -17,7 +17,7 @@ _INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Run the command with the arguments of the process, and exit with its exit code; after Ctrl-C always with 130."""
+    """Run the command with this process's arguments, and exit with its exit code; after Ctrl-C, that is always 130."""
     try:
         _run()
     except KeyboardInterrupt:
@@ -62,7 +62,7 @@ def _run() -> None:
 
 
 def _end_at_once_on_interrupt() -> bool:
-    """Let Ctrl-C exit the process without an exception; return False if it has another handler or is ignored."""
+    """Make Ctrl-C exit the process without an exception; return False if SIGINT has another handler or is ignored."""
     import signal
 
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
@@ -75,7 +75,7 @@ def _end_at_once_on_interrupt() -> bool:
 
 
 def _raise_on_interrupt() -> None:
-    """Let Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up."""
+    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up."""
     import signal
     import sys
 

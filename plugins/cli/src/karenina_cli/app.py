@@ -27,11 +27,11 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Judge outputs of a product, a log or another program, with one template or rubric for all of them.",
     ),
     "status": (
-        "commands.status_command:status",
+        "commands.journal_command:status",
         "Show the progress of a run from its journal, also while it runs.",
     ),
     "resume": (
-        "commands.resume_command:app",
+        "commands.run_command:resume_app",
         "Continue a run of yours that was stopped, with the options of its command.",
     ),
     "rescore": (
@@ -151,7 +151,7 @@ class _Commands(WholeSummaries):
     """The group of commands. The error for an unknown command names the plugins that could not be loaded."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Execute the command. An unexpected error in a plugin command has a note with the plugin's name."""
+        """Execute the command, and add the name of the plugin to unexpected errors in a plugin command."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -225,8 +225,8 @@ class _CleanFormatter(logging.Formatter):
 def _log_to(screen: Screen, verbose: int) -> None:
     """Send the log to standard error.
 
-    Messages that commands print as errors anyway are dropped. So are messages about single items unless `-v` is given,
-    because the results contain them.
+    Two kinds of messages are dropped: those that commands also print as errors, and, without `-v`, those about single
+    items, which are in the results.
     """
     from rich.logging import RichHandler
 

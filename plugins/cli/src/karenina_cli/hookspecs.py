@@ -21,7 +21,7 @@ logger = logging.getLogger("karenina")
 
 
 class Demo(Protocol):
-    """Questions, and two local models that need no key: one answers and one judges.
+    """A demo: questions, and two local models that need no API key, one to answer and one to judge.
 
     `answering` and `judge` are the names of the default models.
     """
@@ -39,7 +39,7 @@ class Demo(Protocol):
         """Return the configuration of a run with these models."""
 
     def agreement(self, judge: str) -> str:
-        """Return how well this judge agreed with people, as text; empty if it was not measured."""
+        """Return a text on how well this judge agreed with people; empty if that was not measured."""
 
 
 @hookspec

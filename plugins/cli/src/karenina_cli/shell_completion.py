@@ -1,7 +1,7 @@
 """Shell completion: the protocol between the shell's completion script and the command.
 
 The scripts come from Typer (`karenina --show-completion`). They call the command with the line in environment
-variables, and the command prints one completion per line. Errors are hidden, and give no completion.
+variables, and the command prints one completion per line. Errors are hidden: no completion is printed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_completing() -> bool:
 
 
 def complete(build: Callable[[], Callable[..., object]]) -> None:
-    """Print the completions of the line that is in the environment. `build` returns the command."""
+    """Print the completions for the command line in the environment variables. `build` returns the command."""
     prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
     printed = io.StringIO()
     with (
@@ -38,9 +38,9 @@ def complete(build: Callable[[], Callable[..., object]]) -> None:
 
 
 def _join_divided_words() -> str:
-    """Join the words that bash split at `:`, `=` and `@`; return the part of the current word that bash keeps.
+    """Join the words that bash split at `:`, `=` and `@`; return the start of the current word, which bash keeps.
 
-    Bash replaces only what follows the last of these characters, so a completion is printed without this part.
+    Bash replaces only what follows the last of these characters, so completions are printed without this start.
     """
     words = os.environ.get("COMP_WORDS", "").split("\n")
     current = int(os.environ.get("COMP_CWORD", "0"))

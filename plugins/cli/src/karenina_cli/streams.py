@@ -28,7 +28,7 @@ class _Output(io.FileIO):
 
 
 class _ErrorOutput(io.FileIO):
-    """The standard error stream. It drops what cannot be written, because there is nowhere else to report it."""
+    """The standard error stream. Text that cannot be written is dropped, because it cannot be reported elsewhere."""
 
     def write(self, data: Buffer, /) -> int:
         try:

@@ -35,16 +35,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--karenina-judge", metavar="SPEC", action="append", help="a judge: interface:model_name")
     group.addoption(
-        "--karenina-recordings", metavar="FILE", action="append", help="judge the answers in this file; each is a model"
+        "--karenina-recordings",
+        metavar="FILE",
+        action="append",
+        help="judge the answers in this file; each file counts as a model",
     )
     group.addoption("--karenina-set", metavar="NAME=VALUE", action="append", help="set one configuration name")
     group.addoption(
-        "--karenina-journal", metavar="FOLDER", help="store replies and results there, and do not repeat their calls"
+        "--karenina-journal",
+        metavar="FOLDER",
+        help="store replies and results in this folder, so that their calls are not repeated",
     )
     group.addoption(
         "--karenina-trust-all",
         action="store_true",
-        help="run the code and use the restricted values of the files: only for your own files",
+        help="trust these files: run their code and use their restricted values (only for your own files)",
     )
     parser.addini("karenina_config", help="has no effect: give --karenina-config on the command line", default="")
 
@@ -67,9 +72,9 @@ def _find_error(config: pytest.Config) -> str:
     if not names:
         return ""
     return (
-        f"{config.inipath or 'the configuration of pytest'} gives {names}, which would choose where requests and keys "
-        "go, or which code runs. The file may be somebody else's, so it has no effect there: give it on the command "
-        "line (or in PYTEST_ADDOPTS), and remove it there"
+        f"{config.inipath or 'the configuration of pytest'} sets {names}, which decides where requests and keys are "
+        "sent, or which code runs. The file may be somebody else's, so the setting has no effect: remove it there, and "
+        "give it on the command line (or in PYTEST_ADDOPTS)"
     )
 
 

@@ -29,7 +29,7 @@ _OPTIONS: Final = re.compile(r"(?<![\w-])--(?=(?:config|answering|judge|recordin
 
 
 class BenchmarkFile(pytest.File):
-    """A file's questions. The selected questions run together, when the first of their tests is set up."""
+    """The questions of a file. The selected questions run together, when the first of their tests is set up."""
 
     _results: Mapping[str, Sequence[VerificationResult]] | None = None
     _error: Exception | None = None
@@ -96,7 +96,10 @@ class BenchmarkFile(pytest.File):
         return folder / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
 
     def _path_of(self, option: str) -> Path | None:
-        """Return the path given by an option, relative to where pytest was called: its root may be somebody else's."""
+        """Return the path given by an option, relative to the folder where pytest was started, not to its root folder.
+
+        The root folder may be somebody else's.
+        """
         path = self.config.getoption(option)
         return self.config.invocation_params.dir / path if path else None
 

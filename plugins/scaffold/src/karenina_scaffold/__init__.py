@@ -22,12 +22,12 @@ class plugin:  # noqa: N801 - the entry point's name
         add_lazy_command(
             app,
             "init",
-            "karenina_scaffold.init_command:init",
+            "karenina_scaffold.commands:init",
             "Write a first benchmark and a configuration, with comments, and the schema with which editors check it.",
         )
         add_lazy_command(
             app,
             "new",
-            "karenina_scaffold.new_command:new",
+            "karenina_scaffold.commands:new",
             "Write a package for a plugin of your own, which can be installed, works, and has contract tests.",
         )

@@ -10,9 +10,10 @@ from typing import Final
 class PluginKind:
     """A kind of plugin. `entry`, `command` and `usage` are templates with the fields of `Names`.
 
-    `requires` are the required distributions, Karenina's without versions. `group` and `entry` are the entry point's
-    group and name. `command` is a command that shows the installed plugin, and `usage` says how to use it. `tests` are
-    additional distributions that the tests need, and `modules` the package's modules besides `__init__`.
+    `requires` are the required distributions; bounds on the versions of Karenina's own are added later. `group` and
+    `entry` are the group and the name of the entry point. `command` is a shell command that shows the installed plugin,
+    and `usage` says how to use it. `tests` are additional distributions that the tests need. `modules` are the modules
+    of the package besides `__init__`.
     """
 
     name: str
@@ -27,7 +28,7 @@ class PluginKind:
 
 
 _RUNS: Final = ("karenina",)
-"""What the tests need if their contract runs the `karenina` command."""
+"""The distributions that tests need if their contract runs the `karenina` command."""
 
 KINDS: Final = {
     kind.name: kind
@@ -97,7 +98,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "import-format",
-            "A format of another tool, which Karenina imports.",
+            "A format of another tool that Karenina can import.",
             ("karenina-core", "karenina-importing"),
             "karenina.plugins",
             "$name",
@@ -112,7 +113,7 @@ KINDS: Final = {
             "karenina.plugins",
             "$name",
             "karenina $name --help",
-            "The command is one of `karenina`: karenina $name FILE",
+            "Run the command: karenina $name FILE",
             tests=_RUNS,
             modules=("command",),
         ),
@@ -133,7 +134,7 @@ KINDS: Final = {
             "karenina.plugins",
             "$name",
             "karenina plugins",
-            "Reports have the section: karenina report RESULTS -o report.html",
+            "Reports contain the section: karenina report RESULTS -o report.html",
             tests=_RUNS,
         ),
         PluginKind(

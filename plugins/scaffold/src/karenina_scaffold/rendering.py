@@ -1,21 +1,76 @@
-"""Functions that render the files of a new package from templates, and write them without replacing any file."""
+"""Functions that name a new package, render its files from templates, and write them without replacing any file."""
 
 from __future__ import annotations
 
 import ast
+import keyword
 import os
+import re
+import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.catalog import __version__
 from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from karenina_scaffold.kinds import PluginKind
-    from karenina_scaffold.names import Names
+
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of one package: `word-count`, `word_count`, `WordCount`, and the file suffix `.wordcount`."""
+
+    name: str
+    module: str
+    class_name: str
+    suffix: str
+
+    @classmethod
+    def of(cls, given: str) -> Names:
+        """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for anything else."""
+        if not _NAME.fullmatch(given):
+            raise ConfigError(
+                [f"{given!r} is not a name of a package: use letters, digits and hyphens, such as word-count"]
+            )
+        words = [word for part in re.split("[-_]", given) for word in _HUMP.split(part)]
+        module = "_".join(words).lower()
+        class_name = "".join(word[0].upper() + word[1:] for word in words)
+        return cls("-".join(words).lower(), module, class_name, f".{''.join(words).lower()}")
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the names by field."""
+        return asdict(self)
+
+    def check_free(self) -> None:
+        """Raise `ConfigError` if the name belongs to Python or to an installed package."""
+        reason = None
+        if keyword.iskeyword(self.module) or keyword.issoftkeyword(self.module):
+            reason = "is a keyword of Python"
+        elif self.module in sys.stdlib_module_names:
+            reason = "is a module of Python's standard library"
+        elif find_spec(self.module) is not None or _is_installed(self.name):
+            reason = "is an installed package"
+        if reason is not None:
+            raise ConfigError([f"{self.module!r} {reason}: choose another name"])
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
@@ -76,13 +131,15 @@ def _check_own_names(source: str, names: Names) -> None:
     imported = {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     if taken := sorted(imported & classes):
-        raise ConfigError([f"{names.name!r} would need a class {taken[0]}, which Karenina has: choose another name"])
+        raise ConfigError(
+            [f"{names.name!r} would need a class {taken[0]}, a name that Karenina already uses: choose another name"]
+        )
 
 
 def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     """Create a folder with these files. Raises `ConfigError` if the folder exists or cannot be written."""
     if os.path.lexists(folder):
-        raise ConfigError([f"{folder} exists already: choose another name, or another folder with --into"])
+        raise ConfigError([f"{folder} already exists: choose another name, or another folder with --into"])
     write_new_files(folder, texts)
 
 
@@ -93,7 +150,7 @@ def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:
-        raise ConfigError([f"{file} exists already: move it away, or choose another folder" for file in existing])
+        raise ConfigError([f"{file} already exists: move it away, or choose another folder" for file in existing])
     try:
         for path, text in texts.items():
             file = folder / path

@@ -1,4 +1,4 @@
-"""Shell completion: words that are safe to give to a shell, and names of files with certain endings."""
+"""Shell completion: values that are safe to pass to a shell, and names of files with certain suffixes."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
 
 
 def benchmark_files(incomplete: str) -> list[str]:
-    """Return benchmark files."""
+    """Return the benchmark files whose paths start with `incomplete`."""
     return complete_files(incomplete, BENCHMARKS)
 
 
 def journal_files(incomplete: str) -> list[str]:
-    """Return journals, and result files, which stand for the journals beside them."""
+    """Return journals, and result files: commands that take a journal also accept the result file beside it."""
     return complete_files(incomplete, JOURNALS)
 
 
 def result_files(incomplete: str) -> list[str]:
-    """Return result files."""
+    """Return the result files whose paths start with `incomplete`."""
     return complete_files(incomplete, RESULTS)
 
 
 def trusted_files(incomplete: str) -> list[str]:
-    """Return benchmark files and Python files."""
+    """Return the benchmark files and Python files whose paths start with `incomplete`."""
     return complete_files(incomplete, (*BENCHMARKS, ".py"))
 
 

@@ -49,10 +49,14 @@ class StrictCommand(TyperCommand):
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
     """Add a command to `app`, to be listed with `summary` and imported from `target` when it is needed.
 
-    `target` has the form `module:object`. The object is a function; or a `typer.Typer` with one command, which keeps
-    its own settings; or any other `typer.Typer`, which becomes a command group. It is imported when the command is
-    called, its help is printed, or its arguments are completed by a shell. `summary` should be the first line of the
-    help. If the import fails, the command prints the reason and exits with 2.
+    `target` has the form `module:object`. The object is one of:
+
+    - a function;
+    - a `typer.Typer` with one command, whose settings are kept;
+    - any other `typer.Typer`, which becomes a command group.
+
+    It is imported when the command is called, when its help is printed, and when a shell completes its arguments.
+    `summary` should be the first line of the help. If the import fails, the command prints the reason and exits with 2.
     """
 
     @cache
@@ -60,7 +64,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
         return _load(app, name, target)
 
     class LazyCommand(TyperCommand):
-        """A placeholder in the list of commands. A call gets the context of the command in `target`."""
+        """A placeholder in the list of commands, which imports the command in `target` when it is called."""
 
         def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
             """Import the command and return its context."""
@@ -94,7 +98,7 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 
 
 def _be_strict(found: object) -> None:
-    """Make all commands of an app strict that have no class of their own."""
+    """Make the commands of an app strict, except those with a command class of their own."""
     if isinstance(found, typer.Typer):
         for command in found.registered_commands:
             if command.cls in (None, TyperCommand):

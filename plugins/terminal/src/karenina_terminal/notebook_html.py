@@ -2,7 +2,7 @@
 
 Objects whose sections are registered with `sections_of` are shown as text at the prompt, and as HTML in notebooks.
 
-The HTML is serialized from elements, so all text is escaped. It has no scripts, links or style sheets.
+The HTML is serialized from elements, so all text is escaped. It contains no scripts, links or style sheets.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from karenina_terminal.text_layout import Facts, Grid, Section, Title, format_re
 from karenina_toolkit.printable import clip, shorten
 
 MAX_CELL: Final = 300
-"""The most characters of a text in a table cell."""
+"""The maximum number of characters in a table cell."""
 MAX_TEXT: Final = 2000
-"""The most characters of a text outside of table cells."""
+"""The maximum number of characters in a text outside of tables."""
 MAX_ROWS: Final = 20
-"""The most rows in a table of results, questions or changes."""
+"""The maximum number of rows in a table of results, questions or changes."""
 _MAX_GRID: Final = 100
 
 _LEFT: Final = "text-align: left; vertical-align: top"
@@ -53,7 +53,7 @@ def make_heading(text: str) -> Element:
 
 
 def make_text(text: str) -> Element:
-    """Return a text with its line breaks, truncated with a note on what is missing."""
+    """Return a text with its line breaks. A long text is truncated, with a note on how much is missing."""
     found = Element("div", _KEEP_LINES)
     found.text = "".join(clip(text, MAX_TEXT))
     return found
@@ -74,7 +74,7 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
-    """Return a table of names and texts; None without rows."""
+    """Return a table with a row for each name and its text or element; None without rows."""
     found = Element("table")
     body = SubElement(found, "tbody")
     for name, cell in rows:

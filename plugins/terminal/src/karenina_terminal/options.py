@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -15,39 +18,26 @@ Columns = Annotated[
         metavar="NAME=COLUMN",
         help="Map the columns of a table to question, answer, id, keywords, context and choices, such as "
         "question=Prompt,answer=Gold, or to several answers: answer.gene=Gene,answer.year=Year.",
-        show_default=False,
     ),
 ]
 Rows = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH",
-        help="The rows of a JSON document, such as examples, * (for rows by their ids) or data.*.qas.*.",
-        show_default=False,
+        metavar="PATH", help="The rows of a JSON document, such as examples, * (for rows by their ids) or data.*.qas.*."
     ),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The encoding of a table, such as cp1252. Default: UTF-8, or detected.",
-        show_default=False,
-    ),
+    typer.Option(metavar="NAME", help="The encoding of a table, such as cp1252. Default: UTF-8, or detected."),
 ]
-Sheet = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The sheet of an Excel file. Default: the first one.", show_default=False),
-]
+Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="The sheet of an Excel file. Default: the first one.")]
 Exact = Annotated[
-    bool,
-    typer.Option("--exact", help="Compare sentences in the right answers of a table too, word for word."),
+    bool, typer.Option("--exact", help="Compare sentences in the right answers of a table too, word for word.")
 ]
 PrintJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JSONObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 NoProgress = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
-JournalPath = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.", show_default=False)
-]
+JournalPath = Annotated[Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.")]
 
 _NEXT_COLUMN: Final = re.compile(r",(?=\s*[\w.]+\s*=)")
 
@@ -60,7 +50,7 @@ def parse_columns(
     *,
     exact: bool = False,
 ) -> dict[str, str] | None:
-    """Return the mapping of `--columns`, with the other table options under their names; None without any.
+    """Return the mapping given by `--columns`, with the other table options under their names; None without options.
 
     `given` are texts such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter`.
     """
@@ -77,3 +67,43 @@ def parse_columns(
     found |= {name: value for name, value in reading if value is not None}
     found |= {"exact": "true"} if exact else {}
     return found or None
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """The options on how a table is read, as one parameter of a command (see `with_option_groups`)."""
+
+    columns: Columns = None
+    rows: Rows = None
+    encoding: Encoding = None
+    sheet: Sheet = None
+    exact: Exact = False
+
+    def parse(self) -> dict[str, str] | None:
+        """Return the options as `columns` of `Benchmark.load`; None if there are none. Raises `typer.BadParameter`."""
+        return parse_columns(self.columns, self.rows, self.encoding, self.sheet, exact=self.exact)
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a command that has parameters of a dataclass such as `TableOptions`: each field becomes an option.
+
+    Typer sees the options in place of the parameter; the command is called with an instance of the dataclass. All
+    parameters are passed by keyword.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    kinds = {name: one.annotation for name, one in signature.parameters.items()}
+    groups = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)}
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    listed: list[inspect.Parameter] = []
+    for name, one in signature.parameters.items():
+        found = inspect.signature(groups[name], eval_str=True).parameters.values() if name in groups else [one]
+        listed += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in found]
+    call.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
+    return call

@@ -19,7 +19,7 @@ _GAP: Final = 2
 _LEAST_COLUMN: Final = 12
 """The width below which a text column is not narrowed."""
 _WHOLE_WORDS: Final = 24
-"""The length up to which words are not broken to narrow a text column."""
+"""A column is not made so narrow that words of up to this length are broken."""
 _MOST_LINES: Final = 100
 _MOST_OF_A_TITLE: Final = 200
 _MOST_OF_A_FACT: Final = 2000
@@ -46,8 +46,8 @@ class Facts:
 class Grid:
     """A table, whose first row and column are its headings.
 
-    `texts` are the indices of text columns, which are left-aligned, and wrapped in a narrow terminal. The others hold
-    numbers.
+    `texts` are the indices of text columns, which are left-aligned, and wrapped in a narrow terminal. The other columns
+    contain numbers.
     """
 
     rows: Sequence[Sequence[str]]
@@ -111,8 +111,8 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
     """Yield the lines of a table: the columns `texts` left-aligned, the others right-aligned.
 
-    If the table is too wide, texts are wrapped, numbers are not. If it is still too wide, it is split into parts, each
-    of which repeats the text columns before the first number column, or only the first column.
+    If the table is too wide, text columns are wrapped; columns with numbers are not. If it is still too wide, it is
+    split into parts, each of which repeats the text columns before the first number column, or only the first column.
     """
     if not rows:
         return

@@ -32,7 +32,10 @@ logger = logging.getLogger("karenina")
 
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
-    """Return the configuration in a TOML, YAML or JSON file; environment variables, then `arguments`, override it."""
+    """Return the configuration in a TOML, YAML or JSON file.
+
+    Environment variables override the values in the file, and `arguments` override both.
+    """
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
 
@@ -113,12 +116,12 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
         return {}
     if not isinstance(found, dict):
         kind = type(found).__name__
-        raise ConfigError([f"the configuration file {file} holds a {kind}; write a table of settings: name = value"])
+        raise ConfigError([f"the configuration file {file} contains a {kind}; write a table of settings: name = value"])
     return _without_wrapper(found)
 
 
 def _without_wrapper(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if this is a preset of the reference, else the values unchanged."""
+    """Return the settings under `config` if `found` is a preset of the reference, else `found` unchanged."""
     inner = found.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in found):
         return found

@@ -95,7 +95,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Return the name of the model of all answers in a file; that of the file if they name none, or several."""
+    """Return the model that all answers in a file name; the name of the file if they name no model, or several."""
     try:
         names = {one.value.get("model") if isinstance(one.value, dict) else None for one in read_records(path)}
     except (FileError, TypeError):  # the adapter, which reads the answers, reports what is wrong
@@ -105,11 +105,12 @@ def _recorded_model(path: Path) -> str:
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models of one role, each with an `id`: the given one, or its name, numbered if that is taken.
+    """Return the models of one role, each with an `id`: the given one, else its name, with a number if that is taken.
 
-    Each file of `recordings` is one more model, which gives the answers in the file. Its name is that of the model that
-    all of them name, or else that of the file without its suffix, so that it does not depend on other files. A warning
-    says which of several models with one name has which id. Raises `ConfigError`, also for a file that is given twice.
+    Each file of `recordings` adds a model that returns the answers in the file. The name of this model is the one that
+    all answers name, or else the name of the file without its suffix; it does not depend on other files. If several
+    models have the same name, a warning says which id each of them has. Raises `ConfigError`, also for a file that is
+    given twice.
     """
     models = [parse_model(spec) for spec in specs]
     repeated = describe_repeated(recordings)
@@ -150,7 +151,10 @@ def _origin(model: Mapping[str, Any]) -> str:
 
 
 def recording_interface() -> str:
-    """Return the interface that replays recordings, or that of the adapter to install. Raises `ConfigError`."""
+    """Return the interface of the adapter that replays recordings, even if it is not installed yet.
+
+    Raises `ConfigError` if several adapters do.
+    """
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog
     from karenina_core.config import registered_adapters

@@ -79,7 +79,10 @@ def delete_preset(name: str) -> Path:
 
 
 def _with_absolute_paths(name: str, value: Any) -> Any:
-    """Return the value of a setting with absolute paths to recordings: relative ones start at the preset's folder."""
+    """Return the value of a setting with absolute paths to recordings.
+
+    Relative paths would be resolved against the preset's folder.
+    """
     if name != "answering_models":
         return value
     return [_with_absolute_recording(model) for model in value]

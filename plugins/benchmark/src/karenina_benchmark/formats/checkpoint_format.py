@@ -17,12 +17,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.checkpoint_unread import check_unread
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.errors import BenchmarkFileError, describe_version, explain_error
 from karenina_benchmark.formats.checkpoint_traits import (
     REFERENCE_PROPERTY,
     Properties,
+    check_unread,
     check_unread_in_traits,
     make_ratings,
     property_value,
@@ -127,14 +127,15 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
-    """Raise `ValueError` for an unread property that would be read as a value of the benchmark or question.
+    """Raise `ValueError` for an unknown property that would be read as a known value when the file is loaded again.
 
-    `known` are the names that are read as values; `written` are the properties that will be written for values.
+    `known` are the names of properties that are read as values of the benchmark or question. `written` are the
+    properties that are written for these values.
     """
     names = {one["name"] for one in written}
     for name in Properties(unread.get("properties")).names():
         if (name in known or name.startswith(_CUSTOM_PREFIX)) and name not in names:
-            raise ValueError(f"`unread.properties` holds {name!r}, which would be read as a value; remove it")
+            raise ValueError(f"`unread.properties` contains {name!r}, which would be read as a value; remove it")
 
 
 def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
@@ -252,7 +253,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics; the errors of traits that cannot be read are added to `broken`."""
+    """Set the benchmark's rubrics. Errors in traits that cannot be read are added to `broken`."""
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
     for number, rating in enumerate(ratings, 1):
@@ -298,7 +299,7 @@ _ROOT_KEYS = {
 }
 _ITEM_KEYS = {"@type", "@id", "dateCreated", "dateModified", "item", "keywords"}
 _PARTS = {"answer": {"@type", "text"}, "code": {"@type", "text"}}
-"""The known keys of those parts of a question whose unknown keys are kept in `unread`."""
+"""The known keys of the parts of a question; unknown keys of these parts are kept in `unread`."""
 _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "additionalProperty", "keywords"}
 
 

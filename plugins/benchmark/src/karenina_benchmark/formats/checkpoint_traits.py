@@ -1,13 +1,16 @@
-"""Rubric traits in checkpoints: schema.org `Rating`s with their other values in lists of `PropertyValue`s."""
+"""Rubric traits in checkpoints: schema.org `Rating`s with their other values in lists of `PropertyValue`s.
+
+`check_unread` also checks unknown content of questions and whole checkpoints before it is saved.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.checkpoint_unread import check_unread
 from karenina_benchmark.errors import explain_error
 from karenina_core.data.rubrics import (
     RegexRubricTrait,
@@ -22,7 +25,7 @@ from karenina_core.namespaces import is_owned
 from karenina_toolkit.patterns import check_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence, Set
 
 REFERENCE_PROPERTY = "benchmark_format_version"
 """The name of the format version property in the reference project's files."""
@@ -50,7 +53,7 @@ _OVERRIDE = "model_override"
 
 
 class Properties:
-    """A list of `PropertyValue`s whose values are taken out by name; what is not taken stays unchanged in `rest`.
+    """A list of `PropertyValue`s whose values are taken out by name; the others stay unchanged in `rest`.
 
     Accepts None (no properties) and a single object. Raises `ValueError` for any other value that is not a list.
     """
@@ -94,6 +97,31 @@ def property_value(name: str, value: object) -> dict[str, Any]:
 def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
     """Return the traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
     return [_make_rating(trait, scope, dynamic) for trait in traits]
+
+
+def check_unread(
+    unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
+) -> None:
+    """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost when it is saved.
+
+    `taken` are the keys that `unread` must not contain. `objects` maps each key whose value is an object to the keys
+    that this object must not contain. If `others` is false, `unread` may only contain the keys of `objects`, and
+    `properties`.
+    """
+    for key, value in unread.items():
+        if key in taken or not (others or key in objects or key == "properties"):
+            raise ValueError(f"`unread` contains {key!r}, which cannot be saved in a checkpoint; remove it")
+        if key == "properties" and not isinstance(value, list):
+            raise ValueError("`unread.properties` must be a list")
+        if key not in objects:
+            continue
+        if not isinstance(value, Mapping):
+            raise ValueError(f"`unread.{key}` must be an object")  # noqa: TRY004 - a problem of the data
+        clashes = sorted(objects[key] & value.keys())
+        if clashes:
+            raise ValueError(
+                f"`unread.{key}` contains {clashes[0]!r}, which cannot be saved in a checkpoint; remove it"
+            )
 
 
 def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
@@ -205,7 +233,7 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
     """Remove null entries and unknown fields from an agentic trait's model, and return the unknown fields.
 
-    They occur because the reference project writes all fields of its models.
+    The reference project writes all fields of its models, including those that Karenina does not have.
     """
     given = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
     data[_OVERRIDE] = {name: value for name, value in given.items() if name in ModelConfig.model_fields}
@@ -213,7 +241,7 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Return the trait with these values; if there is a `problem` or an invalid value, one that cannot be scored."""
+    """Return the trait with these values; if there is a `problem` or an invalid value, an unscorable trait."""
     if problem is None:
         try:
             trait = trait_from_json(data)
@@ -235,7 +263,7 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return why the trait would be unscorable after it is read from a file; None if it would not."""
+    """Return why the trait could not be scored after it is read from a file; None if it could."""
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)
     return again.unscorable if isinstance(again, UnknownTrait) else None

@@ -70,7 +70,7 @@ _IMPORT_TEXTS: Final = {
 def benchmark_schema(config: Mapping[str, Any]) -> Schema:
     """Return the JSON Schema (draft 2020-12) of the YAML format; `config` is the schema of the configuration.
 
-    It includes the primitives and trait kinds of the installed plugins.
+    The schema includes the primitives and trait kinds of the installed plugins.
     """
     owned = OwnedFields(active_plugins()).models
     settings = {key: value for key, value in config.items() if key not in ("$schema", "$defs")}
@@ -243,7 +243,7 @@ def _object(
 ) -> Schema:
     """Return the schema of a mapping with the keys and descriptions in `texts`, and no other keys.
 
-    `types` has the schemas of the keys; `default` is the schema of keys that are not in `types`.
+    `types` contains the schemas of keys; `default` is the schema of the other keys.
     """
     properties = {name: {**types.get(name, default or {}), "description": text} for name, text in texts.items()}
     return {

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent
 
 CheckPaths = Callable[["Path", Sequence[str]], bool | None]
-"""A check that is called with a benchmark's file and the names of the files named in it, before any of them is opened.
+"""A check of the files that a benchmark names, called before any of them is opened.
 
-The check raises if they must not be read. Files outside of the benchmark's folder are read only if it returns True;
-False means that it has reported them, and None that there are none.
+The arguments are the benchmark's file and the names of the other files. The check raises an exception if they must not
+be read. It returns True if files outside of the benchmark's folder may be read, False if it has reported them and they
+are skipped, and None if there are no such files.
 """
 
 
@@ -24,12 +25,15 @@ class Format:
     """A file format for benchmarks.
 
     `name` is for messages ("YAML", "a checkpoint"). `suffixes` are in lower case and start with a dot (`.cards`,
-    `.bench.json`); a format without suffixes is only used for files that it recognizes. `read` returns the benchmark in
-    a file without executing anything in it; before it opens other files, it calls its second argument with their names.
-    `write` yields the new content of a file as text (encoded as UTF-8) or bytes; the file is replaced after the last
-    piece. `read_columns` reads a table with other column names, given a mapping from the names in `karenina run
-    --columns` to columns. All three raise `BenchmarkFileError`. `recognizes` is called for tables, and for JSON files
-    that are not benchmarks: it returns whether a file certainly has this format, regardless of its suffix.
+    `.bench.json`); a format without suffixes is only used for files that it recognizes.
+
+    `read` returns the benchmark in a file and executes nothing in it. Before it opens other files, it calls its second
+    argument with their names. `write` yields the new content of a file as text (encoded as UTF-8) or bytes; the file is
+    replaced after the last piece. `read_columns` reads a table with other column names; its second argument maps the
+    names in `karenina run --columns` to columns. All three raise `BenchmarkFileError`.
+
+    `recognizes` is called for tables, and for JSON files that are not benchmarks. It returns whether a file certainly
+    has this format, regardless of its suffix.
     """
 
     name: str

@@ -1,30 +1,38 @@
 """The registry of file formats: plugins offer formats, and the suffix of a file selects one.
 
-The built-in formats are YAML, JSON-LD checkpoints, JSON lines, and question tables.
+The built-in formats are YAML, JSON-LD checkpoints, JSON lines, and question tables. A JSON file that contains rows with
+arbitrary keys, as other programs write them, is read as a table.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from karenina_benchmark.errors import BenchmarkFileError, read_text
+from karenina_benchmark.errors import BenchmarkFileError, nearest_key, read_text, to_checkpoint_error
 from karenina_benchmark.formats.checkpoint_format import read_checkpoint, serialize_checkpoint
 from karenina_benchmark.formats.format import Format
 from karenina_benchmark.formats.hookspecs import karenina_formats
 from karenina_benchmark.formats.load_warnings import find_warnings
-from karenina_benchmark.formats.row_files import has_rows
+from karenina_benchmark.formats.yaml_format import QUESTION_KEYS
 from karenina_core.catalog import official_first
 from karenina_core.config.setting_owners import not_loaded
+from karenina_core.namespaces import is_owned
 from karenina_core.plugins import Offer
+from karenina_toolkit.files import LINES, bounded_files
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from karenina_benchmark.content import BenchmarkContent
     from karenina_benchmark.formats.format import CheckPaths
     from karenina_core.data.question import Question
     from karenina_core.plugins import Plugins
+
+_CHECKPOINT_KEYS: Final = (b"dataFeedElement", b'"@context"', b'"@type"', b'"answer_template"', b'"global_rubric"')
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+_UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_LONGEST_FIRST_LINE: Final = 1 << 20
 
 
 def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
@@ -120,7 +128,7 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format that the name ends with (`.bench.json`), else `path.suffix`.
+    """Return the longest suffix of an installed format at the end of the name (`.bench.json`), else `path.suffix`.
 
     The suffix is in lower case.
     """
@@ -133,7 +141,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
     """Return the format with this suffix; with `writes`, only formats that can be written are considered.
 
     Raises `BenchmarkFileError` for `path` if no format has the suffix (the message lists the known suffixes), or if two
-    distributions offer one.
+    distributions offer such a format.
     """
     offered = [one for one in list_formats(plugins) if one.value.write is not None or not writes]
     found = [one for one in offered if suffix in one.value.suffixes]
@@ -156,3 +164,41 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
     """Return the suffixes and names of formats, for messages."""
     return "; ".join(f"{', '.join(one.value.suffixes)} ({one.value.name})" for one in offered if one.value.suffixes)
+
+
+def has_rows(path: Path) -> bool:
+    """Return whether a JSON file contains rows with arbitrary keys, as other programs write them.
+
+    JSON lines are rows, unless the first line contains keys that only occur in benchmarks, such as a declared `answer`.
+    A JSON document is a benchmark if it is an object with keys of a checkpoint; otherwise it contains rows. Raises
+    `BenchmarkFileError` if the file cannot be read.
+    """
+    try:
+        if path.suffix.lower() not in LINES:
+            data = bounded_files.read_bytes(path)
+            start = data.lstrip(_BLANK)[:1]
+            is_json = bool(start) and path.suffix.lower() == ".json"
+            return is_json and (start == b"[" or not any(map(data.count, _CHECKPOINT_KEYS)))
+        with bounded_files.open_file(path) as file:
+            start = file.read(_LONGEST_FIRST_LINE) or b""
+    except bounded_files.FileError as error:
+        raise to_checkpoint_error(error) from error
+    if start.startswith(_UTF16_MARKS) or b"\0" in start[:4]:
+        return True
+    first = start.strip(_BLANK).partition(b"\n")[0]
+    try:
+        values = json.loads(first)
+    except (ValueError, RecursionError):  # the benchmark reader reports the error with its location
+        return False
+    return isinstance(values, Mapping) and _is_row(values)
+
+
+def _is_row(values: Mapping[str, Any]) -> bool:
+    if "karenina" in values:
+        return False
+    answer = values.get("answer")
+    if "question" not in values or (answer is not None and not isinstance(answer, Mapping)):
+        return True
+    known = [*QUESTION_KEYS, *(key for key in values if is_owned(key, "question_fields"))]
+    unknown = [key for key, value in values.items() if key not in known and not isinstance(value, Mapping)]
+    return any(nearest_key(key, QUESTION_KEYS) is None for key in unknown)

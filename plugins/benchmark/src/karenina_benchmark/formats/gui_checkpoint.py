@@ -1,8 +1,8 @@
 """JSON files of the reference's graphical interface, converted to JSON-LD checkpoints before they are read.
 
 Checkpoints from before JSON-LD are `{"version": "2.0", "global_rubric": ..., "dataset_metadata": ..., "checkpoint":
-{id: question}}`, and files of extracted questions are `{id: question}`. Unknown content is kept in the same places as
-that of a JSON-LD checkpoint.
+{id: question}}`, and files of extracted questions are `{id: question}`. Unknown content is kept where that of a JSON-LD
+checkpoint is kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORDS: Final = {
     "metric_traits": "MetricRubricTrait",
     "agentic_traits": "AgenticRubricTrait",
 }
-"""The name of the trait kind for each list of a rubric; early files have all traits in `traits`."""
+"""The name of the trait kind for each list in a rubric; early files list all traits under `traits`."""
 _QUESTION: Final = {"question", "raw_answer", "answer_template"}
 _DATES: Final = {"date_created": "dateCreated", "last_modified": "dateModified"}
 _KNOWN: Final = {*_QUESTION, *_DATES, "finished", "question_rubric", "keywords", "custom_metadata", "metadata"}
@@ -73,7 +73,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
         traits = plain.get(name)
         for trait in traits if isinstance(traits, list) else [] if traits is None else [traits]:
             if not isinstance(trait, Mapping):
-                raise ValueError(f"the rubric's {name} holds a value that is not a trait: {trait!r:.80}")  # noqa: TRY004
+                raise ValueError(f"the rubric's {name} contains a value that is not a trait: {trait!r:.80}")  # noqa: TRY004
             values = {key: value for key, value in trait.items() if key not in ("name", "description")}
             if "callable_code" in values:
                 set_callable_code(values)

@@ -4,10 +4,10 @@
     {"question": "Which ...?", "raw_answer": "BCL2", "answer": {"gene": {"description": ..., "ground_truth": "BCL2"}}}
     {"question": ..., "template": "class Answer(BaseAnswer): ..."}
 
-The first line may have the top-level keys of the YAML format, except those for questions; every other line has the keys
-of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once for its id and
-keeps only ids and file offsets in memory: a question is built and checked each time it is accessed. All errors name the
-line.
+The first line may contain the top-level keys of the YAML format, except those for questions. Every other line contains
+the keys of a question in that format (see `yaml_format`). Empty lines are skipped. Loading reads each line once for its
+id and keeps only ids and file offsets in memory: a question is built and checked each time it is accessed. All errors
+name the line.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
 _DIGEST_BYTES = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MAX_BROKEN_LINES = 1000
-"""A file with more lines that cannot be read probably has another format, so reading stops."""
+"""A file with more unreadable lines than this probably has another format, so reading stops."""
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """Read a benchmark whose questions stay in the file; return it and the ids of questions with `unread` content.
 
-    The name is that in the first line, or else the file's. Errors in a line (not a JSON object, no question, or an id
-    that is already used) are in `broken`. Raises `BenchmarkFileError` if no line can be read, or if there are more than
-    1000 such errors.
+    The name of the benchmark is that in the first line, or else the file's. Errors in a line (not a JSON object, no
+    question, or an id that is already used) are collected in `broken`. Raises `BenchmarkFileError` if no line can be
+    read, or if there are more than 1000 such errors.
     """
     file = _open(path)
     try:
@@ -84,7 +84,7 @@ def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
 class _Index:
     """The position of each question by id, and the offset, number and digest of its line by position.
 
-    A digest shows whether a line has changed since loading. `broken` has the errors of lines that cannot be read.
+    A digest shows whether a line has changed since loading. `broken` contains the errors in lines that cannot be read.
     """
 
     positions: dict[str, int]
@@ -229,7 +229,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain one of `words`, also if written with escapes or ligatures.
+        """Yield the ids of questions whose line may contain one of `words`, even if written with escapes or ligatures.
 
         Questions that were replaced in memory are always included.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from karenina_benchmark.checkpoint_unread import FINISHED
+from karenina_benchmark.content import FINISHED
 from karenina_benchmark.formats.checkpoint_traits import REFERENCE_PROPERTY
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.data.rubrics import CallableRubricTrait, RubricTrait, UnknownTrait, trait_kinds
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
 
 _PARTS = ("answer", "code", "question", "rating", "creator")
-"""The keys of `unread` that hold unknown content of known parts."""
+"""The keys of `unread` whose values are unknown content of known parts."""
 _READ_PROPERTIES = frozenset({REFERENCE_PROPERTY, FINISHED})
 _SCENARIO: Final = "karenina:Scenario"
 PICKLED = "the file contains only a pickled function, which is never loaded"

@@ -1,4 +1,4 @@
-"""The table format for benchmarks: each row has a question and its right answer."""
+"""The table format for benchmarks: each row contains a question and its right answer."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from karenina_benchmark.tables.declare_answers import TEXT_ANSWER, WrongTypeErro
 from karenina_benchmark.tables.lettered_options import CHOICE_BY
 from karenina_benchmark.tables.question_rows import QuestionRow, cell_text, make_question_rows, name_columns, names_in
 from karenina_benchmark.tables.table_answers import declare_rows
-from karenina_benchmark.tables.table_headers import find_header_problem
-from karenina_benchmark.tables.table_reader import Row, Table, read_rows
+from karenina_benchmark.tables.table_reader import Row, Table, find_header_problem, read_rows
 from karenina_benchmark.template_declarations import make_row_template
 from karenina_benchmark.yaml_files import dump
 from karenina_toolkit.files import TABLES, find_column
@@ -43,7 +42,8 @@ if TYPE_CHECKING:
 COLUMNS: Final = (QUESTION, TRUTH, ID, KEYWORDS, CONTEXT, CHOICES, RESPONSE, MODEL)
 """The names that columns can be mapped to."""
 READING: Final = ("rows", "encoding", "sheet", "choice_by", "exact")
-"""The other names in `columns`: options for reading the file, of which `choice_by` has a value of `CHOICE_BY`."""
+"""The other names in `columns`, which are options for reading the file. The value of `choice_by` is one of `CHOICE_BY`.
+"""
 
 _FIELD: Final = re.compile(r"(answer|gold|description)\.([^\W\d]\w*)")
 _NO_ANSWER: Final = re.compile(r"(?:id|url|link|date|time|timestamp|author|source|difficulty|split)$")
@@ -57,12 +57,13 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     """Read a benchmark with one question per row; it is named after the file.
 
     Columns are found by their names, in upper or lower case: the question, its right answer, its options, the text that
-    it is about, and question fields such as `id` and `author` (`column_roles` has the names). `columns` maps names in
-    `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`; `question` can also be a text with
-    columns in braces, and `answer.NAME` maps one of several right answers. `columns` may also have the values of
-    `READING`. Unless a row has its own template, the extracted answer is compared with the right one by a rule for the
-    kind of the column's answers (`declare_answers`), or, if the question has options, by letter. Raises
-    `BenchmarkFileError`.
+    it is about, and question fields such as `id` and `author` (`column_roles` lists the names).
+
+    `columns` maps names in `COLUMNS` to other columns, or to a part of an object such as `evaluation.match`; `question`
+    can also be a text with columns in braces, and `answer.NAME` maps one of several right answers. `columns` may also
+    contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with the right
+    one: by letter if the question has options, else by a rule for the kind of the column's answers (`declare_answers`).
+    Raises `BenchmarkFileError`.
     """
     given = dict(columns or {})
     reading = {name: given.pop(name) for name in READING if name in given}
@@ -86,7 +87,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     short = [row.where() for row in table.rows if row.is_short] if path.suffix.lower() != ".xlsx" else []
     if short:
         shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
-        done.warnings.append(f"rows with fewer cells than the header are taken to end with empty ones: {shown}")
+        done.warnings.append(f"in rows with fewer cells than the header, the last cells are taken as empty: {shown}")
     own = chosen.fields.get("answer_template", "")
     compared = [one for one in done.rows if one.row.values.get(own) is None]
     try:
@@ -245,14 +246,14 @@ def _with_texts(row: Row, one: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Return a message that the table has neither answers nor templates, and how to fix it."""
+    """Return a message that the table contains neither answers nor templates, and how to fix that."""
     cure = "add a column with the right answers"
     guess = next((one for one in unused if not _NO_ANSWER.search(fold_name(one))), None)
     if guess is not None:
         column = quote(f"answer={guess}")
         rest = [one for one in unused if one != guess]
         others = f" (other unused columns: {name_columns(rest)})" if rest else ""
-        cure = f"if {guess!r} holds the right answers, add --columns {column}{others}"
+        cure = f"if {guess!r} contains the right answers, add --columns {column}{others}"
     return (
         f"{table.file.name} has no column 'answer', so no answer can be judged: {cure}; to score traits only, add "
         "--set evaluation_mode=rubric_only"

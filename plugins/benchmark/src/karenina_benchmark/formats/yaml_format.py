@@ -1,4 +1,4 @@
-"""The YAML format for benchmarks, for files that people write by hand.
+"""The YAML format for benchmarks that people write by hand.
 
     karenina: 1                            the version of this format
     name: Genes
@@ -132,7 +132,10 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add a question; `texts` has the position and line of each question without an id. Raises `BenchmarkFileError`."""
+    """Add a question. Raises `BenchmarkFileError`.
+
+    `texts` contains the position and line of each question without an id, by the text of the question.
+    """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
     question = problems.attempt(read_question, section, make_question_id(position, text))
@@ -149,7 +152,7 @@ def _add_question(
 
 
 def check_version(top: Section) -> None:
-    """Raise `BenchmarkFileError` unless the key `karenina` gives a supported version."""
+    """Raise `BenchmarkFileError` unless the value of the key `karenina` is a supported version."""
     version = top.value.get("karenina")
     if version == FORMAT_VERSION and not isinstance(version, bool):
         return
@@ -357,7 +360,7 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
 
 
 def _imported_error(section: Section, error: BenchmarkFileError) -> BenchmarkFileError:
-    """Return the error for an imported table, located at the table's line or, without one, at the importing line."""
+    """Return the error for an imported table, located at its line if known, else at the importing line."""
     if error.where:
         imported = f"(imported by {section.document.file.name}, {section.where()})"
         return BenchmarkFileError(error.file, error.where, error.what, f"{error.cure} {imported}")

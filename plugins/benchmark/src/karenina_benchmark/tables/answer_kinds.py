@@ -77,7 +77,7 @@ _MIDNIGHT: Final = re.compile(r"(?<=[0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00:00(?:\.
 """The time that pandas and other programs add to a date without a time."""
 _ENTITY: Final = re.compile(r"&#?\w{2,8};")
 _CODE: Final = re.compile(r"[{}]|\+\+|[=(].*;\s*\Z", re.DOTALL)
-"""Signs that a text is code, so that its semicolons do not separate items."""
+"""Signs that a text is code, in which semicolons do not separate items."""
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
 _PARTS: Final = re.compile(r"\s*(?:[,;/&\n]|\band\b)\s*")
 _COMMA: Final = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|\.[0-9]{3},[0-9]")
@@ -108,7 +108,7 @@ _LONGEST_OBJECT: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A right answer as it is in the file, and its question; `place` is the location for messages."""
+    """A right answer as written in the file, and its question; `place` is the location for messages."""
 
     value: Any
     question: str = ""
@@ -185,7 +185,7 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
     """Read a right answer as the kind that the user named; return None if that is not possible.
 
-    `marks` are those of the answer's column. An empty cell is returned as *empty*.
+    `marks` is the notation in the answer's column. An empty cell is returned as *empty*.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -263,7 +263,7 @@ def _certain_reading(found: Mapping[Kind, Answer]) -> Answer | None:
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, with multi-line lists as prose if no fewer multi-line texts in the column are prose."""
+    """Return the answers; multi-line lists become prose if at least as many multi-line texts are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -274,7 +274,7 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, with all texts as prose if most of them are prose."""
+    """Return the answers; all texts become prose if most of them are prose."""
     split = [one.kind == "list" and isinstance(cells[at].value, str) for at, one in enumerate(answers)]
     texts = [
         at for at, one in enumerate(answers) if one.kind in ("text", "prose") or (split[at] and ";" in cells[at].value)
@@ -402,7 +402,7 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the option labels in a text that names several of the question's options, such as *1, 3*; else none."""
+    """Return the labels in a text that names several of the question's options, such as *1, 3*; else none."""
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 

@@ -1,4 +1,4 @@
-"""The roles of table columns by their names: the question, its right answer, its options, its context, and so on.
+"""Find the roles of table columns by their names: the question, its right answer, its options, its context, and so on.
 
 This is the only module with column names, for `karenina run`, `check`, `draft`, `judge` and `import`. Names are
 compared without case, spaces and punctuation: `Correct Answer`, `correct_answer` and `correctAnswer` are the same.
@@ -113,12 +113,14 @@ _KEY: Final = re.compile(r"[\W_]+")
 class Roles:
     """The columns of a table by role.
 
-    `columns` maps each role to its column. `options` has the columns with the options by letter, if each option has its
-    own column. `fields` has the columns of several right answers by name (`answer.gene`, `gold.gene`), and
-    `descriptions` their descriptions (`description.gene`). `contexts` are all context columns; `columns` has the first
-    of them. `grades` are columns that are named like a right answer but contain verdicts. `unused` are the remaining
-    columns, and `rivals` those of them that are also named like a right answer. `repeated_id` is a column that is named
-    like an id, but has the same value for different questions.
+    `columns` maps each role to its column. `options` maps letters to columns, if each option has its own column.
+    `fields` maps names to the columns of several right answers (`answer.gene`, `gold.gene`), and `descriptions` maps
+    them to the columns with their descriptions (`description.gene`). `contexts` are all context columns, of which the
+    first is in `columns`.
+
+    `grades` are columns that are named like a right answer but contain verdicts. `unused` are the remaining columns,
+    and `rivals` are those of them that are also named like a right answer. `repeated_id` is a column that is named like
+    an id, but contains the same value for different questions.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -290,7 +292,7 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column `label` or `labels` contains lists, which are rather topics than right answers."""
+    """Return whether a column `label` or `labels` contains lists, which are topics rather than right answers."""
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
     return fold_name(column) in _LABELS and any(
         isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells
@@ -302,7 +304,7 @@ def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column numbers the rows: it has no name or one like `index` or `No`, and unique integers."""
+    """Return whether a column numbers the rows: it has unique integers, and no name or a name like `index` or `No`."""
     if not is_unnamed(column) and fold_name(column) not in _INDICES:
         return False
     cells = [str(row.get(column)).removesuffix(".0") for row in rows]

@@ -114,7 +114,7 @@ class DeclaredAnswers:
 
 
 class WrongTypeError(ValueError):
-    """Raised when an answer does not have the type that its row names; `place` locates the row, `cure` is the fix."""
+    """Raised when an answer does not have the type that its row names. `cure` says how to fix it."""
 
     def __init__(self, place: str, what: str, cure: str) -> None:
         super().__init__(f"{what}; {cure}")
@@ -124,7 +124,7 @@ class WrongTypeError(ValueError):
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
     """Return whether each item of a list in this column is a right answer by itself.
 
-    This is so if the column's name says so and no question asks for several items.
+    This is the case if the column's name says so and no question asks for several items.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     return _MANY.fullmatch(name) is not None and not any(_ALL.search(question) for question in questions)
@@ -298,7 +298,7 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
 
 
 def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> None:
-    """Add notes about the kinds that were found, and warnings about answers that are probably not what was meant."""
+    """Add notes about the kinds that were found, and warnings about answers that were probably meant differently."""
     kinds = done.kinds
     for kind, count in kinds.counts.most_common():
         if kind != "object" and (kind != "prose" or not done.refused):

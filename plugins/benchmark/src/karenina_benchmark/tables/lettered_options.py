@@ -33,7 +33,7 @@ _FEW: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class RightOptions:
-    """The letters of the right options in each row (empty if the row names none), and how they were found (`way`).
+    """The letters of the right options in each row (empty if a row names no option), and how they were found (`way`).
 
     `problem` says that they can be found in several ways with different results, and is empty otherwise.
     """
@@ -129,7 +129,7 @@ def _split(text: str) -> list[str]:
 
 
 def options_in(question: str, truth: Any) -> Options:
-    """Return the lettered options on separate lines of a question's text, if `truth` is a letter; else none."""
+    """Return the lettered options on separate lines of a question's text; empty if `truth` is not a letter."""
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
     found: dict[str, str] = {}

@@ -10,7 +10,7 @@ from karenina_toolkit.files.json_values import has_lone_surrogate
 
 
 class NotText(ValueError):
-    """Raised when a value cannot be read as text; the message says what it is."""
+    """Raised when a value cannot be read as text; the message says what the value is."""
 
 
 def as_text(value: Any) -> str:
@@ -65,7 +65,7 @@ def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):
             texts.append(part["text"])
         elif part["type"] not in ("reasoning", "thinking"):
-            raise NotText(f"it holds a part of the type {part['type']!r:.40}, not only texts")
+            raise NotText(f"it contains a part of the type {part['type']!r:.40}, not only texts")
     return as_text("\n".join(texts))
 
 

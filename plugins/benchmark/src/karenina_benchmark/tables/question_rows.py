@@ -121,13 +121,13 @@ class QuestionRows:
 
 
 def name_columns(columns: Sequence[str]) -> str:
-    """Return the names of columns for a message; at most 30, and the number of the rest."""
+    """Return the names of columns for a message: at most 30, and the number of further columns."""
     more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
     return ", ".join(map(repr, columns[:_MOST_NAMED])) + more
 
 
 def cell_text(cell: Any) -> str:
-    """Return a cell as text; lists and objects are written as JSON."""
+    """Return a cell as text, with lists and objects as JSON."""
     return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_json(cell) else str(cell)
 
 
@@ -273,7 +273,10 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether questions need their contexts: one question has several, many share one, or mention a text."""
+    """Return whether the questions need their contexts.
+
+    They do if a question has several contexts, if many questions share a context, or if many of them mention a text.
+    """
     by_question: dict[str, set[str]] = {}
     for one, context in zip(rows, contexts, strict=True):
         by_question.setdefault(one.asked, set()).add(context)
@@ -332,12 +335,12 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         )
     if grades:
         taken = f"{roles.get(TRUTH)!r} is the right answer" if roles.get(TRUTH) else "no column has right answers"
-        done.notes.append(f"{', '.join(map(repr, grades))} holds grades, not right answers: {taken}")
+        done.notes.append(f"{', '.join(map(repr, grades))} contains grades, not right answers: {taken}")
     if roles.rivals and truth is None:
         columns = ",".join(f"answer.{_KEY.sub('_', one)}={one}" for one in roles.rivals)
         done.warnings.append(
-            f"several columns could hold the right answers: {', '.join(map(repr, roles.rivals))}; name one of them, or "
-            f"have `karenina check` and `run` compare all with --columns {columns}"
+            f"several columns could contain the right answers: {', '.join(map(repr, roles.rivals))}; name one of them, "
+            f"or have `karenina check` and `run` compare all with --columns {columns}"
         )
     elif roles.rivals:
         name = TRUTH if option == "--columns" else "raw_answer"

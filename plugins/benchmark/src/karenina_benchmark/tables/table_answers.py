@@ -21,8 +21,9 @@ _OPTIONS: Final = "The letters of all options that the response gives as its ans
 class RowTemplates:
     """The declared fields for each row of a table, None for rows without a right answer that can be compared.
 
-    `notes` say which kinds of answers were found, and `warnings` what is probably a mistake. `refused` says why
-    sentences are not compared, and `objects` why objects are not. `types` is the column with the answer types, if any.
+    `notes` say which kinds of answers were found, and `warnings` name probable mistakes. `refused` says why sentences
+    are not compared, and `objects` says why objects are not. `types` is the column with the answer types, if there is
+    one.
     """
 
     fields: list[dict[str, Any] | None]
@@ -77,7 +78,10 @@ def _declare_column(
     exact: bool,
     any_of: bool | None,
 ) -> None:
-    """Add the field for a column to the rows; for the only answer, rows with options get a field for their letters."""
+    """Add the field for a column of answers to the rows.
+
+    If the column is the only one with answers, rows with options get a field for the letters of the options.
+    """
     places = [at for at, one in enumerate(rows) if name is not None or not one.right]
     cells = [  # for one of several answers, its name says what is asked for
         Cell(rows[at].row.values.get(column), name.replace("_", " "), rows[at].row.where())

@@ -1,13 +1,15 @@
 """Read the rows of a question file: CSV, Excel, Parquet, JSON lines, or a JSON document that contains rows.
 
-`karenina run`, `check`, `draft`, `judge` and `import` all use this reader.
+`karenina run`, `check`, `draft`, `judge` and `import` all use this reader. `find_header_problem` detects tables whose
+first row is not a header, but data, or text above the header.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
@@ -32,6 +34,7 @@ from karenina_toolkit.files import (
     suggest_rows,
 )
 from karenina_toolkit.files.bounded_files import FileError
+from karenina_toolkit.printable import shorten
 
 _JSON: Final = ".json"
 _YAML: Final = (".yaml", ".yml")
@@ -42,6 +45,13 @@ _OLD_EXCEL: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _MOST_SHEETS: Final = 8
 _LOOKED_AT: Final = 20
 """The number of rows at a path in a JSON document that must have a question."""
+_ROWS_EXAMINED: Final = 9
+"""The number of rows below the first one that are examined."""
+_PATH_CELL: Final = re.compile(r"(?:[\w.~-]*[/\\])+[^/\\]*\.\w{1,5}")
+_NUMBER_CELL: Final = re.compile(r"-?[0-9]+[.,][0-9]+|[0-9]{5,}")
+_QUESTION_CELL: Final = re.compile(r"\S+(?:\s+\S+){3,}\?")
+_DATA_CELLS: Final = (_PATH_CELL, _NUMBER_CELL, _QUESTION_CELL)
+_LONGEST_SHOWN: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +59,8 @@ class Row:
     """A row of a file: its values by column, and its location.
 
     `line` is the line of the file (or the row of the sheet) where the row ends, and `place` its location in words:
-    `line 3`, or `data.0.qas.1` in a JSON document. `problem` says why the row cannot be read; it then has no values.
-    `is_short` says that a CSV row has fewer cells than the header.
+    `line 3`, or `data.0.qas.1` in a JSON document. `problem` says why the row cannot be read; such a row has no values.
+    `is_short` is True for a CSV row with fewer cells than the header.
     """
 
     line: int
@@ -112,10 +122,11 @@ def open_rows(
     """Open a file of rows; see `karenina_toolkit.files.read_records` for the rules and the arguments.
 
     Without `encoding`, UTF-8, cp1252 and UTF-16 are detected. Without `rows`, the rows of a JSON document are the only
-    list in it whose rows have a question. Rows in a JSON document also have the scalars of the enclosing objects, and
-    the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601. With
-    `keep_problems`, a line that cannot be read is a row with its `problem`, and texts in a JSON document may contain
-    lone surrogates. YAML is only read if `suffix` says so, and like JSON. Raises `BenchmarkFileError`.
+    list in it whose items have a question. Rows in a JSON document also contain the scalars of the enclosing objects,
+    and the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601.
+
+    With `keep_problems`, a line that cannot be read is a row with a `problem`, and texts in a JSON document may contain
+    lone surrogates. YAML is read, like JSON, only if it is given as `suffix`. Raises `BenchmarkFileError`.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -316,3 +327,32 @@ def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) ->
 def _class_name(value: Any, names: list[Any]) -> Any:
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value
+
+
+def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
+    """Return why the first row of a table is not a header, and how to fix it; None if it may be one.
+
+    A row with a column name for the question is always a header. Other rows are not a header if one of the next rows
+    contains such a name, if one of their cells occurs in the rows below, or if one is a number, a path or a question
+    like the cells below.
+    """
+    if find_role(columns, QUESTION) is not None:
+        return None
+    for row in rows[:_ROWS_EXAMINED]:
+        names = [str(cell) for cell in row.values.values() if cell is not None]
+        if len(names) > 1 and len(set(names)) == len(names) and find_role(names, QUESTION) is not None:
+            return f"the header seems to be in {row.where()}", "delete the lines above it"
+    below = [row.values for row in rows if [*map(str, row.values.values())] != [*columns]]
+    alike = next((column for column in columns if _is_data_cell(column, [str(one.get(column)) for one in below])), None)
+    if alike is None:
+        return None
+    shown = repr(shorten(alike, _LONGEST_SHOWN))
+    what = f"the first row looks like data, not like a header: {shown} is like the cells below it"
+    return what, "insert a row with the column names above it, such as question,answer"
+
+
+def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
+    first = cells[:_ROWS_EXAMINED]
+    return column in cells or any(
+        like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS
+    )

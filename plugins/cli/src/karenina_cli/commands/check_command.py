@@ -11,9 +11,8 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import ConfigFile, Settings
-from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet, parse_columns
+from karenina_cli.input.options import ConfigFile, Settings, benchmark_argument
+from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import ExitCode, Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -24,27 +23,17 @@ if TYPE_CHECKING:
 
 _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked": ("?", "dim")}
 _MANY: Final = 4
-"""The number of repetitions from which equal findings, such as on the rows of a table, are printed only once."""
+"""Equal findings with at least this many repetitions, such as in the rows of a table, are printed only once."""
 
 
+@with_option_groups
 def check(
     ctx: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.",
-            show_default=False,
-            autocompletion=completion.benchmark_files,
-        ),
-    ],
+    *,
+    file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
     config: ConfigFile = None,
     settings: Settings = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    tables: TableOptions,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 for warnings too.")] = False,
     trust_all: Annotated[
         bool,
@@ -54,8 +43,8 @@ def check(
 ) -> None:
     """Check a benchmark before the first call: print all problems of the file, each with its line.
 
-    No model is called, and code of the file runs only if it is trusted. Exits with 2 if there is an error; warnings are
-    probably mistakes, and do not prevent a run.
+    No model is called, and code in the file runs only if it is trusted. Exits with 2 if there is an error; warnings
+    point to probable mistakes, and do not prevent a run.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -69,7 +58,7 @@ def check(
         found, report = check_file(
             file,
             "all" if trust_all else None,
-            parse_columns(columns, rows, encoding, sheet, exact=exact),
+            tables.parse(),
             configure if given else None,
         )
         notes = found.load_notes if found is not None else []
@@ -88,7 +77,7 @@ def check(
 def _try_plans(
     benchmark: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig]
 ) -> Iterator[Finding]:
-    """Yield an error for questions that cannot be planned; equal errors only once."""
+    """Yield an error for each reason why questions cannot be planned."""
     from karenina_benchmark.checking import Finding
     from karenina_core.config import plugins_of
     from karenina_core.errors import KareninaError

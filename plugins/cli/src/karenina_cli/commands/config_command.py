@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from karenina_cli.input import completion_values
-from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings
+from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, name_argument
 from karenina_cli.output.field_listing import ListedField, list_fields, nested_model, print_fields, type_of
 from karenina_core.config import registered_adapters
 from karenina_core.models.model import ModelConfig
@@ -37,22 +37,14 @@ def config(
     ctx: typer.Context,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Print only this name, and the fields of its values, if they have some; or `save`, `list` or "
+        name_argument(
+            "Print only this name, and the fields of its values, if they have some; or `save`, `list` or "
             "`delete`, for presets.",
-            show_default=False,
-            autocompletion=completion_values.setting_names,
+            completion_values.setting_names,
         ),
     ] = None,
     preset: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PRESET",
-            help="The preset to save or delete.",
-            show_default=False,
-            autocompletion=completion_values.preset_names,
-        ),
+        str | None, name_argument("The preset to save or delete.", completion_values.preset_names, "PRESET")
     ] = None,
     file: ConfigFile = None,
     settings: Settings = None,
@@ -134,7 +126,7 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values by place in the file; for models, also the `extra` of each adapter."""
+    """Return the fields of a setting's values, by place in the file; for models, also the `extra` of each adapter."""
     model = nested_model(setting.info.annotation)
     if model is None:
         return {}

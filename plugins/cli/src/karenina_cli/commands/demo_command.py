@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_cli.hookspecs import karenina_demos
+from karenina_cli.input.options import ResultsJSON
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def demo(
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The result file, one JSON object per line.")] = OUTPUT,
-    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+    as_json: ResultsJSON = False,
 ) -> None:
     """Evaluate a small local model on fourteen questions. Needs no API key.
 
@@ -57,7 +58,7 @@ def demo(
                 }
             )
             return
-        _close(screen, results, offered.agreement(judge), output)
+        _print_end(screen, results, offered.agreement(judge), output)
 
 
 def _offered(screen: Screen) -> Demo:
@@ -66,7 +67,7 @@ def _offered(screen: Screen) -> Demo:
 
     found = plugins.command_plugins().call(karenina_demos)
     if not found:
-        screen.fail(f"no installed plugin has a demo; karenina-local has one: {install_command('karenina-local')}")
+        screen.fail(f"no installed plugin offers a demo; karenina-local does: {install_command('karenina-local')}")
     return found[0]
 
 
@@ -95,7 +96,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     return run_blocking(lambda: collect_results(session, output=output, on_result=report))
 
 
-def _close(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
+def _print_end(screen: Screen, results: VerificationResultSet, agreement: str, output: Path) -> None:
     """Print the summary, the judge's agreement with people, and what to do next."""
     from karenina_cli.output.summary_output import print_summary
 

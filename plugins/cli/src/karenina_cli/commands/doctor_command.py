@@ -41,11 +41,7 @@ def doctor(
     ctx: typer.Context,
     journals: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[JOURNAL]...",
-            help="Journals to check. Default: those in this folder, *.journal.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="[JOURNAL]...", help="Journals to check. Default: those in this folder, *.journal."),
     ] = None,
     config: ConfigFile = None,
     answering: Answering = None,

@@ -1,22 +1,92 @@
-"""`karenina journal`: maintenance of journal files."""
+"""`karenina status` and `karenina journal`: the progress of a run from its journal, and repair of a damaged one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from karenina_cli.input.named_files import find_journal
+from karenina_cli.input.options import JournalFile
 from karenina_terminal import completion
-from karenina_terminal.screen import get_screen
+from karenina_terminal.options import JSONObject
+from karenina_terminal.screen import get_screen, print_rows
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
     from karenina_engine.journal.repair import RepairReport
+    from karenina_engine.journal.view import Status
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-_SHOWN = {"replies": "Replies", "results": "Results", "runs": "Runs", "spent": "Cost rows"}
+_TABLES = {"replies": "Replies", "results": "Results", "runs": "Runs", "spent": "Cost rows"}
+
+
+def status(
+    ctx: typer.Context,
+    journal: JournalFile,
+    as_json: JSONObject = False,
+) -> None:
+    """Show the progress of a run from its journal, also while it runs."""
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_cli.output.summary_output import ledger_rows
+        from karenina_engine.cost.ledger import make_spending_report, sum_counts
+        from karenina_engine.journal.view import JournalView
+
+        journal = find_journal(screen, journal)
+        with JournalView(journal) as view:
+            found = view.status()
+        if as_json:
+            facts = asdict(replace(found, spent=()))
+            screen.json({"journal": str(journal), **facts, "spent": make_spending_report(found.spent)})
+            return
+        for line in _status_lines(journal, found):
+            screen.out.print(clean(line), markup=False, soft_wrap=True)
+        if found.spent:
+            print_rows(
+                screen.out, ledger_rows(found.spent, sum_counts(line.spent for line in found.spent)), texts=(0, 1, 2)
+            )
+
+
+def _status_lines(journal: Path, found: Status) -> Iterator[str]:
+    """Yield the lines that `status` prints."""
+    if found.pid is not None:
+        state = f"running in process {found.pid}" if found.pid else "running"
+    elif found.began is None:
+        state = "no run has started"
+    elif found.ended is not None:
+        state = f"finished {_time(found.ended)}"
+    else:
+        state = "stopped"
+    since = f", started {_time(found.began)}" if found.began is not None else ""
+    yield f"{journal}: {state}{since}"
+    share = f" ({found.done / found.items:.1%})" if found.items else ""
+    yield f"  Items     {found.done} of {found.items} done{share}{_listed(found.outcomes)}"
+    if found.again:
+        yield f"  Again     {found.again} of them will run again, because a call or a stage failed"
+    if found.failures:
+        yield f"  Failures  {quantity(sum(found.failures.values()), 'call')} failed{_listed(found.failures)}"
+    unusable = f", {found.unusable} of them not usable for another run" if found.unusable else ""
+    yield (
+        f"  Replies   {found.calls} stored{unusable}, with {found.input_tokens:,} input and "
+        f"{found.output_tokens:,} output tokens"
+    )
+    if found.pid is None and found.began is not None and (found.done < found.items or found.again):
+        yield f"  Continue  karenina resume {quote(str(journal))}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ": " + ", ".join(f"{count} {name}" for name, count in counts.items()) if counts else ""
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 @app.callback()
@@ -33,14 +103,9 @@ def repair(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the repaired journal to this file, and do not change JOURNAL.",
-            show_default=False,
-        ),
+        typer.Option("--output", "-o", help="Write the repaired journal to this file, and do not change JOURNAL."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JSONObject = False,
 ) -> None:
     """Copy the readable rows of a damaged journal to a new journal in its place.
 
@@ -53,13 +118,13 @@ def repair(
 
         found = repaired(journal, output)
         if as_json:
-            screen.json(_as_json(found))
+            screen.json(_repair_json(found))
             return
-        for line in _lines(found):
+        for line in _repair_lines(found):
             screen.out.print(line, markup=False, soft_wrap=True)
 
 
-def _as_json(found: RepairReport) -> dict[str, object]:
+def _repair_json(found: RepairReport) -> dict[str, object]:
     return {
         "journal": str(found.journal),
         "repaired": str(found.repaired) if found.repaired is not None else None,
@@ -69,7 +134,7 @@ def _as_json(found: RepairReport) -> dict[str, object]:
     }
 
 
-def _lines(found: RepairReport) -> Iterator[str]:
+def _repair_lines(found: RepairReport) -> Iterator[str]:
     if found.repaired is None:
         yield f"{found.journal} is not damaged; nothing was changed."
         return
@@ -77,11 +142,11 @@ def _lines(found: RepairReport) -> Iterator[str]:
         yield f"{found.journal}: completed a repair that was interrupted."
         return
     yield f"{found.repaired}: the repaired journal"
-    for table, name in _SHOWN.items():
+    for table, name in _TABLES.items():
         yield f"  {name:<9} {found.kept[table]} kept, {found.lost[table] or 'none'} lost"
     if found.kept_as is not None:
         yield f"  Original  {found.kept_as}"
     if found.lost["replies"]:
-        yield "  Continue  with the same `karenina run` command, which makes the calls of the lost replies again"
+        yield "  Continue  with the same `karenina run` command, which repeats the calls whose replies are lost"
     elif found.lost["results"]:
-        yield "  Continue  with the same `karenina run` command, which makes the lost results from the stored replies"
+        yield "  Continue  with the same `karenina run` command, which computes the lost results from stored replies"

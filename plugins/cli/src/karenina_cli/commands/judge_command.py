@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP, parse_models, read_configuration
 from karenina_cli.input.options import (
+    CIOptions,
     ConfigFile,
-    FailUnder,
-    JUnit,
-    MaxUnjudged,
     Quiet,
     ResultsJSON,
     Settings,
-    SummaryMarkdown,
+    benchmark_option,
+    model_option,
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
-from karenina_terminal import completion
-from karenina_terminal.options import Encoding, JournalPath, Rows, Sheet, parse_columns
+from karenina_terminal.options import Encoding, JournalPath, Rows, Sheet, parse_columns, with_option_groups
 from karenina_terminal.screen import exit_codes_help, get_screen
 
 if TYPE_CHECKING:
@@ -35,14 +32,15 @@ OutputColumns = Annotated[
         "--columns",
         metavar="NAME=COLUMN",
         help="Map response, id and question to other columns or keys, such as response=reply.",
-        show_default=False,
     ),
 ]
 
 
 @app.command(epilog=exit_codes_help(resumable=False))
+@with_option_groups
 def judge(
     ctx: typer.Context,
+    *,
     file: Annotated[
         Path,
         typer.Argument(
@@ -50,33 +48,13 @@ def judge(
             help="Outputs: a .jsonl file, a .json file with a list, or a table (.csv, .tsv, .xlsx, .parquet) with a "
             "`response` per row (optionally `id` and `question`), a conversation of another program (.json, .jsonl), "
             "or one text file.",
-            show_default=False,
         ),
     ],
     template: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.py", help="The answer template: Python with a class Answer.", show_default=False),
+        Path | None, typer.Option(metavar="FILE.py", help="The answer template: Python with a class Answer.")
     ] = None,
-    rubric: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A benchmark file whose rubric scores the outputs.",
-            show_default=False,
-            autocompletion=completion.benchmark_files,
-        ),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            "--judge",
-            "-j",
-            metavar="SPEC",
-            help=f"The judge: {SPEC_HELP}",
-            show_default=False,
-            autocompletion=completion_values.models,
-        ),
-    ] = None,
+    rubric: Annotated[Path | None, benchmark_option("A benchmark file whose rubric scores the outputs.")] = None,
+    judge: Annotated[str | None, model_option("--judge", "-j", f"The judge: {SPEC_HELP}")] = None,
     columns: OutputColumns = None,
     rows: Rows = None,
     encoding: Encoding = None,
@@ -90,10 +68,7 @@ def judge(
         ),
     ] = None,
     journal: JournalPath = None,
-    fail_under: FailUnder = None,
-    max_unjudged: MaxUnjudged = None,
-    junit: JUnit = None,
-    summary_markdown: SummaryMarkdown = False,
+    ci: CIOptions,
     trust_all: Annotated[bool, typer.Option("--trust-all", help="Run code in the template and the rubric.")] = False,
     as_json: ResultsJSON = False,
     quiet: Quiet = False,
@@ -105,8 +80,8 @@ def judge(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_benchmark.outputs.evaluation import prepare_evaluation
-        from karenina_benchmark.outputs.output_files import describe_conversations, read_outputs
+        from karenina_benchmark.evaluation import prepare_evaluation
+        from karenina_benchmark.output_files import describe_conversations, read_outputs
         from karenina_cli.running.run_execution import execute_run
         from karenina_engine.check.restricted_values import require_trust
         from karenina_engine.results.result_file import check_output, default_journal, default_output
@@ -114,8 +89,8 @@ def judge(
 
         path = output if output is not None else default_output(file)
         check_output(path)
-        conditions = Conditions.parse(fail_under, max_unjudged)
-        reports = CIReports(junit, summary_markdown)
+        conditions = Conditions.parse(ci.fail_under, ci.max_unjudged)
+        reports = CIReports(ci.junit, ci.summary_markdown)
         reports.check(as_json=as_json)
         outputs = list(read_outputs(file, parse_columns(columns, rows, encoding, sheet)))
         for note in describe_conversations(outputs, file):

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
+from pydantic import BaseModel
 from rich.text import Text
 
 from karenina_cli.input import completion_values
+from karenina_cli.input.options import name_argument
 from karenina_cli.output.field_listing import ListedField, list_fields, print_fields
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
+from karenina_terminal.options import PrintJSON
 from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import RubricTrait
+
+Kind = TypeVar("Kind", bound=BaseModel)
 
 _LINE_END: Final = re.compile(r"(?<!\n)\n(?=[^\s*-])")
 """A line break within a paragraph."""
@@ -53,6 +58,24 @@ class ListedKind:
 def meaning_of(kind: type) -> str:
     """Return the docstring of a class without its indentation."""
     return inspect.getdoc(kind) or ""
+
+
+def _list_kinds(
+    kinds: Mapping[str, type[Kind]],
+    hook: Callable[[], Sequence[type[Kind]]],
+    fields_of: Callable[[type[Kind]], list[ListedField]],
+    usage_of: Callable[[str, Sequence[ListedField]], str],
+) -> list[ListedKind]:
+    """Return `kinds`, a mapping by name, for printing. `hook` is the hook through which plugins offer more of them."""
+    from karenina_core import plugins
+
+    offered = {one.value: one.distribution for one in plugins.active_plugins().offers(hook)}
+    found = []
+    for name, kind in kinds.items():
+        fields, meaning = fields_of(kind), meaning_of(kind)
+        owner = offered.get(kind) or distribution_of(kind)
+        found.append(ListedKind(name, owner, meaning, fields, usage_of(name, fields)))
+    return found
 
 
 def distribution_of(kind: type) -> str:
@@ -99,16 +122,8 @@ def _print_whole(screen: Screen, kind: ListedKind) -> None:
 
 def traits(
     ctx: typer.Context,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Print only this kind, in full.",
-            show_default=False,
-            autocompletion=completion_values.trait_kinds,
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    name: Annotated[str | None, name_argument("Print only this kind, in full.", completion_values.trait_kinds)] = None,
+    as_json: PrintJSON = False,
 ) -> None:
     """Print the kinds of rubric traits, which score qualities without a right answer, and their fields.
 
@@ -121,18 +136,10 @@ def traits(
 
 def list_trait_kinds() -> Sequence[ListedKind]:
     """Return the trait kinds of the core and the active plugins."""
-    from karenina_core import plugins
     from karenina_core.data.rubrics import trait_kinds
     from karenina_rubric.hookspecs import karenina_trait_kinds
 
-    offered = {one.value: one.distribution for one in plugins.active_plugins().offers(karenina_trait_kinds)}
-    return [
-        ListedKind(
-            name, offered.get(kind) or distribution_of(kind), meaning_of(kind), fields, _usage_in_rubric(name, fields)
-        )
-        for name, kind in trait_kinds().items()
-        for fields in [_fields_of(kind)]
-    ]
+    return _list_kinds(trait_kinds(), karenina_trait_kinds, _fields_of, _usage_in_rubric)
 
 
 def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
@@ -158,15 +165,9 @@ def _usage_in_rubric(name: str, fields: Sequence[ListedField]) -> str:
 def primitives(
     ctx: typer.Context,
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Print only this primitive, in full.",
-            show_default=False,
-            autocompletion=completion_values.primitives,
-        ),
+        str | None, name_argument("Print only this primitive, in full.", completion_values.primitives)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PrintJSON = False,
 ) -> None:
     """Print the primitives, which compare a field of a template with its truth, and their parameters.
 
@@ -179,18 +180,10 @@ def primitives(
 
 def list_primitives() -> Sequence[ListedKind]:
     """Return the primitives of the template package and the active plugins."""
-    from karenina_core import plugins
     from karenina_template.hookspecs import karenina_primitives
     from karenina_template.templates import known_primitives
 
-    offered = {one.value: one.distribution for one in plugins.active_plugins().offers(karenina_primitives)}
-    return [
-        ListedKind(
-            name, offered.get(kind) or distribution_of(kind), meaning_of(kind), fields, _usage_in_template(name, fields)
-        )
-        for name, kind in known_primitives().items()
-        for fields in [list_fields(kind)]
-    ]
+    return _list_kinds(known_primitives(), karenina_primitives, list_fields, _usage_in_template)
 
 
 def _usage_in_template(name: str, fields: Sequence[ListedField]) -> str:

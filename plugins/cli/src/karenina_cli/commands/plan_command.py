@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.named_files import load_checked, select_usable
-from karenina_cli.input.options import ConfigFile, Settings
-from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet, parse_columns
+from karenina_cli.input.options import ConfigFile, Settings, benchmark_argument, question_option
+from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import Screen, get_screen, print_wrapped
 from karenina_toolkit.printable import clean
 
@@ -21,40 +19,23 @@ if TYPE_CHECKING:
     from karenina_core.plan import Plan
 
 
+@with_option_groups
 def plan(
     ctx: typer.Context,
+    *,
     file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="A benchmark. Default: a question without traits or metadata.",
-            show_default=False,
-            autocompletion=completion.benchmark_files,
-        ),
+        Path | None, benchmark_argument("A benchmark. Default: a question without traits or metadata.")
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
-    question: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--question",
-            "-q",
-            metavar="ID",
-            help="Plan only this question.",
-            autocompletion=completion_values.question_ids,
-        ),
-    ] = None,
+    tables: TableOptions,
+    question: Annotated[list[str] | None, question_option("Plan only this question.")] = None,
     as_json: PrintJSON = False,
 ) -> None:
     """Print the plan: the stages in order, what each waits for, and what is left out and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, config, settings, question, parse_columns(columns, rows, encoding, sheet, exact=exact))
+        plans = _plans(file, config, settings, question, tables.parse())
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return

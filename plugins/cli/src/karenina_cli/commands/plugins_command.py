@@ -16,6 +16,7 @@ import typer
 from rich.text import Text
 
 from karenina_core.errors import ConfigError
+from karenina_terminal.options import PrintJSON
 from karenina_terminal.screen import ExitCode, get_screen, print_wrapped
 from karenina_toolkit.printable import clean, quantity
 
@@ -31,7 +32,7 @@ _STYLES = {"loaded": "green", "failed": "red", "conflict": "red", "blocked": "ye
 
 def list_plugins(
     ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: PrintJSON = False,
     hooks: Annotated[
         bool, typer.Option("--hooks", help="List the hooks that plugins can implement, instead of the plugins.")
     ] = False,
@@ -41,7 +42,6 @@ def list_plugins(
             "--check",
             metavar="NAME",
             help="Check an installed package, named by its distribution, import package or plugin.",
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -202,7 +202,7 @@ def describe_plugins() -> list[dict[str, Any]]:
 
 
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
-    """Return why the adapter cannot be used, or None. If the adapter's own check fails, that is the reason."""
+    """Return why the adapter cannot be used, or None. An exception in the adapter's own check is a reason, too."""
     try:
         return spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:

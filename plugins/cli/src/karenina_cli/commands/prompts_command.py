@@ -12,10 +12,17 @@ from rich.text import Text
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import Answering, ConfigFile, Judges, Settings, TrustAll
-from karenina_terminal import completion
+from karenina_cli.input.options import (
+    Answering,
+    ConfigFile,
+    Judges,
+    Settings,
+    TrustAll,
+    benchmark_argument,
+    question_option,
+)
 from karenina_terminal.lazy_commands import StrictCommand
-from karenina_terminal.options import Columns, Encoding, Exact, PrintJSON, Rows, Sheet, parse_columns
+from karenina_terminal.options import PrintJSON, TableOptions, with_option_groups
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
 
@@ -34,7 +41,7 @@ class PromptsCommand(StrictCommand):
     """A command whose option `--task` lists the tasks if no name follows it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; `--task` without a name has an empty value."""
+        """Parse the arguments; `--task` without a name gets an empty value."""
         given: list[str] = []
         for at, word in enumerate(args):
             bare = word in ("--task", "-t") and (at + 1 == len(args) or args[at + 1].startswith("-"))
@@ -46,35 +53,20 @@ app = typer.Typer()
 
 
 @app.command(cls=PromptsCommand)
+@with_option_groups
 def prompts(
     ctx: typer.Context,
+    *,
     file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="A benchmark. Without it, only the prompt tasks are listed.",
-            show_default=False,
-            autocompletion=completion.benchmark_files,
-        ),
+        Path | None, benchmark_argument("A benchmark. Without it, only the prompt tasks are listed.")
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    tables: TableOptions,
     answering: Answering = None,
     judge: Judges = None,
     question: Annotated[
-        str | None,
-        typer.Option(
-            "--question",
-            "-q",
-            metavar="ID",
-            help="Print the prompts of this question. Default: the first of the file.",
-            autocompletion=completion_values.question_ids,
-        ),
+        str | None, question_option("Print the prompts of this question. Default: the first of the file.")
     ] = None,
     task: Annotated[
         list[str] | None,
@@ -95,7 +87,7 @@ def prompts(
     """Print every prompt of a question exactly as sent, without calling a model.
 
     Without FILE, list the prompt tasks. Stages execute as in a run, with placeholders for replies. The configuration
-    need not name models; if it has several for a role, the first is used.
+    need not name models; if it names several for a role, the first one is used.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -107,11 +99,7 @@ def prompts(
         from karenina_engine.user_files import load_trust
 
         trust = Trust.all() if trust_all else load_trust()
-        benchmark = (
-            Benchmark.load(file, trust, columns=parse_columns(columns, rows, encoding, sheet, exact=exact))
-            if file is not None
-            else None
-        )
+        benchmark = Benchmark.load(file, trust, columns=tables.parse()) if file is not None else None
         chosen = read_configuration(benchmark, config, settings, answering=answering, judges=judge)
         if benchmark is not None:
             chosen = check_restricted_values(benchmark, chosen, trust)

@@ -12,13 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP, parse_models, with_settings
 from karenina_cli.input.named_files import find_journal
-from karenina_cli.input.options import ConfigFile, JournalFile, Settings
+from karenina_cli.input.options import ConfigFile, JournalFile, Settings, benchmark_argument, model_option
 from karenina_core.errors import ConfigError
-from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
+from karenina_terminal.options import JSONObject, TableOptions, with_option_groups
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -28,47 +26,30 @@ if TYPE_CHECKING:
     from karenina_engine.offline.rescoring import Change, RescoreReport
 
 MAX_ROWS = 200
-"""The most changes that are printed; `--json` has all."""
+"""The maximum number of changes that are printed; `--json` prints all of them."""
 
 
+@with_option_groups
 def rescore(
     ctx: typer.Context,
+    *,
     journal: JournalFile,
     file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[BENCHMARK]",
-            help="The benchmark as it is now. Default: the file of your run.",
-            autocompletion=completion.benchmark_files,
-        ),
+        Path | None, benchmark_argument("The benchmark as it is now. Default: the file of your run.", "[BENCHMARK]")
     ] = None,
     config: ConfigFile = None,
     settings: Settings = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    tables: TableOptions,
     judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--judge",
-            "-j",
-            metavar="SPEC",
-            help=f"With --ask: a judge, under its id: {SPEC_HELP}",
-            autocompletion=completion_values.models,
-        ),
+        list[str] | None, model_option("--judge", "-j", f"With --ask: a judge, under its id: {SPEC_HELP}")
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="List what changed, verdicts first.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", help="Write the new results to this file, one JSON object per line.", show_default=False
-        ),
+        typer.Option("--output", "-o", help="Write the new results to this file, one JSON object per line."),
     ] = None,
     ask: Annotated[
-        bool,
-        typer.Option("--ask", help="Call models again for prompts that contain a truth which has changed."),
+        bool, typer.Option("--ask", help="Call models again for prompts that contain a truth which has changed.")
     ] = False,
     trust_all: Annotated[
         bool,
@@ -87,12 +68,12 @@ def rescore(
     """
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_benchmark.earlier_runs.rescore_request import make_rescore_request
+        from karenina_benchmark.rescore_request import make_rescore_request
         from karenina_engine.offline.rescoring import rescore as scored_again
         from karenina_engine.results.result_set import is_of_reference
 
         target = output.absolute() if output is not None else None
-        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        reading = tables.parse()
         if is_of_reference(journal):
             found = _rescore_reference(journal, file, target, columns=reading, trust_all=trust_all)
             _print(screen, found, output, diff=diff, as_json=as_json)
@@ -129,7 +110,7 @@ def _rescore_reference(
     results: Path, file: Path | None, output: Path | None, *, columns: Mapping[str, str] | None, trust_all: bool
 ) -> RescoreReport:
     """Rescore a result file of the reference implementation, which has no journal. Raises `ConfigError`."""
-    from karenina_benchmark.earlier_runs.rescore_results import rescore_results
+    from karenina_benchmark.rescore_request import rescore_results
     from karenina_cli.input.named_files import load_checked
     from karenina_core.data.trust import Trust
     from karenina_engine.user_files import load_trust

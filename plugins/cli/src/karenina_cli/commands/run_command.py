@@ -1,7 +1,8 @@
-"""`karenina run`: evaluate a model on a benchmark."""
+"""`karenina run` and `karenina resume`: evaluate models on a benchmark, and continue a run that was stopped."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,40 +10,35 @@ import typer
 
 from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import read_configuration, select_ids
-from karenina_cli.input.named_files import load_checked, select_usable
+from karenina_cli.input.named_files import find_journal, load_checked, select_usable
 from karenina_cli.input.options import (
     Answering,
+    CIOptions,
     ConfigFile,
-    FailUnder,
+    JournalFile,
     Judges,
-    JUnit,
-    MaxUnjudged,
     Quiet,
     ResultsJSON,
     Settings,
-    SummaryMarkdown,
     TrustAll,
+    benchmark_argument,
+    question_option,
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet, parse_columns
+from karenina_terminal.options import TableOptions, with_option_groups
 from karenina_terminal.screen import exit_codes_help, get_screen
 
 app = typer.Typer()
+resume_app = typer.Typer()
 
 
 @app.command(epilog=exit_codes_help())
+@with_option_groups
 def run(
     ctx: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.",
-            show_default=False,
-            autocompletion=completion.benchmark_files,
-        ),
-    ],
+    *,
+    file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
     config: ConfigFile = None,
     settings: Settings = None,
     answering: Answering = None,
@@ -52,33 +48,17 @@ def run(
         typer.Option(
             metavar="FILE",
             help="Judge the answers in this file instead of calling a model. Each further file is one more model.",
-            show_default=False,
         ),
     ] = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    tables: TableOptions,
     partial: Annotated[
         bool,
         typer.Option(
             "--partial", help="Continue even if questions have no recorded answer, or answers match no question."
         ),
     ] = False,
-    question: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--question",
-            "-q",
-            metavar="ID",
-            help="Run only this question.",
-            autocompletion=completion_values.question_ids,
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Run only the first N questions.", show_default=False)
-    ] = None,
+    question: Annotated[list[str] | None, question_option("Run only this question.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Run only the first N questions.")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -86,7 +66,6 @@ def run(
             "-o",
             help="The result file: one JSON object per line, written as items finish. Default: FILE's name with "
             ".results.jsonl, in this folder. An existing file is kept under another name.",
-            show_default=False,
         ),
     ] = None,
     skip_done: Annotated[
@@ -94,7 +73,6 @@ def run(
         typer.Option(
             metavar="RESULTS",
             help="Skip the questions whose items are all judged in this result file.",
-            show_default=False,
             autocompletion=completion.result_files,
         ),
     ] = None,
@@ -104,7 +82,6 @@ def run(
             metavar="FILE",
             help="The journal, which stores replies and results as they arrive, so that the same command continues a "
             "run that was stopped. Default: next to the output (<name>.journal).",
-            show_default=False,
         ),
     ] = None,
     no_journal: Annotated[bool, typer.Option("--no-journal", help="Do not write a journal.")] = False,
@@ -122,7 +99,6 @@ def run(
         typer.Option(
             metavar="NAME",
             help="The executor of the run; asyncio runs it in this process.",
-            show_default=False,
             autocompletion=completion_values.executors,
         ),
     ] = None,
@@ -132,16 +108,12 @@ def run(
             metavar="USD",
             help="The most to spend, in US dollars, including earlier runs with the journal. The run then stops "
             "and can be resumed with a higher budget.",
-            show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Make no call: print the expected calls, tokens and cost.")
     ] = False,
-    fail_under: FailUnder = None,
-    max_unjudged: MaxUnjudged = None,
-    junit: JUnit = None,
-    summary_markdown: SummaryMarkdown = False,
+    ci: CIOptions,
     skip_broken: Annotated[
         bool, typer.Option("--skip-broken", help="Leave out questions with errors, and traits that cannot be read.")
     ] = False,
@@ -160,9 +132,7 @@ def run(
         from karenina_engine.user_files import load_trust
 
         trust = Trust.all() if trust_all else load_trust()
-        benchmark = load_checked(
-            file, trust, skip_broken=skip_broken, columns=parse_columns(columns, rows, encoding, sheet, exact=exact)
-        )
+        benchmark = load_checked(file, trust, skip_broken=skip_broken, columns=tables.parse())
         given = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
         names = {"partial_recordings": "--partial"}
         chosen = read_configuration(
@@ -193,9 +163,9 @@ def run(
         ids = select_usable(benchmark, trust, chosen, ids, skip_broken=skip_broken)
         path = output if output is not None else default_output(file)
         check_output(path)
-        conditions = Conditions.parse(fail_under, max_unjudged)
+        conditions = Conditions.parse(ci.fail_under, ci.max_unjudged)
         conditions.check(chosen)
-        reports = CIReports(junit, summary_markdown)
+        reports = CIReports(ci.junit, ci.summary_markdown)
         reports.check(as_json=as_json)
         request = RunRequest(
             benchmark,
@@ -213,10 +183,37 @@ def run(
         for note in () if quiet else filter(None, (*benchmark.load_notes, benchmark.load_notice)):
             screen.note(note)
         if dry_run:
-            from karenina_cli.output.cost_output import dry_run as print_dry_run
+            from karenina_cli.output.summary_output import dry_run as print_dry_run
 
             print_dry_run(screen, request, as_json=as_json)
             return
         from karenina_cli.running.run_execution import execute_run
 
         execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)
+
+
+@resume_app.command(epilog=exit_codes_help())
+def resume(
+    ctx: typer.Context,
+    journal: JournalFile,
+    budget: Annotated[
+        str | None, typer.Option(metavar="USD", help="A new budget instead of the run's, in US dollars.")
+    ] = None,
+    as_json: ResultsJSON = False,
+    quiet: Quiet = False,
+) -> None:
+    """Continue a run of yours that was stopped, with the options of its command.
+
+    Keys are read from the environment again. The command is read from your own state folder and never from the journal,
+    which may be somebody else's. For a journal of a run that you did not start here, nothing is run; the `karenina run`
+    command that the journal describes is printed instead.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_benchmark.resume_request import make_resume_request
+        from karenina_cli.running.run_execution import execute_run
+
+        request = make_resume_request(find_journal(screen, journal), screen.note)
+        if budget is not None:
+            request = replace(request, config=request.config.with_values(budget=budget))
+        execute_run(screen, request, as_json=as_json, quiet=quiet)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_cli.input import completion_values
+from karenina_cli.input.options import ResultsJSON, benchmark_option
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose, did_you_mean
 from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet, parse_columns
+from karenina_terminal.options import TableOptions, with_option_groups
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import shorten
 
@@ -24,18 +25,18 @@ _MOST_NAMED: Final = 5
 _LONGEST_NAMED: Final = 50
 
 
+@with_option_groups
 def show(
     ctx: typer.Context,
+    *,
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RESULT...",
-            help="Result files of `karenina run`.",
-            autocompletion=completion.result_files,
+            metavar="RESULT...", help="Result files of `karenina run`.", autocompletion=completion.result_files
         ),
     ],
     outcome: Annotated[
-        list[Outcome] | None, typer.Option("--outcome", help="Print only items with this outcome.", show_default=False)
+        list[Outcome] | None, typer.Option("--outcome", help="Print only items with this outcome.")
     ] = None,
     question: Annotated[
         list[str] | None,
@@ -45,34 +46,29 @@ def show(
             metavar="ITEM",
             help="Print only this item or question: a number as printed (3), an id or its start, or words of the "
             "question.",
-            show_default=False,
             autocompletion=completion_values.result_ids,
         ),
     ] = None,
     benchmark: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The benchmark, if the run is another person's, for the rules of its fields.",
-            show_default=False,
-            autocompletion=completion.benchmark_files,
-        ),
+        benchmark_option("The benchmark with the comparison rules, if the run is another person's."),
     ] = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")] = False,
+    tables: TableOptions,
+    as_json: ResultsJSON = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the summary.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print long answers and equal failures in full.")] = False,
 ) -> None:
     """Print the results of a run in full, and their summary."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        from karenina_cli.output.cost_output import cost_text, read_spending
         from karenina_cli.output.result_output import Failures, print_result
-        from karenina_cli.output.summary_output import print_summary, result_json, summary_json
+        from karenina_cli.output.summary_output import (
+            cost_text,
+            print_summary,
+            read_spending,
+            result_json,
+            summary_json,
+        )
         from karenina_engine.cost.ledger import make_spending_report
         from karenina_engine.journal.view import find_journal
         from karenina_engine.results.kept_files import KeptFiles
@@ -84,7 +80,7 @@ def show(
         from karenina_report.runs import check_named_once
 
         check_named_once(files)
-        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        reading = tables.parse()
         loaded = read_named_benchmark(files, benchmark, reading)
         read = [(file, result) for file in files for result in read_results(file)]
         everything = VerificationResultSet(result for _, result in read)

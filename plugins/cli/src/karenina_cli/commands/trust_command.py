@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CodeSource:
-    """Source code that runs only if trusted. `reason` and `line` say what makes it code, `places` where it occurs."""
+    """Source code that runs only if it is trusted.
+
+    `reason` says what makes it code, and `line` where in the source; `places` are the parts of the file that contain
+    it.
+    """
 
     digest: str
     source: str
@@ -49,9 +53,9 @@ class CodeSource:
 class TrustFindings:
     """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
-    Values and paths each have one of the `digests` (from `digest_of_values`); `new` are the digests that are not
-    trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are templates
-    that cannot be used even with trust.
+    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` are those that
+    are not trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are
+    messages about templates that cannot be used even with trust.
     """
 
     code: list[CodeSource] = field(default_factory=list)
@@ -78,10 +82,7 @@ def trust(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE",
-            help="A benchmark, or a template as a .py file.",
-            show_default=False,
-            autocompletion=completion.trusted_files,
+            metavar="FILE", help="A benchmark, or a template as a .py file.", autocompletion=completion.trusted_files
         ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,
@@ -127,7 +128,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
     Raises `BenchmarkFileError` if the file cannot be read.
     """
-    from karenina_benchmark.storage import load_benchmark
+    from karenina_benchmark.benchmark_files import load_benchmark
     from karenina_core.data.trust import digest_of_values
     from karenina_engine.check import restricted_values
     from karenina_engine.user_files import load_trust
@@ -195,7 +196,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
 
 def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
-    """Return the sources of callable traits, each with where it occurs."""
+    """Return the sources of callable traits, each with its place in the benchmark."""
     rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
     for question in benchmark:
         rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]

@@ -1,7 +1,7 @@
 """Values for shell completion: question ids, models, settings, executors, and files of the right kind.
 
-Each function takes the current word, and some the command's context with the arguments before it. Imports are local, so
-that completion is fast. `karenina_cli.shell_completion` hides errors.
+Each function takes the word to complete; some also take the context of the command, with the arguments before the word.
+Imports are local, so that completion is fast. `karenina_cli.shell_completion` hides errors.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def trait_kinds(incomplete: str) -> list[str]:
 
 
 def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
-    """Return the files on the command line. Before the value of an option, they are still unnamed arguments."""
+    """Return the files given as `argument`; while an option is completed, all arguments that are not options."""
     given = ctx.params.get(argument) or ctx.args
     return [Path(one) for one in ([given] if isinstance(given, (str, Path)) else given)]
 
@@ -126,7 +126,7 @@ def _configured_models(ctx: typer.Context) -> Iterator[str]:
 
 
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
-    """Yield the configurations that can be read; the command itself reports errors in the others."""
+    """Yield the configurations that can be read. Errors in the others are reported by the command when it runs."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
     from karenina_core.errors import ConfigError
@@ -150,7 +150,7 @@ def _short_form(model: object) -> str | None:
 
 
 def _values_of(setting: Setting) -> Iterable[str]:
-    """Return the allowed values of a setting if they are fixed, else its default."""
+    """Return the values of a setting if it accepts a fixed set of them, else its default."""
     if setting.name == "executor":
         return executors("")
     choices = list(_choices(setting.info.annotation))

@@ -43,11 +43,11 @@ def read_configuration(
     recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
-    """Return the configuration of a command. It records which names the benchmark's own section has set.
+    """Return the configuration of a command, in which the settings that come from the benchmark's file are marked.
 
-    `options` maps an option of the command, such as `--budget`, to its settings. A relative path in `manual_traces` is
-    relative to the file that it is in; on the command line, to the working directory. Raises `ConfigError` (each
-    problem with where it comes from) and `typer.BadParameter`.
+    `options` maps an option of the command, such as `--budget`, to the settings that it sets. A relative path in
+    `manual_traces` is relative to the file in which it is written, or to the working directory if it is given on the
+    command line. Raises `ConfigError`, which states the origin of each problem, and `typer.BadParameter`.
     """
     from karenina_benchmark.config.config_files import (
         ConfigLayers,
@@ -90,7 +90,7 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
 
 
 def _warn_of_replaced(settings: Sequence[str]) -> None:
-    """Warn if one of several `name=value` replaces an earlier one. Values are not shown, as they may be keys."""
+    """Warn about each `--set` that replaces an earlier one. Values are not shown, because they may be API keys."""
     from karenina_core.config import all_settings
 
     names: list[str] = []
@@ -103,7 +103,9 @@ def _warn_of_replaced(settings: Sequence[str]) -> None:
             logger.warning("--set %s is given twice: the last one counts", name)
         keys = [one for one in names if one.startswith(f"{name}.") and one not in all_settings()]
         if keys:
-            logger.warning("--set %s replaces --set %s, which is before it: give it first to keep both", name, keys[0])
+            logger.warning(
+                "--set %s replaces the earlier --set %s: to keep both, give them in the other order", name, keys[0]
+            )
         names.append(name)
 
 
@@ -125,7 +127,7 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     if not equals:
         _check_has_value(setting)
     if not equals or not _NAME.fullmatch(name):
-        raise typer.BadParameter("--set has no name and value: write --set name=value")  # the text may hold a key
+        raise typer.BadParameter("--set has no name and value: write --set name=value")  # the text may contain a key
     top, dot, key = name.partition(".")
     if not dot or name in all_settings():
         return name, _parse_value(name, text)

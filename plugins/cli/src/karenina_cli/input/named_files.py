@@ -48,8 +48,8 @@ def select_usable(
 ) -> list[str]:
     """Return the ids of the questions to run; with `skip_broken`, without the questions that have errors.
 
-    Raises `BenchmarkErrors` if there are errors, or with `skip_broken` if they are not about single questions. It also
-    lists the values that need trust, so that one error does not hide what the file would do.
+    Raises `BenchmarkErrors` if there are errors; with `skip_broken`, only if one is not about a single question. The
+    exception also lists the values that need trust, so that an error does not hide them.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
 
@@ -64,7 +64,7 @@ def select_usable(
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the journal beside it if `path` is a result file. Raises `ConfigError` if that is missing."""
+    """Return `path`, or its journal if `path` is a result file. Raises `ConfigError` if there is no such journal."""
     from karenina_engine.journal.view import find_journal as journal_of
     from karenina_engine.results.result_file import default_journal
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,18 +16,46 @@ from karenina_cli.running.ci_reports import Limits, read_count, read_share
 from karenina_terminal import completion
 
 
-def _check_limits(read: Callable[[str], Any]) -> Callable[[list[str] | None], list[str] | None]:
-    """Return an option callback that checks `LIMIT` and `MODEL=LIMIT` with `read`, and returns the texts unchanged."""
+def benchmark_argument(help: str, metavar: str = "FILE") -> Any:
+    """Return an argument for a benchmark file, whose name the shell completes."""
+    return typer.Argument(metavar=metavar, help=help, autocompletion=completion.benchmark_files)
+
+
+def benchmark_option(help: str) -> Any:
+    """Return an option for a benchmark file, whose name the shell completes."""
+    return typer.Option(metavar="FILE", help=help, autocompletion=completion.benchmark_files)
+
+
+def name_argument(help: str, complete: Callable[[str], list[str]], metavar: str = "NAME") -> Any:
+    """Return an argument for a name that the shell completes with `complete`."""
+    return typer.Argument(metavar=metavar, help=help, autocompletion=complete)
+
+
+def question_option(help: str) -> Any:
+    """Return the option `--question`, which takes the id of a question of the benchmark in the argument `file`."""
+    return typer.Option("--question", "-q", metavar="ID", help=help, autocompletion=completion_values.question_ids)
+
+
+def model_option(name: str, letter: str, help: str) -> Any:
+    """Return an option that takes models in short form (`interface:model_name`)."""
+    return typer.Option(name, letter, metavar="SPEC", help=help, autocompletion=completion_values.models)
+
+
+def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
+    """Return an option that takes `LIMIT` and `MODEL=LIMIT`, which are checked with `read` and returned unchanged."""
 
     def check(texts: list[str] | None) -> list[str] | None:
         Limits.parse(texts, read)
         return texts
 
-    return check
+    help = f"Exit with 1 if {condition} for any answering model and judge. MODEL={value} is for one answering model."
+    return typer.Option(metavar=f"[MODEL=]{value}", callback=check, help=help)
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`: the file with this name, else the preset, with a note on which is used.
+    """Return the file for `--config`: the file with this name, else the preset with this name.
+
+    A note names the preset that is used, or the file if a preset has the same name.
 
     Raises `typer.BadParameter` if there is neither, and for a preset that another user could have written.
     """
@@ -60,7 +89,6 @@ ConfigFile = Annotated[
         "--config",
         "-c",
         help="A configuration file (TOML, YAML or JSON), or a preset of `karenina config save`.",
-        show_default=False,
         callback=resolve_config_file,
         autocompletion=completion_values.config_files,
     ),
@@ -71,30 +99,11 @@ Settings = Annotated[
         "--set",
         metavar="NAME=VALUE",
         help="Set a configuration name (`karenina config` lists them).",
-        show_default=False,
         autocompletion=completion_values.settings,
     ),
 ]
-Answering = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--answering",
-        "-a",
-        metavar="SPEC",
-        help=f"A model under test: {SPEC_HELP}",
-        autocompletion=completion_values.models,
-    ),
-]
-Judges = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--judge",
-        "-j",
-        metavar="SPEC",
-        help="A judge model, in the same form.",
-        autocompletion=completion_values.models,
-    ),
-]
+Answering = Annotated[list[str] | None, model_option("--answering", "-a", f"A model under test: {SPEC_HELP}")]
+Judges = Annotated[list[str] | None, model_option("--judge", "-j", "A judge model, in the same form.")]
 TrustAll = Annotated[
     bool,
     typer.Option(
@@ -113,32 +122,12 @@ JournalFile = Annotated[
 
 FailUnder = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="[MODEL=]SHARE",
-        callback=_check_limits(read_share),
-        help="Exit with 1 if the pass rate is below this share, from 0 to 1, or if there is none, for any answering "
-        "model and judge. MODEL=SHARE is for one answering model.",
-        show_default=False,
-    ),
+    _limit_option("SHARE", read_share, "the pass rate is below this share, from 0 to 1, or if there is none,"),
 ]
-MaxUnjudged = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="[MODEL=]N",
-        callback=_check_limits(read_count),
-        help="Exit with 1 if more than N items were not judged, for any answering model and judge. MODEL=N is for one "
-        "answering model.",
-        show_default=False,
-    ),
-]
+MaxUnjudged = Annotated[list[str] | None, _limit_option("N", read_count, "more than N items were not judged,")]
 JUnit = Annotated[
     Path | None,
-    typer.Option(
-        "--junit",
-        metavar="FILE",
-        help="Write JUnit XML for CI to this file, with one test case per item.",
-        show_default=False,
-    ),
+    typer.Option("--junit", metavar="FILE", help="Write JUnit XML for CI to this file, with one test case per item."),
 ]
 SummaryMarkdown = Annotated[
     bool,
@@ -150,3 +139,13 @@ SummaryMarkdown = Annotated[
 ]
 ResultsJSON = Annotated[bool, typer.Option("--json", help="Print results and summary as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the summary, without progress and single results.")]
+
+
+@dataclass(frozen=True, slots=True)
+class CIOptions:
+    """The options for CI: conditions for the exit code, and reports."""
+
+    fail_under: FailUnder = None
+    max_unjudged: MaxUnjudged = None
+    junit: JUnit = None
+    summary_markdown: SummaryMarkdown = False

@@ -1,4 +1,4 @@
-"""The fields of pydantic models as users write them in files: name, type in words, default and meaning."""
+"""Fields of pydantic models, described for people who write files: name, type in words, default and meaning."""
 
 from __future__ import annotations
 

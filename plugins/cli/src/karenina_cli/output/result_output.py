@@ -45,11 +45,11 @@ STYLES: Final[Mapping[OutcomeGroup, str]] = {
 }
 _PLAIN: Final[Mapping[str, str]] = {"✓": "+", "◐": "~", "•": "*", "✗": "x", "!": "!", "?": "?", "…": "..."}
 MAX_DETAILED: Final = 20_000
-"""The most characters of a text to wrap; wrapping more takes seconds."""
+"""The maximum number of characters in a wrapped text; wrapping longer texts takes seconds."""
 MAX_ROWS: Final = 100
-"""The most results in a table; the result file has all."""
+"""The maximum number of results in a table; the result file contains all of them."""
 WIDE: Final = 100
-"""The least width of a terminal in which results are printed as a table."""
+"""The minimum width of a terminal in which results are printed as a table."""
 _LEAST_WAIT: Final = 0.05
 """The shortest waiting time, in seconds, that is shown."""
 
@@ -76,9 +76,11 @@ def print_result(
     """Print one result: question, answer, extracted values next to the truth, verdict and reason.
 
     `position` ("3/12") is printed first. The answer is truncated to `most_answer` characters, with a note on how many
-    are missing. `detailed` prints more of the answer, and vetoes, revisions, reasons, excerpts, tokens and stages;
-    `full` prints the whole answer below. Other texts are truncated like a detailed answer. `rules` has the comparison
-    of each template field in words, if known, and `files` the folders with the files of the item.
+    are missing. With `detailed`, it is truncated to `MAX_DETAILED`, like all other texts, and vetoes, revisions,
+    reasons, excerpts, tokens and stages are printed too. With `full`, the whole answer is printed below.
+
+    `rules` describes in words how each template field is compared, if that is known. `files` finds the files that the
+    item kept.
     """
     meta = result.metadata
     head = _head(console, result, position)
@@ -128,7 +130,7 @@ def _print_block(console: Console, head: Text, grid: Table) -> None:
 
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table; if there are more than `MAX_ROWS`, only the first of those that are not correct.
+    """Print results as a table; if there are more than `MAX_ROWS`, only the first `MAX_ROWS` that are not correct.
 
     Of items that failed for the same reason, only the first has a row; the others are listed below. `path` is the
     result file.
@@ -159,7 +161,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason for the outcome, truncated unless the item was not judged: then it says what to do."""
+    """Return the reason for the outcome. It is truncated if the item was judged; otherwise it says what to do."""
     return Text(shorten(result.why(), 200)) if result.outcome.judged else _cut(result.why())
 
 
@@ -177,7 +179,10 @@ def print_results(console: Console, results: Results, path: Path | None = None) 
 
 
 def _select(results: Results, failures: Failures, most: int | None) -> Iterator[tuple[int, VerificationResult]]:
-    """Yield results with their numbers, without repeated failures; of more than `most`, those that are not correct."""
+    """Yield results with their numbers, except repeated failures.
+
+    If there are more than `most` results, only the first `most` that are not correct are yielded.
+    """
     all_fit = most is None or len(results) <= most
     shown = 0
     for number, result in enumerate(results, 1):
@@ -205,7 +210,7 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason; unless on a terminal, print a line if so."""
+        """Return whether an earlier item failed for the same reason. If so, print a line, except on a terminal."""
         if result.outcome.judged:
             return False
         from karenina_engine.results.aggregate import failure_kind
@@ -257,12 +262,12 @@ def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
         return Text(missing, style="dim")
     if full and len(answer) > most:
         return Text(f"({len(answer):,} characters, below)", style="dim")
-    return _cut(answer, most, way_on=": `karenina show --full`")
+    return _cut(answer, most, hint=": `karenina show --full`")
 
 
-def _cut(text: str, most: int = MAX_DETAILED, way_on: str = "") -> Text:
-    """Return a text truncated to `most` characters, with the number of missing ones and `way_on`."""
-    beginning, note = clip(text, most, way_on)
+def _cut(text: str, most: int = MAX_DETAILED, hint: str = "") -> Text:
+    """Return a text truncated to `most` characters, with the number of missing characters and `hint`."""
+    beginning, note = clip(text, most, hint)
     return Text(beginning) + Text(note, style="dim")
 
 
@@ -318,7 +323,7 @@ def _add_details(grid: Table, result: VerificationResult, files: KeptFiles | Non
 
 
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
-    """Return a file of an item in one line: its name, type and size, and where it is, or why it is not there."""
+    """Describe a file that an item kept in one line: its name, type and size, and its path, or why it is missing."""
     size = "" if kept.size is None else f", {format_size(kept.size)}"
     found = files.find(kept) if files is not None else None
     where = kept.left_out if found is None else found.problem or str(found.path)
@@ -326,7 +331,7 @@ def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
 
 
 def _stage_text(record: StageRecord) -> str:
-    """Return a stage in one line: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`."""
+    """Describe a stage: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`."""
     reason = record.error or record.reason
     if record.status == "skipped":
         return clean(f"{record.name} skipped: {reason}")

@@ -1,23 +1,35 @@
-"""The summary of a run, as text and as JSON values."""
+"""The summary of a run and its costs by model, stage and judge, as text and JSON; and the estimate of `--dry-run`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from karenina_engine.cost.ledger import UNKNOWN_COST, SpendCounts, sum_counts
+from karenina_engine.cost.price_source import format_cost, format_rounded_up, to_dollars
 from karenina_engine.results.summary_text import GROUP_TEXTS, Summarized, group_table, summary_rows
-from karenina_terminal.screen import print_rows
-from karenina_toolkit.printable import clean
+from karenina_terminal.screen import print_rows, print_wrapped
+from karenina_toolkit.printable import clean, quantity
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import Console
+
     from karenina_core.data.result import VerificationResult
+    from karenina_engine.cost.ledger import Ledger, LedgerLine
+    from karenina_engine.offline.estimate import Estimate, EstimatedLine, Span
     from karenina_engine.results.aggregate import Totals
+    from karenina_engine.run.request import RunRequest
+    from karenina_engine.run.session import RunSession
+    from karenina_terminal.screen import Screen
 
 
 def print_summary(
@@ -31,8 +43,8 @@ def print_summary(
 ) -> None:
     """Print the pass rate of each group with its denominator and interval, unjudged items, bounds, and tokens.
 
-    `path` is the result file, if there is one, `cost` the cost as text, and `notes` are names and texts to print below
-    the pass rate. With `all_failures`, every reason why items were not judged is printed.
+    `path` is the result file, if there is one; `cost` is the cost as text. `notes` are names and texts that are printed
+    below the pass rate. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -56,7 +68,7 @@ def print_summary(
 
 
 def result_json(result: VerificationResult) -> dict[str, Any]:
-    """Return a result as JSON values for `--json`: in full, with `question_id` at the top level."""
+    """Return a whole result as JSON values for `--json`, with `question_id` at the top level."""
     return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
 
 
@@ -75,3 +87,193 @@ def summary_json(results: Totals) -> dict[str, Any]:
             "failures": [{"items": one.items, "error": one.error} for one in results.failures()],
         }
     }
+
+
+def cost_json(session: RunSession) -> dict[str, Any]:
+    """Return `money` for `--json`: the ledger of a run, and its budget in US dollars (null without a budget)."""
+    budget = session.budget
+    limit = float(to_dollars(budget.limit)) if budget is not None else None
+    return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **session.ledger.to_dict()}
+
+
+def print_ledger(console: Console, ledger: Ledger) -> None:
+    """Print the spending of this run by model, stage and judge, the total, and the sources of the prices."""
+    spent, kept, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
+    if not spent.calls and not kept.calls:
+        return
+    lines = [line for line in ledger.lines if line.spent.calls]
+    if lines:
+        print_rows(console, ledger_rows(lines, spent), texts=(0, 1, 2))
+    sentences = [f"Cost: {spent.format_cost()} for {quantity(spent.calls, 'call')}."]
+    if kept.calls:
+        worth = f" (worth {kept.format_cost()})" if kept.cost or kept.unpriced else ""
+        sentences.append(f"Stored replies: {kept.calls:,}{worth}, which cost nothing this time.")
+    if earlier.calls:
+        sentences.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
+    print_wrapped(console, Text(" ".join(sentences)))
+    for name, price in ledger.prices.snapshot()["models"].items():
+        print_wrapped(console, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
+
+
+def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:
+    """Return a table with a header, a row for each line of a ledger, and the total."""
+    return [
+        ("Model", "Stage", "Judge", "Calls", "Tokens in", "From cache", "Tokens out", "Cost"),
+        *((line.model, line.stage, line.judge or "all", *_cells(line.spent)) for line in lines),
+        ("All", "", "", *_cells(total)),
+    ]
+
+
+def spent_text(ledger: Ledger) -> str | None:
+    """Return what was spent so far, for the progress of a run; None before the first call."""
+    total = ledger.total()
+    if not total.calls:
+        return None
+    words = total.format_cost()
+    return "cost unknown" if words == UNKNOWN_COST else f"{words} spent"
+
+
+def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
+    """Return the spending of the runs that wrote `files`; None if one of their journals is missing or unreadable.
+
+    A run whose models are all free needs no journal.
+    """
+    from karenina_engine.journal.file import JournalError
+    from karenina_engine.journal.view import JournalView, find_journal
+
+    if _without_cost(files):
+        return None
+    found: list[LedgerLine] = []
+    for journal in filter(None, dict.fromkeys(map(find_journal, files))):
+        try:
+            with JournalView(journal) as view:
+                found += view.spent()
+        except JournalError:
+            return None
+    return found
+
+
+def _without_cost(files: Sequence[Path]) -> list[Path]:
+    """Return the files without a journal, except those of free runs."""
+    from karenina_engine.journal.view import find_journal
+    from karenina_engine.results.header import read_header
+
+    return [file for file in files if find_journal(file) is None and read_header(file).get("free") is not True]
+
+
+def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
+    """Return one line on the spending of the runs that wrote `files`, by model.
+
+    `lines` is the result of `read_spending`; if it is None, the line says why the cost is unknown.
+    """
+    if lines is None:
+        from karenina_report.runs import describe_missing_cost
+
+        return f"{UNKNOWN_COST}: {describe_missing_cost(next(iter(_without_cost(files)), files[0]), None)}"
+    total = sum_counts(line.spent for line in lines)
+    if not lines:
+        return f"{total.format_cost()}: all models of the run are free"
+    by_model: dict[str, SpendCounts] = {}
+    for line in lines:
+        by_model.setdefault(line.model, SpendCounts()).merge(line.spent)
+    each = ", ".join(f"{clean(model)} {count.format_cost()}" for model, count in sorted(by_model.items()))
+    return f"{total.format_cost()} for {total.calls:,} calls in all runs of the journal" + (f": {each}" if each else "")
+
+
+def budget_hint(session: RunSession) -> str:
+    """Return how to continue a run that has spent its budget."""
+    assert session.budget is not None
+    least, spent = format_rounded_up(session.budget.spent + session.budget.refused), format_cost(session.budget.spent)
+    if session.journal is None:
+        return f"There is no journal, so the same command, with a budget of {least} or more, repeats the calls."
+    again = "run the same command with a larger --set budget=USD"
+    how = f"run `karenina resume {quote(str(session.journal.path))} --budget MORE`" if session.resumable else again
+    return (
+        f"To continue, {how}; the next call needs a budget of {least} or more, which includes the {spent} spent so "
+        "far. No paid call is repeated."
+    )
+
+
+def _cells(count: SpendCounts) -> tuple[str, ...]:
+    numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
+    return (*(f"{number:,}" for number in numbers), count.format_cost())
+
+
+def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
+    """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing."""
+    from karenina_core.config import find_adapter, plugins_of
+    from karenina_engine.check.questions import select_questions
+    from karenina_engine.check.restricted_values import require_trust
+    from karenina_engine.check.run_checks import check_recordings
+    from karenina_engine.check.stage_checks import check_models
+    from karenina_engine.cost.price_table import PriceTable
+    from karenina_engine.offline.estimate import estimate
+    from karenina_engine.settings import EngineSettings
+
+    trust, config = require_trust(request.benchmark, request.config, request.trust)
+    plugins = plugins_of(config)
+    questions = select_questions(request.benchmark, config, request.question_ids)
+    models = config.core.answering_models
+    # Recordings are read, so an error in them stops the estimate as it would stop the run.
+    check_models(
+        plugins, [("answering model", one) for one in models if find_adapter(plugins, one.interface).spec.recorded]
+    )
+    check_recordings(plugins, config, questions, request.benchmark)
+    found = estimate(
+        questions,
+        config,
+        plugins,
+        PriceTable(plugins, config.section(EngineSettings).prices),
+        trust=trust,
+        journal=None if request.fresh else request.journal,
+    )
+    if as_json:
+        screen.json({"estimate": found.to_dict()})
+        return
+    _print_estimate(screen, found)
+
+
+def _print_estimate(screen: Screen, found: Estimate) -> None:
+    if found.lines:
+        head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
+        rows = [
+            (line.model, line.stage, _count_text(line.calls), *_tokens(line), *_costs(line)) for line in found.lines
+        ]
+        print_rows(screen.out, [head, *rows], texts=(0, 1))
+    _say(
+        screen,
+        f"No call was made. {quantity(found.items, 'item')}, {found.done:,} of them with a result in the journal.",
+    )
+    if found.kept:
+        _say(screen, f"The journal stores {found.kept:,} replies for the others; their calls are not paid for again.")
+    _say(screen, f"Expected: {_count_text(found.calls)} calls for {found.format_cost()}.")
+    if found.spent:
+        _say(screen, f"Earlier runs with this journal spent {format_cost(found.spent)}.")
+    if found.sample and found.lines:
+        basis = "the calls in the journal" if all(line.measured for line in found.lines) else "replies of usual length"
+        _say(screen, f"Estimated from {quantity(found.sample, 'question')} and {basis}; retries cost more.")
+    for stage, why in found.not_counted.items():
+        _say(screen, f"Not counted: {stage}: {why}")
+    for stage, error in found.failed.items():
+        _say(screen, f"Not counted: {stage} could not be simulated: {error}")
+    for name, price in found.prices["models"].items():
+        print_wrapped(screen.out, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
+
+
+def _say(screen: Screen, text: str) -> None:
+    print_wrapped(screen.out, Text(clean(text)))
+
+
+def _tokens(line: EstimatedLine) -> tuple[str, str]:
+    return _count_text(line.input_tokens), _count_text(line.output_tokens)
+
+
+def _count_text(span: Span) -> str:
+    return f"{round(span.typical):,}"
+
+
+def _costs(line: EstimatedLine) -> tuple[str, str, str]:
+    if line.cost is None:
+        return "unknown", "", ""
+    least, typical, most = (format_cost(round(one)) for one in line.cost)
+    return typical, least, most

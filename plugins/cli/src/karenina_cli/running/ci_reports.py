@@ -29,9 +29,9 @@ _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karen
 
 @dataclass(frozen=True, slots=True)
 class Limits(Generic[Number]):
-    """The limits of an option: one for all groups, and others by the name of a model or group.
+    """The limits of an option: one for all groups, and limits for single models or groups, by name.
 
-    A group has the results of one answering model and judge.
+    A group consists of the results of one answering model and judge.
     """
 
     of_all: Number | None = None

@@ -1,17 +1,27 @@
-"""Execution of runs with progress, printed results, and exit codes."""
+"""Execution of runs with progress, printed results, exit codes, and a clean stop on Ctrl-C."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import typer
 from rich.text import Text
 
-from karenina_cli.output.summary_output import result_json, summary_json
+from karenina_cli.output.summary_output import (
+    budget_hint,
+    cost_json,
+    print_ledger,
+    print_summary,
+    result_json,
+    spent_text,
+    summary_json,
+)
 from karenina_engine.progress.rich_bar import RichBar
 from karenina_terminal.screen import ExitCode, Screen
 from karenina_toolkit.printable import quantity
@@ -29,6 +39,10 @@ if TYPE_CHECKING:
     from karenina_engine.run.request import RunRequest
     from karenina_engine.run.session import RunSession
 
+GRACE: Final = 3.0
+"""Seconds that calls in flight have to finish, so that their replies are stored."""
+INTERRUPTED: Final = "it was interrupted"
+
 
 def execute_run(
     screen: Screen,
@@ -43,7 +57,6 @@ def execute_run(
 
     If the run is stopped, its results so far are printed; after Ctrl-C, only the summary, except with `as_json`.
     """
-    from karenina_cli.output.cost_output import cost_json, print_ledger
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.prepare import open_run
 
@@ -103,8 +116,7 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 
 
 def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool) -> None:
-    """Exit with the reason and the way to continue if the run was stopped early, with `done` results in `output`."""
-    from karenina_cli.output.cost_output import budget_hint
+    """If the run was stopped early, print how to continue it, and exit. `done` is the number of results in `output`."""
 
     missing = len(session) - done
     if not missing or not (interrupted or session.stopped is not None):
@@ -120,7 +132,7 @@ def exit_if_stopped(screen: Screen, session: RunSession, output: Path, *, done: 
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal; exit if the journal cannot be written, also on closing."""
+    """Enter `opened`, a run with its journal. Exit if the journal cannot be written, or fails when it is closed."""
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
     results = ""
@@ -138,9 +150,6 @@ def exit_without_journal(
 
 def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
     """Execute a run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
-    from karenina_cli.output.cost_output import spent_text
-    from karenina_cli.running.signal_handlers import INTERRUPTED as BY_THE_USER
-    from karenina_cli.running.signal_handlers import stop_on_signals
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
     from karenina_engine.results.result_set import VerificationResultSet, read_results
@@ -171,12 +180,11 @@ def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet:
             f"{error.strerror or error}; the results written so far are kept",
             ExitCode.FAILED,
         )
-    return found, session.stopped == BY_THE_USER and len(found) < len(session)
+    return found, session.stopped == INTERRUPTED and len(found) < len(session)
 
 
 def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool) -> None:
     from karenina_cli.output.result_output import print_results
-    from karenina_cli.output.summary_output import print_summary
     from karenina_report.registered_notes import find_notes
     from karenina_report.run_notes import NotedRun
 
@@ -243,7 +251,7 @@ def _trust_hint(file: Path) -> str:
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
-    """Return what a stopped run has finished, and how to continue it."""
+    """Return how much of a stopped run is finished, and how to continue it."""
     where = f", in {path}; `karenina show {quote(str(path))}` prints them" if done else ""
     kept = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
@@ -263,7 +271,7 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool)
 
 
 class ProgressOutput:
-    """A context manager that shows a run's progress; with `quiet`, it only counts."""
+    """A context manager that shows a run's progress; with `quiet`, it only counts results."""
 
     def __init__(self, console: Console, progress: RunProgress, *, quiet: bool = False) -> None:
         self.progress = progress
@@ -289,3 +297,38 @@ class ProgressOutput:
             self._bar.advance_to(self.progress.done)
         elif not self._quiet and (line := self.progress.next_line()) is not None:
             self._console.print(Text(line), soft_wrap=True)
+
+
+@contextmanager
+def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
+    """Make Ctrl-C and SIGTERM stop the run inside the block; `note` prints a message to the user.
+
+    After the first signal, no new item is started, and calls in flight have `GRACE` seconds to finish. The second
+    signal raises `KeyboardInterrupt`. Only the main thread receives signals: in another thread this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed = False
+
+    def stop(_number: int, _frame: Any) -> None:
+        nonlocal pressed
+        if pressed or not session.running:
+            raise KeyboardInterrupt
+        pressed = True
+        session.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
+
+    def note_calls() -> None:
+        calls = session.limits.held
+        if calls:
+            note(
+                f"Stopping: waiting up to {GRACE:g} s for {quantity(calls, 'call')} in flight. Press Ctrl-C again "
+                "to stop at once."
+            )
+
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

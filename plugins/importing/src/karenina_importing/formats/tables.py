@@ -11,8 +11,7 @@ from typing import Any, Final
 from karenina_benchmark.errors import BenchmarkFileError, read_text
 from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, NAMES, QUESTION, TRUTH, choose_roles
 from karenina_benchmark.tables.question_rows import ALIASES, QuestionRows, make_question_rows, name_columns, names_in
-from karenina_benchmark.tables.table_headers import find_header_problem
-from karenina_benchmark.tables.table_reader import Row, find_classes, name_classes, open_rows
+from karenina_benchmark.tables.table_reader import Row, find_classes, find_header_problem, name_classes, open_rows
 from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_core.errors import ConfigError
 from karenina_importing.field_mapping import FieldMapping

@@ -1,12 +1,13 @@
-"""`karenina new`: a package for a plugin that works and has contract tests."""
+"""`karenina new`, which writes a package for a plugin, and `karenina init`, which writes a first benchmark."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Collection
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from typer.core import TyperGroup
@@ -17,7 +18,11 @@ from karenina_scaffold.kinds import KINDS, PluginKind
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
-    from karenina_scaffold.names import Names
+    from karenina_scaffold.rendering import Names
+
+BENCHMARK: Final = "benchmark.yaml"
+CONFIG: Final = "karenina.toml"
+SCHEMA: Final = "benchmark.schema.json"
 
 
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
@@ -25,7 +30,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)
     if name in (commands if kind.name == "command" else _offered(kind)):
-        raise ConfigError([f"Karenina or a plugin has the {kind.name} {name!r} already: choose another name"])
+        raise ConfigError([f"Karenina or a plugin already has the {kind.name} {name!r}: choose another name"])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
@@ -56,18 +61,17 @@ def new(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the package, such as word-count.")],
     into: Annotated[
-        Path, typer.Option("--into", metavar="DIR", help="The folder in which the folder of the package is created.")
+        Path, typer.Option("--into", metavar="DIR", help="The folder in which the package gets a folder of its own.")
     ] = Path(),
 ) -> None:
     """Write a package for a plugin of your own, which can be installed, works, and has contract tests.
 
-    Change what it does in src, and the samples of its tests.
+    Then change its code in src, and the samples in its tests.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_core.catalog import install_command
-        from karenina_scaffold.names import Names
-        from karenina_scaffold.rendering import fill, render_package, write_new_folder
+        from karenina_scaffold.rendering import Names, fill, render_package, write_new_folder
 
         chosen = find_kind(kind)
         names = Names.of(name)
@@ -97,3 +101,42 @@ def find_kind(name: str) -> PluginKind:
     if name not in KINDS:
         raise ConfigError([f"there is no kind of plugin {name!r}{did_you_mean(name, KINDS)}"])
     return KINDS[name]
+
+
+def init(
+    ctx: typer.Context,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="The folder, created if necessary.", show_default="this one"),
+    ] = Path(),
+) -> None:
+    """Write a first benchmark and a configuration, with comments, and the schema with which editors check it.
+
+    Existing files are never replaced.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_scaffold.rendering import write_new_files
+
+        write_new_files(folder, {PurePosixPath(name): text for name, text in project_files().items()})
+        files = [shlex.quote(str(folder / name)) for name in (BENCHMARK, CONFIG)]
+        benchmark, config = files
+        typer.echo(f"Created {folder / BENCHMARK}, {folder / CONFIG} and {folder / SCHEMA}. Next:\n")
+        typer.echo(f"    karenina check {benchmark} --config {config}")
+        typer.echo(f"    karenina plan {benchmark} --config {config}\n")
+        typer.echo(f"Name your model and your judge in {folder / CONFIG}, and then:\n")
+        typer.echo(f"    karenina run {benchmark} --config {config}")
+
+
+def project_files() -> dict[str, str]:
+    """Return the contents of the files that `init` writes, by file name."""
+    from karenina_benchmark.formats.file_schema import benchmark_schema
+    from karenina_cli.commands.config_command import schema_of
+    from karenina_core.config import all_settings
+    from karenina_scaffold.rendering import read_template
+
+    return {
+        BENCHMARK: read_template("init", BENCHMARK),
+        CONFIG: read_template("init", CONFIG),
+        SCHEMA: json.dumps(benchmark_schema(schema_of(all_settings())), indent=2) + "\n",
+    }

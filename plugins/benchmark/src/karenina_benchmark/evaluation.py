@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
 
 Response = str | Sequence[Mapping[str, Any]] | Mapping[str, Any]
-"""An output: text, or a conversation in a format that recordings may have (docs/how-to/recorded-answers.md)."""
+"""An output: text, or a conversation in one of the formats for recordings (docs/how-to/recorded-answers.md)."""
 Judge = str | Mapping[str, Any] | ModelConfig
 """A judge: `interface:model_name`, the fields of a model, or a `ModelConfig`."""
 
 NO_QUESTION: Final = "What does the text say?"
-"""The question for an output that has none. Small judges extract nothing if they are told that there is none."""
+"""The question for an output without one. Small judges extract nothing if they are told that there is no question."""
 _OUTPUT: Final = "output"
 
 
@@ -54,10 +54,10 @@ def evaluate(
     """Judge one output and return its result.
 
     `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric` the
-    traits to score; at least one of them is needed. `judge` may be missing if neither needs a model. `config` holds
-    other settings (`parsing_models` instead of `judge` for several judges; a `budget` works as in a run). `journal` is
-    a file that stores replies, so that they are reused by the next call. `trust` and `progress` are those of
-    `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is returned.
+    traits to score; at least one of them is needed. `judge` may be missing if neither of them needs a model. `config`
+    contains other settings (`parsing_models` instead of `judge` for several judges; a `budget` works as in a run).
+    `journal` is a file that stores replies, so that they are reused by the next call. `trust` and `progress` are those
+    of `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is returned.
 
     Raises `ConfigError` if both template and rubric are missing, and what `Benchmark.run_verification` raises. If the
     output cannot be judged, the outcome of the result says so.

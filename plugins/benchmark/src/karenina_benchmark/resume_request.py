@@ -144,7 +144,7 @@ def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[st
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
     """Return the user's trust, plus the files outside of the folder that the command's `--trust-all` covered.
 
-    No other files are added, and these only if they are unchanged, because the benchmark may have changed since then.
+    These files are added only if they are unchanged, because the benchmark may have changed since then.
     """
     stored = load_trust()
     if not command["trust_all"] or command["paths"] is None or not has_same_data(command):

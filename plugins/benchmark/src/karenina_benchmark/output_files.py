@@ -1,6 +1,6 @@
-"""Output files for `karenina judge`; the outputs may have no questions.
+"""Read files of outputs for `karenina judge`: rows with outputs, which need not name a question, or one conversation.
 
-A file may also be a single conversation: JSON from another program, or a transcript with headings or roles.
+A conversation is JSON from another program, or a transcript with headings or roles.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from karenina_benchmark.outputs.evaluation import NO_QUESTION, Output
+from karenina_benchmark.evaluation import NO_QUESTION, Output
 from karenina_benchmark.tables.column_roles import (
     ID,
     QUESTION,
@@ -57,7 +57,7 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
     try:
         messages = parse_conversation(text) if document is None else convert_recording(document)
     except TraceFormatError as error:
-        raise ConfigError([f"{path} holds a conversation that cannot be read: {error}"]) from None
+        raise ConfigError([f"{path} contains a conversation that cannot be read: {error}"]) from None
     if document is not None:
         return cast("Conversation", document)
     return None if messages is None else [message.to_dict() for message in messages]
@@ -100,21 +100,21 @@ def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | 
 logger = logging.getLogger("karenina")
 _DOCUMENT: Final = ".json"
 _ANSWERS: Final = ("answer", "text")
-"""More column names for outputs; in question tables, these columns hold something else."""
+"""Further column names for outputs. In question tables, columns with these names are not outputs."""
 _CONVERSATIONS: Final = ("messages", "trace")
-_CURE: Final = "response, output, answer, text, trace, messages or completion"
+_RESPONSE_KEYS: Final = "response, output, answer, text, trace, messages or completion"
 
 
 def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[Output]:
     """Yield the outputs in a file.
 
-    A `.jsonl` file has one output per line, and a `.json` file with a list one per item. An output is a JSON string, an
-    object with `response` (or output, answer, text, trace, messages, completion, or a name used by another tool) and
-    optionally `id` and `question`, or an object that is itself a conversation. A table (`.csv`, `.tsv`, `.xlsx`,
+    A `.jsonl` file contains one output per line, and a `.json` file a list of outputs. An output is a JSON string, an
+    object that is itself a conversation, or an object with `response` (or output, answer, text, trace, messages,
+    completion, or a name used by another tool) and optionally `id` and `question`. A table (`.csv`, `.tsv`, `.xlsx`,
     `.parquet`) has columns with these names, in upper or lower case. A file that contains a single conversation, and
     any other file, is one output, with the file's name as its id.
 
-    `columns` maps `response`, `id` and `question` to other names, and may have the `rows`, `sheet` and `encoding` for
+    `columns` maps `response`, `id` and `question` to other names, and may contain `rows`, `sheet` and `encoding` for
     `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read.
     """
     given = dict(columns or {})
@@ -173,7 +173,7 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
 
 
 def _response_names(columns: Any) -> list[str]:
-    """Return the names that can hold an output, the most specific first."""
+    """Return the columns or keys that can contain an output, the most specific first."""
     names = list(map(str, columns))
     return [
         *ranked_columns(names, RESPONSE),
@@ -222,7 +222,9 @@ def _make_output(record: Record, given: Mapping[str, str], *, is_table: bool) ->
     if not is_table and RESPONSE not in given and not isinstance(response, str) and is_conversation(values):
         response = values
     if response is None:
-        raise ConfigError([f"{record} contains no output: give it one of the keys {_CURE}, or write a conversation"])
+        raise ConfigError(
+            [f"{record} contains no output: give it one of the keys {_RESPONSE_KEYS}, or write a conversation"]
+        )
     id, question = (next(iter(get_all(named(role))), None) for role in (ID, QUESTION))
     if isinstance(response, str):
         response = add_end(response, {key: next(iter(get_all([key])), None) for key in END_KEYS})

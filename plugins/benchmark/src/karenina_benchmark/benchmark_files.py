@@ -1,4 +1,4 @@
-"""Load and save benchmarks in the installed formats."""
+"""Load and save benchmark files: select the format by suffix or content, and collect all errors in a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import BenchmarkFileError, read_text
-from karenina_benchmark.formats.format_registry import describe_suffixes, find_format, list_formats, suffix_of
-from karenina_benchmark.formats.row_files import has_rows
+from karenina_benchmark.formats.format_registry import describe_suffixes, find_format, has_rows, list_formats, suffix_of
 from karenina_core import plugins
 from karenina_core.errors import KareninaError, type_and_message
 from karenina_toolkit.files import SUFFIXES, TABLES, replace_file
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Offer
 
 REPEATED = "karenina_repeated"
-"""The attribute that marks a log record which the command line drops, because it reports the same as an error."""
+"""An attribute of log records. The command line drops records with it, because it prints the same text as an error."""
 logger = logging.getLogger("karenina")
 
 
@@ -81,10 +80,6 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
 
     Raises `BenchmarkFileError` if nothing in the file can be read, and what `check_paths` raises.
     """
-    return _read_any_format(path, check_paths, columns)
-
-
-def _read_any_format(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None) -> BenchmarkContent:
     installed = plugins.active_plugins()
     suffix = suffix_of(installed, path)
     if not columns and suffix in SUFFIXES and (suffix in TABLES or has_rows(path)):

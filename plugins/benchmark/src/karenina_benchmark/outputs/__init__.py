@@ -1,1 +1,0 @@
-"""Reading and judging the outputs of other programs."""

@@ -1,0 +1,230 @@
+"""What `karenina rescore` scores again: the items of a journal, or those of a result file without a journal.
+
+A request combines the user's benchmark and settings with the model names of a journal. Result files of the reference
+have no journal: their extracted values are compared with the templates of the benchmark as it is now; refusals, guard
+results, overrides by similarity, and trait scores stay as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, Final
+
+from karenina_benchmark.config.config_files import read_config_values, resolve_recordings
+from karenina_benchmark.resume_request import (
+    change_to_run_folder,
+    current_settings,
+    existing_ids,
+    read_commands,
+)
+from karenina_core.config import VerificationConfig
+from karenina_core.config import all_settings as owned_settings
+from karenina_core.data.outcome import Outcome
+from karenina_core.errors import ConfigError
+from karenina_engine.calls.journal_labels import JournalLabels, plain_name
+from karenina_engine.journal.command import LEFT_OUT, MODEL_ROLES, restore_secrets
+from karenina_engine.journal.named_files import find_changes
+from karenina_engine.offline.rescoring import RescoreReport, find_change
+from karenina_engine.results.aggregate import RunTally
+from karenina_engine.results.result_set import VerificationResultSet, read_results
+
+if TYPE_CHECKING:
+    from karenina_benchmark import Benchmark
+    from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
+    from karenina_core.data.trust import Trust
+    from karenina_engine.offline.rescoring import Change
+
+_COMPARED: Final = ("right", "partial", "wrong", "undecided")
+"""The outcome groups that result from comparing the extracted values."""
+
+
+@dataclass(frozen=True, slots=True)
+class RescoreRequest:
+    """A journal, and the benchmark, configuration and question ids to score its items with."""
+
+    journal: Path
+    benchmark: Benchmark
+    config: VerificationConfig
+    ids: Sequence[str] | None
+
+
+def make_rescore_request(
+    journal: Path,
+    file: Path | None,
+    *,
+    config: Path | None,
+    judges: Sequence[Mapping[str, Any]] | None,
+    ask: bool,
+    trust_all: bool,
+    columns: Mapping[str, str] | None,
+    note: Callable[[str], None],
+) -> RescoreRequest:
+    """Return the request for a journal.
+
+    The benchmark is `file`, or else that of the user's own run. The settings are those of the user's own run, or else
+    those in the journal that may be taken from files; the configuration file `config` overrides them. With `ask`, the
+    judges are `judges`, or else those in the configuration file or in the user's own run. `note` prints what is left
+    out.
+
+    If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError`.
+    """
+    from karenina_benchmark import Benchmark
+
+    labels, command = read_commands(journal)
+    if file is None and command is None:
+        name = plain_name(labels.benchmark) or "BENCHMARK"
+        raise ConfigError(
+            [
+                f"{journal} is not from a run of yours in this place (it was copied, moved, or made by another user), "
+                "so its benchmark file is not opened unless you name it:\n"
+                f"  karenina rescore {quote(str(journal))} {quote(name)}"
+            ]
+        )
+    path, file, config = journal.absolute(), _absolute(file), _absolute(config)
+    given = resolve_recordings(read_config_values(config), config) if config is not None else {}
+    if command is not None:
+        change_to_run_folder(command)
+        changes = find_changes(command, starts=ask, benchmark=file is None)
+        if changes:
+            cure = (
+                "look at them, then run the benchmark again: rescore uses the settings of your run only with its files"
+            )
+            raise ConfigError([*changes, cure])
+    named = command["benchmark"] if file is None and command is not None else str(file)
+    skip_broken = command is not None and command.get("skip_broken", False)
+    columns = columns or (command.get("columns") if command is not None else None)
+    benchmark = Benchmark.load(named, "all" if trust_all else None, skip_broken=skip_broken, columns=columns)
+    values = _own_settings(command) if command is not None else _free_settings(labels, note)
+    values |= {name: value for name, value in given.items() if name not in MODEL_ROLES}
+    models: dict[str, Sequence[Any]] = dict(labels.models())
+    if ask:
+        live = judges or given.get("parsing_models") or _own_judges(benchmark, command)
+        models["parsing_models"] = _match_judges(labels, live)
+    chosen = VerificationConfig(**{**values, **models})
+    ids = list(labels.questions) if labels.questions is not None else None
+    return RescoreRequest(path, benchmark, chosen, existing_ids(benchmark, ids, note))
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return path.absolute() if path is not None else None
+
+
+def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the user's command, without secrets (they do not affect scores) and models."""
+    stored = command["config"].items()
+    return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
+
+
+def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
+    """Return the settings in a journal that may be taken from files; print the names of others that affect results."""
+    free, others = labels.free_settings()
+    owned = owned_settings()
+    changing = [name for name in others if name not in owned or owned[name].changes_results]
+    if changing:
+        names = ", ".join(sorted(changing))
+        note(f"Not taken from the journal, because it may be someone else's: {names}; set them with --set or -c.")
+    return free
+
+
+def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
+    """Return the judges of the user's own run, with their secrets. Raises `ConfigError`."""
+    if command is None:
+        return ()
+    stored = {name: value for name, value in command["config"].items() if name == "parsing_models"}
+    found: Sequence[Any] = restore_secrets(stored, current_settings(benchmark, command)).get("parsing_models", ())
+    return found
+
+
+def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
+    """Return the judges to call, matched to the run's judges by id. Raises `ConfigError` if one is missing."""
+    by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
+    wanted = [str(entry.get("id")) for entry in labels.judges]
+    missing = [id for id in wanted if id not in by_id]
+    if missing or not wanted:
+        names = ", ".join(map(repr, missing or wanted)) or "no judge"
+        raise ConfigError(
+            [
+                f"--ask takes its judges from the command line, and this run was judged by {names}: add each with -j "
+                'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
+            ]
+        )
+    return [by_id[id] for id in wanted]
+
+
+def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
+    """Compare the extracted values in a result file with `benchmark`, and return what changes. No model is called.
+
+    The new results are written to `output`. Raises `ConfigError` if no result is for a question in the benchmark.
+    """
+    began = time.monotonic()
+    before, after = RunTally(), RunTally()
+    changes: list[Change] = []
+    done: list[VerificationResult] = []
+    gone = 0
+    for then in read_results(path):
+        question = benchmark.get(then.question_id) if then.question_id in benchmark else None
+        if question is None:
+            gone += 1
+            continue
+        now = _rescore(then, question, trust)
+        group = (then.metadata.answering_id, then.metadata.parsing_id)
+        before.add(group, then.outcome, then.question_id, then.template.verify_granular_result)
+        after.add(group, now.outcome, now.question_id, now.template.verify_granular_result)
+        change = find_change(then, now)
+        changes += [change] if change is not None else []
+        done.append(now)
+    if not done:
+        raise ConfigError([f"no question of the benchmark has a result in {path}: pass the benchmark of that run"])
+    if output is not None:
+        VerificationResultSet(done).save(output)
+    new = len(set(benchmark.ids) - {one.question_id for one in done})
+    return RescoreReport(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
+
+
+def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
+    """Return a result with a new verdict on its extracted values; unchanged if they did not decide its outcome."""
+    from karenina_template.question_template import template_of
+    from karenina_template.templates import TemplateError
+    from karenina_template.templates.comparison import Comparison
+
+    values = then.template.parsed_llm_response
+    if values is None or then.outcome.group not in _COMPARED or then.template.embedding_override_applied:
+        return then
+    now = then.model_copy(deep=True)
+    try:
+        template = template_of(question, trust)
+        if template is None:
+            return _mark_unjudged(now, Outcome.TEMPLATE_ERROR, "the question has no template")
+        bound = template.for_question(question.id)
+        answer = bound.bind(values, then.template.raw_llm_response)
+        comparison = Comparison(answer)
+        passed, patterns = comparison.passed(), answer.verify_regex(then.template.raw_llm_response)
+        fields, granular = comparison.results(), comparison.granular() if bound.is_graded else None
+    except TemplateError as error:
+        return _mark_unjudged(now, Outcome.TEMPLATE_ERROR, str(error))
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        return _mark_unjudged(now, Outcome.PARSE_ERROR, f"the extracted values do not fit the template: {what}")
+    now.template.field_results, now.template.verify_granular_result = fields, granular
+    now.template.regex_validation_results = patterns.results or None
+    now.template.regex_overall_success = patterns.overall_success
+    now.template.field_verification_error = comparison.why_undecided() if passed is None else None
+    if patterns.overall_success is False:
+        passed = False
+    now.template.verify_result = passed
+    partial = granular is not None and granular > 0
+    now.outcome = Outcome.UNDECIDED if passed is None else Outcome.PARTIAL if partial else Outcome.WRONG
+    if passed:
+        now.outcome = Outcome.CORRECT
+    return now
+
+
+def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
+    now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
+    now.metadata.completed_without_errors = False
+    return now
