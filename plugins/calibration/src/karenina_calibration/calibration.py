@@ -8,7 +8,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karenina_calibration.agreement import template_agreement, value_agreement, verdict_agreement
+from karenina_calibration.agreement import (
+    LabelledAnswer,
+    join_labels,
+    template_agreement,
+    value_agreement,
+    verdict_agreement,
+)
 from karenina_calibration.answers import SCORED, collect_answers, readable
 from karenina_calibration.calibration_result import (
     Calibration,
@@ -18,16 +24,15 @@ from karenina_calibration.calibration_result import (
 )
 from karenina_calibration.calibration_text import outside_text, stale_text
 from karenina_calibration.corrected import ModelRate, correct_rate
-from karenina_calibration.estimators.corrected_rates import JudgeQuality, rogan_gladen
+from karenina_calibration.estimators import JudgeQuality, rogan_gladen
 from karenina_calibration.label_file import check_labels, find_labels_file, label_command, read_labels
-from karenina_calibration.labelled_answers import LabelledAnswer, join_labels
 from karenina_calibration.labelling import now
 from karenina_calibration.sheets import SUFFIXES, read_sheet
 from karenina_core.errors import ConfigError
 from karenina_engine.results.rates import Clusters, rate
 from karenina_report.estimators.agreement import krippendorff_alpha
 from karenina_report.runs import read_runs
-from karenina_report.statistics.clusters import Units, assign_units
+from karenina_report.statistics.columns import Units, assign_units
 from karenina_report.statistics.statistics_result import Coefficient
 from karenina_toolkit.printable import shorten
 

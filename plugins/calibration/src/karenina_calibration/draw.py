@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from karenina_calibration.answers import SCORED, WRONG
-from karenina_calibration.estimators.stratified import allocate, merge_small
+from karenina_calibration.estimators import allocate, merge_small
 from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -147,7 +147,7 @@ def label(
                 f"unclear in the column `right`, and read it with: {read}"
             )
         if page is not None:
-            from karenina_calibration.label_page import saved_name, write_label_page
+            from karenina_calibration.questions import saved_name, write_label_page
 
             moved = write_label_page(page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict)
             read = label_command("label", results, file, "--from", saved_name(file, reader))

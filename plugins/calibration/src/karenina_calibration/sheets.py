@@ -20,7 +20,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_engine.results.tables import LibraryMissing
 from karenina_report.exports.spreadsheets import could_be_formula, protect
-from karenina_report.output_file import write_whole
+from karenina_report.options import write_whole
 from karenina_toolkit.files import FileError, plain_cell, read_records
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from karenina_importing.answer_fields import (
     fill_declared,
     with_options,
 )
-from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping
-from karenina_importing.field_paths import as_response, find_first
+from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping, as_response, find_first
 from karenina_importing.source_files import SizeLimit, SourceRow
 from karenina_importing.verdicts import make_label, settle_scales
 from karenina_toolkit.files.bounded_files import format_size, max_file_bytes, size_limit_cure

@@ -1,14 +1,16 @@
-"""Options shared by the report commands."""
+"""What the report commands share: their options, and how they write an output file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypedDict
 
 import typer
 
+from karenina_engine.results.result_file import check_output, prepare_output
 from karenina_terminal.completion import benchmark_files, result_files
+from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -143,3 +145,25 @@ def read_named_benchmark(
 def moved_note(moved: Path | None) -> str:
     """Return the end of a message on an output: where the earlier file of the same name is kept, if there was one."""
     return f" (an earlier file is kept in {moved})" if moved is not None else ""
+
+
+def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
+    """Write a temporary file beside `output`, and rename it to `output` when it is complete.
+
+    `write` writes to the open file. An existing file is renamed if it starts with one of `begins`; its new path is
+    returned. Raises `ConfigError` if it starts otherwise, or if the output cannot be written.
+    """
+    check_output(output, lines=begins)
+    moved: Path | None = None
+
+    def write_and_make_room(file: BinaryIO) -> None:
+        nonlocal moved
+        write(file)
+        file.flush()  # a full disk is detected before an earlier file is renamed
+        moved = prepare_output(output, lines=begins)
+
+    try:
+        replace_file(output, write_and_make_room)
+    except OSError as error:
+        raise config_error(f"the output {output} cannot be written: {error.strerror or error}") from error
+    return moved

@@ -35,7 +35,7 @@ class commands:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
         """Offer the report section on self-tests of the judges."""
-        from karenina_selftest.page_section import selftest_sections
+        from karenina_selftest.store import selftest_sections
 
         return [selftest_sections]
 
@@ -43,6 +43,6 @@ class commands:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
         """Offer the notes on self-tests."""
-        from karenina_selftest.page_section import selftest_notes
+        from karenina_selftest.store import selftest_notes
 
         return [selftest_notes]

@@ -23,10 +23,8 @@ from karenina_report.registered_notes import Note, find_notes
 from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.statistics.clusters import Units, assign_units
-from karenina_report.statistics.columns import find_column
-from karenina_report.statistics.metrics import NOT_JUDGED, Metric, verdict_metrics
-from karenina_report.statistics.trait_metrics import check_trait_names, trait_metrics
+from karenina_report.statistics.columns import Units, assign_units, find_column
+from karenina_report.statistics.metrics import NOT_JUDGED, Metric, check_trait_names, trait_metrics, verdict_metrics
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark

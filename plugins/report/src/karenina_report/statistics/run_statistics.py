@@ -19,9 +19,16 @@ from karenina_report.benchmark_questions import (
 from karenina_report.estimators.agreement import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
 from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.statistics.clusters import Units, assign_units
-from karenina_report.statistics.columns import find_column, make_judge_namer
-from karenina_report.statistics.metrics import PARTIAL_CREDIT, as_fraction, unjudged, verdict, verdict_metrics
+from karenina_report.statistics.columns import Units, assign_units, find_column, make_judge_namer
+from karenina_report.statistics.metrics import (
+    PARTIAL_CREDIT,
+    as_fraction,
+    check_trait_names,
+    trait_metrics,
+    unjudged,
+    verdict,
+    verdict_metrics,
+)
 from karenina_report.statistics.statistics_result import (
     Agreement,
     Coefficient,
@@ -31,7 +38,6 @@ from karenina_report.statistics.statistics_result import (
     RunStatistics,
     Variance,
 )
-from karenina_report.statistics.trait_metrics import check_trait_names, trait_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
