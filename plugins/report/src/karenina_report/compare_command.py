@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from karenina_report.options import (
+    AnyJudge,
+    AnyTemplate,
     BenchmarkFile,
     Cluster,
     Cut,
@@ -87,12 +89,8 @@ def compare(
     encoding: Encoding = None,
     sheet: Sheet = None,
     exact: Exact = False,
-    any_judge: Annotated[
-        bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
-    ] = False,
-    any_template: Annotated[
-        bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
-    ] = False,
+    any_judge: AnyJudge = False,
+    any_template: AnyTemplate = False,
     changes: Annotated[int, typer.Option(min=0, help="The most flips and other changes to list.")] = 20,
     flips: Annotated[
         FlipDirection | None,

@@ -47,6 +47,11 @@ BenchmarkFile = Annotated[
     ),
 ]
 
+AnyJudge = Annotated[bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")]
+AnyTemplate = Annotated[
+    bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
+]
+
 
 def is_number(word: str) -> bool:
     """Return whether the word is a number."""

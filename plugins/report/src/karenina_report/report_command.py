@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from karenina_report.options import (
+    AnyJudge,
+    AnyTemplate,
     BenchmarkFile,
     Cluster,
     Cut,
@@ -39,12 +41,8 @@ def report(
     encoding: Encoding = None,
     sheet: Sheet = None,
     exact: Exact = False,
-    any_judge: Annotated[
-        bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
-    ] = False,
-    any_template: Annotated[
-        bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
-    ] = False,
+    any_judge: AnyJudge = False,
+    any_template: AnyTemplate = False,
 ) -> None:
     """Write the results of a run, or of several, as one HTML file that opens from disk without a network.
 
