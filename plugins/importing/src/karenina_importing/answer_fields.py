@@ -173,6 +173,18 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
     raise NoAnswer(f"the right answer {truth!r:.80} is none of the {len(choices)} options")
 
 
+def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
+    """Return the right answers as text; for a multiple-choice question, the right option if it can be found."""
+    if choices:
+        try:
+            place = choice_index(mapping, extract(mapping, truths), choices)
+        except NoAnswer:
+            return " or ".join(dict.fromkeys(truths))
+        letter, choice = ascii_uppercase[place], choices[place].strip()
+        return choice if choice == letter else f"{letter}. {choice}"
+    return " or ".join(dict.fromkeys(truths))
+
+
 def with_options(question: str, choices: Sequence[str]) -> str:
     """Return the question followed by its lettered options, unless each of them already ends a line of the question."""
     ends = [line.rstrip() for line in question.splitlines()]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError
+from karenina_core.errors import ConfigError
 from karenina_toolkit import files
 from karenina_toolkit.files import archives, bounded_files, read_records
 
@@ -63,6 +64,17 @@ class SizeLimit:
             elif isinstance(one, list):
                 waiting.extend(one)
         return self._left >= 0
+
+    def require(self, value: Any, place: str, what: str) -> None:
+        """Raise `ConfigError` unless `allows` the value, because the imported file could not be read.
+
+        `what` is what the values are, such as "questions".
+        """
+        if not self.allows(value):
+            most = bounded_files.max_file_bytes()
+            shown = f"{place}: the {what} up to here are larger than {bounded_files.format_size(most)}, so the imported"
+            cure = bounded_files.size_limit_cure(most)
+            raise ConfigError([f"{shown} files could not be read; import a part with --limit, or {cure}"])
 
 
 @contextmanager
