@@ -150,6 +150,16 @@ class FileHead:
         with bounded(self.path), bounded_files.open_file(self.path) as file:
             return file.read(512) or b""
 
+    def text(self, size: int = 1 << 16) -> str:
+        """Return the first `size` bytes, decoded as UTF-8; invalid bytes become replacement characters."""
+        with bounded(self.path), bounded_files.open_file(self.path) as file:
+            return (file.read(size) or b"").decode("utf-8", "replace")
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the file starts like a JSON object or array."""
+        return self.start.lstrip(_BLANK).startswith((b"{", b"["))
+
     @cached_property
     def lines(self) -> list[Any]:
         """The JSON values of the first lines, up to the first line that is not JSON."""
@@ -172,7 +182,7 @@ class FileHead:
     @cached_property
     def document(self) -> Any:
         """The whole file as one JSON value; None if it is not one."""
-        if len(self.lines) > 1 or not self.start.lstrip(_BLANK).startswith((b"{", b"[")):
+        if len(self.lines) > 1 or not self.is_json:
             return None
         try:
             return read_json(self.path)

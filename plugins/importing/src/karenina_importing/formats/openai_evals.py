@@ -22,8 +22,7 @@ from karenina_importing.formats.lm_eval_tasks import check_not_pointer
 from karenina_importing.formats.promptfoo.assertions import convert
 from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead, read_document
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import FileHead, SourceRow, bounded, read_lines
-from karenina_toolkit.files import bounded_files
+from karenina_importing.source_files import FileHead, SourceRow, read_lines
 
 _EVENT: Final = {"run_id", "event_id", "type", "data"}
 _LISTS: Final = {"sampling": "samplings", "match": "matches", "error": "errors"}
@@ -102,7 +101,6 @@ OPENAI_EVALS: Final = make_import_format(
 """OpenAI Evals. The first sampling of a graded sample is the answer; the next ones are the grader's."""
 
 _CLASS: Final = "evals.elsuite."
-_HEAD: Final = 1 << 16
 _COMPARING: Final = ("Match", "FuzzyMatch", "JsonMatch", "MatchWithSolvers")
 _GRADED: Final = {"fact": "factuality", "closedqa": "model-graded-closedqa"}
 
@@ -110,8 +108,7 @@ _GRADED: Final = {"fact": "factuality", "closedqa": "model-graded-closedqa"}
 def _detect_registry(head: FileHead) -> Fit:
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
-    with bounded(head.path), bounded_files.open_file(head.path) as file:
-        text = (file.read(_HEAD) or b"").decode("utf-8", "replace")
+    text = head.text()
     return Fit.YES if f"class: {_CLASS}" in text or f'class: "{_CLASS}' in text else Fit.NO
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
+from karenina_importing.formats.structured_values import as_mapping
 from karenina_toolkit.printable import in_one_line
 
 CONFIG_KEYS: Final = frozenset(
@@ -95,7 +96,7 @@ def unread_of_test(test: Any) -> list[str]:
         if inner is not None and not isinstance(inner, Mapping) and not (key == "vars" and isinstance(inner, str)):
             names.append(f"{key} that is not an object")
     options = test.get("options")
-    return names + [f"options.{key} of a test" for key in unread_keys(_mapping(options), _OPTIONS)]
+    return names + [f"options.{key} of a test" for key in unread_keys(as_mapping(options), _OPTIONS)]
 
 
 def _meant(key: str) -> str:
@@ -118,7 +119,3 @@ def any_json_passes(fields: Mapping[str, Mapping[str, Any]]) -> bool:
     return bool(fields) and all(
         one.get("verify_with") in rules and "ground_truth" not in one for one in fields.values()
     )
-
-
-def _mapping(value: Any) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
