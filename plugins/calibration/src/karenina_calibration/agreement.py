@@ -13,7 +13,7 @@ from karenina_calibration.estimators import effective_labels, weighted_rate
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.rates import pass_rate
 from karenina_report.estimators.agreement import cohen_kappa
-from karenina_report.statistics.statistics_result import Coefficient
+from karenina_report.statistics.statistics_result import Coefficient, as_coefficient
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answer, Answers, Extraction, Kind
@@ -218,10 +218,8 @@ def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
-    found = cohen_kappa(
-        [one.unit for one, *_ in rated], [(a, b) for _, a, b in rated], [one.weight for one, *_ in rated]
-    )
-    return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None
+    pairs = [(a, b) for _, a, b in rated]
+    return as_coefficient(cohen_kappa([one.unit for one, *_ in rated], pairs, [one.weight for one, *_ in rated]))
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:

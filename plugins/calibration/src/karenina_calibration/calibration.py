@@ -33,7 +33,7 @@ from karenina_engine.results.rates import Clusters, rate
 from karenina_report.estimators.agreement import krippendorff_alpha
 from karenina_report.runs import read_runs
 from karenina_report.statistics.columns import Units, assign_units
-from karenina_report.statistics.statistics_result import Coefficient
+from karenina_report.statistics.statistics_result import as_coefficient
 from karenina_toolkit.printable import shorten
 
 if TYPE_CHECKING:
@@ -288,5 +288,5 @@ def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
         labellers=names,
         answers=len(several),
         pairs=rate(one for some in pairs.values() for one in some),
-        krippendorff=Coefficient(value=alpha.value, low=alpha.low, high=alpha.high) if alpha is not None else None,
+        krippendorff=as_coefficient(alpha),
     )

@@ -16,7 +16,7 @@ from karenina_calibration.draw import FORMAT, Draw
 from karenina_core.errors import ConfigError
 from karenina_engine.journal.view import JournalView, find_journal
 from karenina_engine.results.header import read_header
-from karenina_report.runs import journal_results
+from karenina_report.runs import base_name, journal_results
 from karenina_toolkit.files import FileError, read_records
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ class Labels:
 
 def default_labels(results: Path) -> Path:
     """Return the default label file: `<name>.labels.jsonl`, beside the results."""
-    name = results.name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
-    return results.with_name(name + SUFFIX)
+    return results.with_name(base_name(results) + SUFFIX)
 
 
 def find_labels_file(results: Path) -> Path:

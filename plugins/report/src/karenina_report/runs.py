@@ -164,16 +164,15 @@ def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
         return
-    files = [_stem(run.source) for run in runs]
+    files = [base_name(Path(run.source)) if run.source is not None else None for run in runs]
     for number, (run, file) in enumerate(zip(runs, files, strict=True), 1):
         place = file if file and (files.count(file) == 1 or not one_each) else run.source or str(number)
         run.name = place if one_each and len(set(names)) == 1 else f"{run.name} ({place})"
 
 
-def _stem(source: str | None) -> str | None:
-    if source is None:
-        return None
-    return Path(source).name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
+def base_name(path: Path) -> str:
+    """Return the name of a result file or journal without its suffixes: `demo` for `demo.results.jsonl`."""
+    return path.name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
 
 
 def _source_name(source: Source) -> str | None:

@@ -16,7 +16,7 @@ from karenina_report.benchmark_questions import (
     load_benchmark,
     read_benchmark_questions,
 )
-from karenina_report.estimators.agreement import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
+from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
 from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.statistics.columns import Units, assign_units, find_column, make_judge_namer
@@ -31,12 +31,12 @@ from karenina_report.statistics.metrics import (
 )
 from karenina_report.statistics.statistics_result import (
     Agreement,
-    Coefficient,
     GroupRate,
     Mean,
     PassAtK,
     RunStatistics,
     Variance,
+    as_coefficient,
 )
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def _description(
         draws=list(_draws(verdicts)),
         variance=_variance(verdicts, judges),
         agreement=[one for pair in combinations(judges, 2) if (one := _agreement(rated, pair, units)) is not None],
-        fleiss=_coefficient(fleiss_kappa(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
-        krippendorff=_coefficient(krippendorff_alpha(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
+        fleiss=as_coefficient(fleiss_kappa(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
+        krippendorff=as_coefficient(krippendorff_alpha(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
     )
 
 
@@ -244,7 +244,7 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
         raw=raw_agreement(observes_items, pairs),
         correct_by_a=fmean(one for one, _ in pairs),
         correct_by_b=fmean(other for _, other in pairs),
-        kappa=_coefficient(cohen_kappa(observes_items, pairs)),
+        kappa=as_coefficient(cohen_kappa(observes_items, pairs)),
     )
 
 
@@ -255,7 +255,3 @@ def _ratings(
         [units.of(question) for question, _ in rated],
         [[found.get(judge) for judge in judges] for found in rated.values()],
     )
-
-
-def _coefficient(found: Kappa | None) -> Coefficient | None:
-    return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_engine.results.aggregate import Summary
 from karenina_engine.results.rates import Rate
 from karenina_terminal.notebook_html import SectionsView
+
+if TYPE_CHECKING:
+    from karenina_report.estimators.agreement import Kappa
 
 
 class ReportModel(BaseModel):
@@ -70,6 +74,11 @@ class Coefficient(ReportModel):
     value: float
     low: float | None
     high: float | None
+
+
+def as_coefficient(found: Kappa | None) -> Coefficient | None:
+    """Return an estimated coefficient as part of a report; None if it is undefined."""
+    return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None
 
 
 class Agreement(ReportModel):
