@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
 _UNNAMED: Final = "recorded"
-"""The answering model in older results of a single recording file; newer results have the name of the file."""
+"""The answering model in older results of a single recording file; newer results name the model after the file."""
 _OPTIONAL: Final = "--fail-on-regression"
 app = typer.Typer()
 EPILOG: Final = (
@@ -235,7 +235,7 @@ def _renamed(found: Comparison) -> str:
 def _notes(found: Comparison) -> Iterator[str]:
     """Yield a note for each run that has no counterpart in the other files, and on questions that are not checked.
 
-    Runs that are compared with another model, because the first file lacks theirs, have a note too.
+    There is also a note on runs that are compared with another model because the first file lacks theirs.
     """
     bases = found.bases()
     names = {run.label: f"{run.label} ({run.name})" for run in found.runs}

@@ -1,4 +1,4 @@
-"""What the report commands share: their options, and how they write an output file."""
+"""Options that the report commands share, and the writing of their output files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def is_number(word: str) -> bool:
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
-    """Return the score at which to cut each trait. Raises `ConfigError`."""
+    """Return the score at which each trait is cut, from options such as `clarity=4`. Raises `ConfigError`."""
     found = {}
     for one in given or ():
         name, equals, score = one.rpartition("=")
@@ -76,7 +76,7 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
 
 
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
-    """Return the scale of each trait. Raises `ConfigError`."""
+    """Return the lowest and highest score of each trait, from options such as `clarity=1:5`. Raises `ConfigError`."""
     found = {}
     for one in given or ():
         name, equals, ends = one.rpartition("=")
@@ -90,7 +90,7 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
 
 
 def config_error(text: str) -> ConfigError:
-    """Return the error for bad input; its class is imported when needed."""
+    """Return a `ConfigError`, whose class is imported only when it is needed."""
     from karenina_core.errors import ConfigError
 
     return ConfigError([text])
@@ -131,14 +131,14 @@ def read_named_benchmark(
 ) -> Benchmark | None:
     """Return the benchmark that `--benchmark` names; None without the option.
 
-    `reading` are the values of the options on how a table is read (`parse_columns`). Without any, a table is read as in
-    the user's own runs of `files` with this benchmark. Raises `BenchmarkFileError`, and `ConfigError` for `reading`
-    without a benchmark.
+    `reading` contains the table options, as `parse_columns` returns them. If there are none, a table is read as in the
+    user's own runs that wrote `files`. Raises `BenchmarkFileError`, and `ConfigError` for table options without a
+    benchmark.
     """
     if benchmark is None:
         if reading:
             raise config_error(
-                "--columns, --rows, --encoding, --sheet and --exact are about the table of --benchmark: name its file"
+                "--columns, --rows, --encoding, --sheet and --exact apply to the table of --benchmark: name its file"
             )
         return None
     from karenina_report.benchmark_questions import load_benchmark
@@ -148,15 +148,16 @@ def read_named_benchmark(
 
 
 def moved_note(moved: Path | None) -> str:
-    """Return the end of a message on an output: where the earlier file of the same name is kept, if there was one."""
+    """Return the end of a message about an output file: the new path of an earlier file, or "" if there was none."""
     return f" (an earlier file is kept in {moved})" if moved is not None else ""
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
     """Write a temporary file beside `output`, and rename it to `output` when it is complete.
 
-    `write` writes to the open file. An existing file is renamed if it starts with one of `begins`; its new path is
-    returned. Raises `ConfigError` if it starts otherwise, or if the output cannot be written.
+    `write` is called with the open file. An existing `output` that starts with one of `begins` is renamed, and its new
+    path is returned; None if there was no such file. Raises `ConfigError` if an existing file starts with other bytes,
+    or if the output cannot be written.
     """
     check_output(output, lines=begins)
     moved: Path | None = None

@@ -46,9 +46,10 @@ def report(
 ) -> None:
     """Write the results of a run, or of several, as one HTML file that opens from disk without a network.
 
-    It shows the rates with their intervals, every answer with what was extracted from it, and the comparison of runs.
-    Replies are included if the journal of the run is beside its results, and the field rules and prompts if
-    `--benchmark` is given too. An existing report is renamed and kept.
+    The file shows the rates with their intervals, every answer with the values extracted from it, and the comparison of
+    runs.
+    Replies are included if the journal of the run is beside its results, and field rules and prompts if `--benchmark`
+    is given too. An existing report is renamed and kept.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

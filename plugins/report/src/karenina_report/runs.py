@@ -1,4 +1,4 @@
-"""The runs of a report: the results of one answering model, and the information in their journal."""
+"""The runs of a report: each contains the results of one answering model, and the information in their journal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class JournalInfo:
 
     @property
     def judge_prompts(self) -> Mapping[str, str] | None:
-        """The instructions that the user added to prompts of judges, by task; None if they are not known."""
+        """The instructions that the user added to judge prompts, by task; None if they are not known."""
         if self.settings is None:
             return None
         own = self.settings.get("prompt_config")
@@ -110,8 +110,8 @@ _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": N
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     """Return the runs in `sources`, in order: one for each answering model in each source.
 
-    `model` chooses one answering model by its id. Raises `ResultFileError`, `JournalError`, and `ConfigError`, also
-    for a file that is given twice.
+    `model` chooses one answering model by its id. Raises `ResultFileError`, `JournalError`, and `ConfigError` for a
+    source without results or a file that is given twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     found = [_runs_of(source, model) for source in sources]

@@ -80,7 +80,8 @@ LEAST_FLIPS: Final = 6
 class MeanDifference:
     """A mean of paired differences with its 95% interval and standard error.
 
-    `units` are the clusters, by default the questions. The bounds are None if there are fewer than two.
+    `units` is the number of clusters, which are single questions by default. With fewer than two, the standard error
+    and the bounds are None.
     """
 
     mean: float
@@ -106,8 +107,8 @@ def mean_difference(
     The variance is the cluster-robust one of a mean (G / (G - 1) times the sum of squared sums of residuals), with t at
     G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
     -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). They do not move
-    the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises `ValueError` if
-    there are no differences.
+    the mean, they keep the width above 0, and they preserve the coverage if nearly all questions agree. Raises
+    `ValueError` if there are no differences.
     """
     if not differences:
         raise ValueError("the mean needs at least one difference")
@@ -140,7 +141,7 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the variance of the differences that comes from replicates; more replicates reduce it.
+    """Return the share of the differences' variance that comes from replicates, and that more replicates would reduce.
 
     `within` has the variance that replicates add to each question's difference. None if nothing varies.
     """
@@ -166,14 +167,14 @@ DRAWS: Final = 100_000
 MOST_PARTS: Final = 10_080
 """The largest common denominator at which scores are counted in whole numbers."""
 _MOST_STEPS: Final = 2_000_000_000
-"""Additions after which drawing is faster than counting."""
+"""The number of additions above which drawing is faster than counting."""
 _SEED: Final = 20_261_122
 _AT_ONCE: Final = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """The result of the test: two-sided p, mid-p, and whether all sign patterns were counted (exact) or some drawn."""
+    """The result of a sign-flip test. It is exact if all sign patterns were counted, instead of a random sample."""
 
     p: float
     mid_p: float
@@ -183,9 +184,9 @@ class SignFlip:
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     """Test whether the sum of `scores`, one for each unit, differs from 0.
 
-    Exact by convolution if the scores are whole numbers after multiplication by at most `MOST_PARTS`; else by
-    `DRAWS` seeded draws with p = (b + 1) / (m + 1). With one observation for each unit and score 1, 0 or -1 the exact
-    p is that of McNemar's test.
+    The test is exact, by convolution, if the scores have a common denominator of at most `MOST_PARTS` and are not too
+    many; else it makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores
+    of 1, 0 or -1, the exact p is that of McNemar's test.
     """
     scale = lcm(*{score.denominator for score in scores}) if scores else 1
     if scale <= MOST_PARTS:

@@ -36,9 +36,9 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter called `name`, or else the one with the suffix of `output`.
+    """Return the exporter called `name`; without a name, the one for the suffix of `output`.
 
-    Without a name and a suffix, it is JSON lines. Raises `ConfigError` if no exporter fits, or several do.
+    Without a suffix either, this is JSON lines. Raises `ConfigError` if no exporter fits, or several do.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
@@ -83,7 +83,7 @@ def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
     """Read the results back from a file that an exporter wrote. Raises `ConfigError` if no format can read it."""
     found = choose(plugins, None, path)
     if found.read is None:
-        raise ConfigError([f"results cannot be read from {path}: the format {found.name} does not hold whole results"])
+        raise ConfigError([f"results cannot be read from {path}: the format {found.name} does not store whole results"])
     return found.read(path)
 
 
@@ -132,8 +132,8 @@ class ResultSource:
 def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
     """Return the results in a file: a journal, the results of a run, or an export that can be read back.
 
-    If the journal of a run is beside its results, the journal is used, with a note, unless the results are rescored.
-    Raises `ConfigError`.
+    If the journal of a run is beside its results, the journal is read instead, and `note` is called with a message
+    about that. Rescored results are read themselves. Raises `ConfigError`.
     """
     if is_journal(path):
         return _of_journal(path, path, model)
@@ -169,4 +169,4 @@ def _first_line(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.readline(_LONGEST_LINE)
     except OSError:
-        return b""  # reading the results reports what is wrong
+        return b""  # the error is raised when the results are read

@@ -41,8 +41,8 @@ def make_item(
 ) -> dict[str, Any]:
     """Return a result as JSON values for the page.
 
-    `rules` are those of its template, `calls` its rows in the table of calls, and `files` as `PageFiles` describes
-    them.
+    `rules` are the field rules of its template, and `calls` its rows in the table of calls. `files` are its files, as
+    described by `PageFiles`.
     """
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
@@ -204,24 +204,24 @@ def _position(known: dict[str, int], text: str) -> int:
 
 
 MOST_OF_FILE: Final = 2_000_000
-"""The most bytes of a file in the page."""
+"""The maximum size of a file in the page, in bytes."""
 MOST_OF_PAGE: Final = 20_000_000
 _TOO_LARGE: Final = "it is too large for the page"
 
 
 class PageFiles:
-    """The files of one page, of which at most `MOST_OF_PAGE` bytes are in it."""
+    """The files of one page, which contains at most `MOST_OF_PAGE` bytes of them."""
 
     def __init__(self) -> None:
         self._used = 0
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the files of a result for the page. `folders` are those beside it, if it is in a file."""
+        """Return the files of a result for the page. `folders` finds their contents; None for results in memory."""
         return [self._describe(kept, folders) for kept in result.metadata.files]
 
     def problems(self) -> Iterator[str]:
-        """Yield how many files are not in the page, by reason."""
+        """Yield a message for each reason why files are missing from the page, with their number."""
         for why, count in self._missing.items():
             yield f"the content of {quantity(count, 'file')} of items is left out: {why}"
 

@@ -48,9 +48,9 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column with this name: built in, of the benchmark's `questions`, or reported by a stage.
+    """Return the column called `name`: a built-in one, one of the benchmark's `questions`, or one reported by a stage.
 
-    Raises `ConfigError` for a name that is none of these.
+    Raises `ConfigError` if there is no such column.
     """
     if name in _RESULT_COLUMNS:
         return _RESULT_COLUMNS[name]
@@ -68,7 +68,7 @@ def find_column(
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
     """Return a function that names the judge of a result by its model, or by id and model if judges share a model.
 
-    Results without a judge, which are stored as judged by their answering model, have the judge `NO_JUDGE`.
+    Results without a judge are stored as judged by their answering model; their judge is named `NO_JUDGE`.
     """
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     called: set[str] = set()
@@ -89,7 +89,7 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
 
 
 def _calls_judge(result: VerificationResult) -> bool:
-    """Return whether the result has a judge: another model, or its answering model, called for more than the answer."""
+    """Return whether a judge was called: another model, or the answering model for more than its answer."""
     meta, usage = result.metadata, result.template.usage_metadata or {}
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
         return True
@@ -114,8 +114,9 @@ def assign_units(
 ) -> Units:
     """Return the statistical unit of each question; questions with the same value in `cluster` are one unit.
 
-    `cluster` is a column, also of the benchmark's `questions`. By default, questions with the same text are one unit,
-    with a note. A question without a value is a unit by itself. Raises `ConfigError` for an unknown column.
+    `cluster` is the name of a column, which may be one of the benchmark's `questions`. By default, questions with the
+    same text are one unit, with a note. A question without a value is a unit by itself. Raises `ConfigError` for an
+    unknown column.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

@@ -28,7 +28,7 @@ PARTIAL_CREDIT: Final = "partial credit"
 NOT_JUDGED: Final = "not judged"
 _CLOSE: Final = 1e-9
 MOST_TRAITS: Final = 1000
-"""The most traits that are compared, because each question may have its own traits."""
+"""The maximum number of traits to compare; there can be many, because each question may define its own."""
 _MOST_LABELS: Final = 20
 
 Score = float | str | None
@@ -37,11 +37,11 @@ Score = float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number for each result.
+    """A measure that assigns a number to each result.
 
-    `value` returns None if the result has none; `missing` then returns True if it should have one, which counts in the
-    bounds. `questions` are the ids of the questions that have it, or None for all. `note` explains the numbers to the
-    reader.
+    `value` returns the number, or None if there is none. `missing` returns whether a result without a number should
+    have one; such results widen the bounds of a comparison. `questions` are the ids of the questions to which the
+    metric applies; None means all. `note` explains the numbers to the reader.
     """
 
     name: str
@@ -83,7 +83,10 @@ def partial_credit(result: VerificationResult) -> float | None:
 
 @lru_cache(maxsize=4096)
 def as_fraction(value: float) -> Fraction:
-    """Return the fraction nearest to a float: 2/3 for 0.6666666666666666."""
+    """Return the simple fraction that a float represents: 2/3 for 0.6666666666666666.
+
+    If no fraction with a denominator of at most `MOST_PARTS` is close enough, return the exact value of the float.
+    """
     near = Fraction(value).limit_denominator(MOST_PARTS)
     return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
 
@@ -91,7 +94,8 @@ def as_fraction(value: float) -> Fraction:
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
     """Return the scores of a result's traits by name.
 
-    A trait whose score has parts (a metric trait, a template) has one entry for each part that is a number.
+    A score that consists of parts (of a metric trait or a template) has an entry `TRAIT.PART` for each part that is a
+    number.
     """
     if result.rubric is None:
         return {}
@@ -99,7 +103,7 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
     labels = result.rubric.labels()
     for name, score in result.rubric.get_all_trait_scores().items():
         if name in labels and score is not None:
-            found[name] = labels[name]  # the score is the number of a class, whose mean says nothing
+            found[name] = labels[name]  # the score is the index of a class, so its mean is meaningless
         elif isinstance(score, dict):
             found |= {f"{name}.{part}": float(one) for part, one in score.items() if is_number(one)}
         elif is_number(score):
@@ -116,7 +120,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(slots=True)
 class _Seen:
-    """The scores of one trait, and the questions that have it."""
+    """The scores of one trait, and the questions for which it was scored."""
 
     numbers: set[float] = field(default_factory=set)
     labels: set[str] = field(default_factory=set)
@@ -128,7 +132,7 @@ def trait_metrics(
 ) -> Iterator[Metric]:
     """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
 
-    A trait with more than 20 labels has no label shares.
+    `cuts` and `scales` are those of `compare`. A trait with more than 20 labels has no label shares.
     """
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
@@ -150,7 +154,7 @@ def trait_metrics(
 
 
 def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
-    """Raise `ConfigError` for a trait without a number in any result."""
+    """Raise `ConfigError` if a trait in `names` has no number in any result."""
     known = {name for one in results for name, score in trait_scores(one).items() if is_number(score)}
     strange = [name for name in dict.fromkeys(names) if name not in known]
     if strange:

@@ -192,7 +192,7 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k, computed for each judge and averaged over judges."""
+    """Yield pass@k and pass^k for each k, averaged over the judges of a question and then over questions."""
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
         for judge, right in by_judge.items():
@@ -236,15 +236,15 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
     both = [(answer, found[a], found[b]) for answer, found in rated.items() if a in found and b in found]
     if not both:
         return None
-    observes_items = [units.of(answer[0]) for answer, _, _ in both]
+    item_units = [units.of(answer[0]) for answer, _, _ in both]
     pairs = [(one, other) for _, one, other in both]
     return Agreement(
         a=a,
         b=b,
-        raw=raw_agreement(observes_items, pairs),
+        raw=raw_agreement(item_units, pairs),
         correct_by_a=fmean(one for one, _ in pairs),
         correct_by_b=fmean(other for _, other in pairs),
-        kappa=as_coefficient(cohen_kappa(observes_items, pairs)),
+        kappa=as_coefficient(cohen_kappa(item_units, pairs)),
     )
 
 
