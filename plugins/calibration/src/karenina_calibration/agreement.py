@@ -35,8 +35,9 @@ _LEAST_OF_A_TEMPLATE = 5
 class LabelledAnswer:
     """An answer with its labels.
 
-    `right` is the majority vote of its labellers, or None if there is no majority. `weight` is the number of answers
-    that it represents, and `stratum` the index of its stratum in the draw; None outside of the draw.
+    `right` is the majority vote of its labellers, or None if there is no majority; `tied` is True if as many votes say
+    right as wrong. `weight` is the number of answers that it represents. `stratum` is the index of its stratum in the
+    draw, or None if it was not drawn.
     """
 
     answer: Answer
@@ -76,7 +77,7 @@ def join_labels(
 ) -> list[LabelledAnswer]:
     """Return the labelled answers with their weights. `unit_of` returns the statistical unit of a question id.
 
-    With `whole`, the draw is ignored: all answers are labelled, and each has weight 1.
+    With `whole`, the draw is ignored, and each answer has weight 1.
     """
     draw = labels.draw if not whole else None
     strata = {one.item: one.stratum for one in draw.items} if draw is not None else {}

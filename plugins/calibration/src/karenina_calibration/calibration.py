@@ -49,9 +49,9 @@ _LONGEST = 200
 class LabelledRun:
     """The results of a run with their labels, and the statistical units of their questions.
 
-    `place` names the labels in messages; `source` is the result file. If its results were scored again after the draw,
-    the strata are those of the draw. Raises `ConfigError` if the labels were drawn from other results, or none of them
-    is about these.
+    `place` names the labels in messages, and `source` is the result file. If its results were scored again after the
+    draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from other
+    results, or if none of them is about an answer in these results.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LabelledRun:
 
     @property
     def representative(self) -> list[LabelledAnswer]:
-        """The labelled answers from which all answers are estimated: the drawn ones, or all if there is no draw."""
+        """The labelled answers that represent all answers: those that were drawn, or all if there is no draw."""
         return [one for one in self.labelled if one.stratum is not None or self.draw is None]
 
     def corrected(self, model: str) -> ModelRate | str:
@@ -121,7 +121,7 @@ def calibrate(
         answers = collect_answers(everything)
         rows, strange = read_sheet(sheet, answers, labeller=sheet.stem, time=now(), earlier=found)
         if strange:
-            more = f", as {len(strange) - 1} more rows" if len(strange) > 1 else ""
+            more = f", as are {len(strange) - 1} more rows" if len(strange) > 1 else ""
             what = f"the row is about an answer that the results do not contain{more}"
             raise ConfigError([f"{strange[0]}: {what}; remove it, or give the results that it is about"])
         for one in rows:
@@ -149,7 +149,7 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return the calibration of a run from its labels."""
+    """Return the calibration of a run from its labels; `source` and `worst` are as in `calibrate`."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:

@@ -30,7 +30,7 @@ Stratum = Hashable
 
 @dataclass(frozen=True, slots=True)
 class ModelRate:
-    """The corrected rate of a model: `shown` in results, and `rate` with what a difference of two rates needs."""
+    """The corrected rate of a model: `shown` in results, and `rate`, from which the difference of two is computed."""
 
     shown: CorrectedPassRate
     rate: CorrectedRate

@@ -1,7 +1,8 @@
 """Estimate rates from human labels, given plain numbers.
 
-From a stratified random sample of labels: the number of labels to draw, the rate, and its interval. Without labels of
-the run itself: the rate by a judge's sensitivity and specificity in another run. With verdicts on all answers: PPI++.
+`allocate` and `post_stratified` plan and evaluate a stratified random sample of labels. `rogan_gladen` corrects a rate
+by the sensitivity and specificity of the judge in another run. `powered_mean` (PPI++) makes a mean of labels more
+precise with the judge's verdicts on all answers.
 """
 
 from __future__ import annotations
@@ -249,7 +250,7 @@ class JudgeQuality:
         )
 
     def can_correct(self) -> bool:
-        """Whether the judge is better than chance: the lower bound of sensitivity + specificity - 1 is above 0."""
+        """Return whether the judge is better than chance: sensitivity + specificity - 1 has a lower bound above 0."""
         sensitivity, specificity = self.smoothed()
         spread = _variance(sensitivity, self.right + 2) + _variance(specificity, self.wrong + 2)
         return sensitivity + specificity - 1 - Z95 * sqrt(spread) > 0

@@ -70,7 +70,11 @@ class Label(BaseModel):
         return next((one for one in same if one.value == wanted.value), None)
 
     def with_extractions_of(self, earlier: Label) -> Label:
-        """Return the label, with extraction labels from an earlier one by the same person for values it leaves out."""
+        """Return the label, completed with the extraction labels of an earlier label by the same person.
+
+        An earlier extraction label is dropped if this label covers the same value. One that states an own value is also
+        dropped if this label covers the same field or trait.
+        """
         own = {(one.kind, one.name, one.value) for one in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
         kept = [
@@ -188,9 +192,9 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
     """Match labels with their answers, and return the answers that the draw was made from.
 
-    If `source` has rescored results, the answers get the verdicts of the original run, from the journal beside it, as
-    `drawn_as`: a label depends on the truth of an answer, not on its score. Raises `ConfigError` if a label or the draw
-    is not about these answers.
+    A label depends on the truth of an answer, and not on its score. If `source` contains rescored results, `drawn_as`
+    of each answer is therefore set to its verdicts in the original run, from the journal beside it. Raises
+    `ConfigError` if a label or the draw is not about these answers.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:
@@ -220,7 +224,7 @@ def has_labels(sources: Iterable[Path | None]) -> bool:
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Read label files; the last draw counts. Raises `ConfigError`.
+    """Return the content of label files; the last draw counts. Raises `ConfigError`.
 
     If `with_draws` is False, draws are skipped and need not be readable.
     """

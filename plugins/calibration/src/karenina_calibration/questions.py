@@ -49,7 +49,8 @@ def ask_answer(
 ) -> Label | None:
     """Ask about one answer, and return its label; None if it is skipped. Raises `Stop`.
 
-    `earlier` has the labeller's extraction labels from before the truth changed, which are not asked again.
+    `ask` prints a question and returns the reply. `earlier` are the labeller's extraction labels from before the truth
+    changed, which are added to the new label. If `asks_verdict` is False, only extracted values are asked about.
     """
     answer = asked.answer
     right: bool | None = None
@@ -76,7 +77,7 @@ def ask_answer(
 
 
 def extraction_question(one: Extraction, longest: int = 300) -> str:
-    """Return the question about an extracted value, which is truncated to `longest` characters."""
+    """Return the question about an extracted value, whose text is truncated to `longest` characters."""
     name, value = in_one_line(one.name), shorten(readable(one.value), longest)
     if one.kind == "trait":
         return f"Is {name} = {value} right?"
@@ -99,7 +100,7 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
     """Yield the lines that show an answer. They include the verdicts of judges unless `blind`."""
     answer = asked.answer
-    text, more = clip(answer.text, _LONGEST, "; the page for labelling has all")
+    text, more = clip(answer.text, _LONGEST, "; the labelling page shows the whole answer")
     rows = [("Question", clean(answer.question)), ("Answer", text + more), ("Truth", clean(truth_text(answer)))]
     rows.append(("Asked again", clean(asked.why)))
     if not blind:

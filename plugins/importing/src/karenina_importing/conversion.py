@@ -38,7 +38,7 @@ from karenina_toolkit.files.value_limits import find_problem
 from karenina_toolkit.printable import quantity
 
 ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
-"""A function that completes a mapping, based on the first rows of a source, and returns notes for the user."""
+"""A function that returns a mapping, completed with the first rows of a source, and notes for the user."""
 _MOST_KEYS: Final = 100
 _BYTES_PER_ROW: Final = 100
 """The row limit is the file size limit divided by this: a million rows by default."""
@@ -166,7 +166,7 @@ class _Converter:
             return as_texts(found) if found is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the right answers of a row; a list within the list has alternatives, and becomes one text."""
+        """Return the right answers of a row. In a list of lists, each inner list of alternatives becomes one text."""
         found = self._value(row, "raw_answer")
         if isinstance(found, list) and found and all(isinstance(one, list) and one for one in found):
             with _naming("raw_answer"):
@@ -279,9 +279,8 @@ class _Converter:
                 done.questions[id] |= declared
                 answer = declared.get("answer", {}).get(TRUTH, {})
                 needed = answer.get("ground_truth") if answer.get("type") == "list[str]" else cell.value
-                if (
-                    answer and not options and isinstance(needed, list) and answer.get("type") != "str"
-                ):  # all of them are needed
+                are_all_needed = answer and answer.get("type") != "str" and isinstance(needed, list)
+                if are_all_needed and not options:
                     done.questions[id]["raw_answer"] = "; ".join(
                         " or ".join(map(str, one)) if isinstance(one, list) else str(one) for one in needed
                     )

@@ -40,7 +40,7 @@ NAMES: Final = {
 }
 """The names that paths can be mapped to, with their meanings."""
 AUTO: Final = "auto"
-"""The answer type with which the kinds of right answers are detected from all of them."""
+"""The answer type that detects the kinds of right answers, from all of them together."""
 GRADED: Final = "graded"
 """The answer type for sentences and the like: a trait lets a judge compare the response with the right answer."""
 _NONE: Final = "none"
@@ -93,7 +93,7 @@ class FieldMapping:
     def changed(self, changes: Iterable[str]) -> FieldMapping:
         """Return the mapping with changes of the form `NAME=PATH`; an empty path unmaps the name.
 
-        Raises `ConfigError`, also for two changes of the same name.
+        Raises `ConfigError`, also if two changes have the same name.
         """
         found, seen = self, set[str]()
         for change in changes:

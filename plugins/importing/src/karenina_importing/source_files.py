@@ -66,9 +66,9 @@ class SizeLimit:
         return self._left >= 0
 
     def require(self, value: Any, place: str, what: str) -> None:
-        """Raise `ConfigError` unless `allows` the value, because the imported file could not be read.
+        """Count a value, and raise `ConfigError` above the limit, because the imported files could then not be read.
 
-        `what` is what the values are, such as "questions".
+        `what` names the values in the message, such as "questions".
         """
         if not self.allows(value):
             most = bounded_files.max_file_bytes()
@@ -125,7 +125,7 @@ def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
 
 
 def head_of(path: Path) -> FileHead:
-    """Return the beginning of a file; it is cached, so that all formats share it when they detect theirs."""
+    """Return the beginning of a file. The last one is cached, so that all formats that examine the file share it."""
     try:
         about = path.stat()
     except OSError:
@@ -181,7 +181,7 @@ class FileHead:
 
     @cached_property
     def document(self) -> Any:
-        """The whole file as one JSON value; None if it is not one."""
+        """The whole file as a single JSON value; None if it is anything else."""
         if len(self.lines) > 1 or not self.is_json:
             return None
         try:

@@ -61,9 +61,10 @@ class _Scores(BaseModel):
 
 
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
-    """Store scores in the user's state folder. Raises `UserStateError` if it cannot be written.
+    """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be written.
 
-    A score replaces an earlier one of the same judge, cases and settings.
+    A score replaces an earlier one of the same judge, cases and settings. `cases` describes the cases, `settings` is a
+    digest of the configuration, and `results` the result file.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:

@@ -167,7 +167,7 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(rubrics: Any) -> dict[str, Any] | None:
-    """Return the trait for a ragas rubric, with keys such as `score1_description`; None if it is not one."""
+    """Return the trait for a ragas rubric, with keys such as `score1_description`; None for any other value."""
     found = {
         int(match[1]): text
         for key, text in (rubrics.items() if isinstance(rubrics, Mapping) else ())

@@ -1,8 +1,8 @@
 """OpenAI Evals: records of `oaieval` runs, sample files, output items of runs on the platform, and registry files.
 
-In a record, all events of a sample make one row: `samplings` and `matches` have the data of all such events in order,
-`metrics` and `raw_sample` the data of the last one, and `spec` describes the run. In a sample file, each line is a row
-with `input` and `ideal`. Output items are an API page, a list or JSON lines; each item is a row.
+In a record, all events of a sample form one row: `samplings` and `matches` contain the data of these events in order,
+`metrics` and `raw_sample` the data of the last such event, and `spec` describes the run. In a sample file, each line is
+a row with `input` and `ideal`. Output items are an API page, a list or JSON lines; each item is a row.
 
 A registry file (`evals/registry/evals/NAME.yaml`) names sample files. They are searched for next to it, and in the
 folder `data` of the registry. `Includes` checks the response itself; for `Match`, `FuzzyMatch` and `JsonMatch`, a judge

@@ -113,7 +113,7 @@ def make_recording(response: Any, model: str | None = None, label: Mapping[str, 
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the first items of a file: of a list under one of `keys`, of a list, or of JSON lines."""
+    """Return the first items of a file: of the list under one of `keys`, of a top-level list, or of JSON lines."""
     document = head.document
     for key in keys:
         if isinstance(document, Mapping) and isinstance(document.get(key), list):

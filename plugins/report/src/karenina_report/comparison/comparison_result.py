@@ -234,7 +234,7 @@ class Pair(ReportModel):
 
 
 class Comparison(SectionsView, ReportModel):
-    """Several runs and their pairwise comparisons. `baseline` is the label of the run that the others are compared with."""
+    """Several runs and their pairwise comparisons. `baseline` is the label of the run to compare others with."""
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]

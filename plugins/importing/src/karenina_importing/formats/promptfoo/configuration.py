@@ -59,7 +59,7 @@ _SECRET: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt (text or messages, with templates) and its label, or the problem with which it could not be read."""
+    """A prompt (text or messages, with templates) and its label, or the problem because of which it cannot be read."""
 
     raw: Any
     label: str = ""

@@ -1,4 +1,4 @@
-"""The promptfoo keys that are read or do not affect answers; the user is told about all others."""
+"""The promptfoo keys that are read or do not affect answers; all others are reported to the user."""
 
 from __future__ import annotations
 
