@@ -54,7 +54,7 @@ class LabelledAnswer:
         return majority([one.right for one in found if one is not None])[0]
 
     def own_value(self, one: Extraction) -> str | None:
-        """Return the value that most labellers would extract; None if they gave none, or are tied."""
+        """Return the value that most labellers would extract; None if no labeller gave one, or values are tied."""
         found = Counter(
             own.own for label in self.labels if (own := label.extraction(one)) is not None and own.own is not None
         )

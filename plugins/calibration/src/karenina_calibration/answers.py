@@ -128,7 +128,7 @@ class Answers:
 
     @property
     def with_verdicts(self) -> list[str]:
-        """The ids of the models with answers that were not only scored."""
+        """The ids of the models with at least one answer that has more than trait scores."""
         return list(dict.fromkeys(one.model for one in self.by_id.values() if one.verdicts != SCORED))
 
     def digest(self) -> str:

@@ -82,7 +82,7 @@ class LabelledRun:
 
     @property
     def stale(self) -> list[str]:
-        """The question ids of answers with a label that was given for another truth."""
+        """The question ids of answers with a label that was given for a different truth."""
         items = {item for item, _ in self.labels.stale}
         return [answer.question_id for answer in self.answers.by_id.values() if answer.id in items]
 

@@ -58,7 +58,7 @@ class Label(BaseModel):
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
-        """Return the label of an extracted value; None if it has none.
+        """Return this person's label of an extracted value; None if there is none.
 
         A value that the labeller gave (`own`) also decides whether the values of other judges are right.
         """
@@ -98,9 +98,9 @@ class Labels:
     given: dict[tuple[str, str], list[Label]] = field(default_factory=dict)
     """All labels of a labeller for an answer, in order."""
     stale: set[tuple[str, str]] = field(default_factory=set)
-    """The answers and labellers whose label was given for another truth than that of the results."""
+    """Pairs of an answer and a labeller whose label was given for a truth other than that in the results."""
     other_draws: list[str] = field(default_factory=list)
-    """The files whose draw is ignored, because a later file has another one."""
+    """The files whose draw is ignored, because a later file contains a different one."""
 
     def add(self, label: Label, place: str = "") -> None:
         """Add a label, which replaces an earlier one by the same labeller for the same answer."""

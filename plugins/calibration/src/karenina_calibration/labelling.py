@@ -164,7 +164,7 @@ class Labelling:
         self.add(new)
 
     def stale(self) -> list[Answer]:
-        """Return the answers with a label for another truth than theirs, in the order of the results."""
+        """Return the answers with a label that was given for a different truth, in the order of the results."""
         items = {item for item, _ in self.labels.stale}
         return [answer for answer in self.answers.by_id.values() if answer.id in items]
 

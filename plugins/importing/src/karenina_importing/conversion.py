@@ -59,11 +59,12 @@ class RowProblem:
 class Imported:
     """The result of converting the rows of a source.
 
-    `questions` has the keys of each question in a YAML benchmark, by question id, and `origins` the first row of each
-    question. `recordings` are the lines of a file for `karenina run --recordings`. `labels` are people's verdicts on
-    recordings, each with the recording's `id`, `replicate` and `model`. `problems` are the rows that could not be
-    converted, and `unanswered` those that became a question but no recording. `repeats` counts rows with the question
-    of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes` are for the user.
+    `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
+    row of the question. `recordings` are the lines of a file for `karenina run --recordings`. `labels` are people's
+    verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` are the rows that could
+    not be converted, and `unanswered` those that became a question but no recording. `repeats` counts rows with the
+    question of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes` are for
+    the user.
     """
 
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -85,7 +86,7 @@ class Imported:
 
     @property
     def models(self) -> list[str]:
-        """The models that gave the recorded answers, in order."""
+        """The models that gave the recorded answers, in the order of their first answer."""
         return list(dict.fromkeys(one["model"] for one in self.recordings if "model" in one))
 
     @property

@@ -281,7 +281,7 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text to fill in; the items of a list of contexts (also one written as text) are joined."""
+    """Return a value as text to fill in; the items of a list of contexts are joined, even if it is written as text."""
     if isinstance(value, list) and not is_conversation(value):
         found = context_text(value)
         if found:

@@ -38,11 +38,11 @@ class ImportFormat(Format):
 
     `key` is the name for `--from`. `detect` decides from the beginning of a file whether it has this format. `rows`
     yields the rows of a file without executing anything in it; it raises `BenchmarkFileError`, or yields a row with a
-    `problem` if other rows can still be read. `mapping` says which values of a row are the question, truth and answer,
-    unless the user changes it. `choose` completes the mapping, based on the first rows, and returns notes for the user.
-    `rows_at` yields the rows of a file, given a path in a JSON document, an encoding and a sheet (each may be None); it
-    is None if the format has no such options. `suffixes` are only those that always mean this format: `karenina check`
-    and `run` read such files without an import. Leave them empty for `.json` and `.jsonl`.
+    `problem` if other rows can still be read. `mapping` defines which values of a row are the question, truth and
+    answer, unless the user changes it. `choose` completes the mapping, based on the first rows, and returns notes for
+    the user. `rows_at` yields the rows of a file, given a path in a JSON document, an encoding and a sheet (each may be
+    None); it is None if the format has no such options. `suffixes` are only those that always mean this format:
+    `karenina check` and `run` read such files without an import. Leave them empty for `.json` and `.jsonl`.
     """
 
     key: str

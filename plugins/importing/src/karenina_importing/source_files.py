@@ -28,14 +28,14 @@ _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 class SourceRow:
     """A row of a source: its location (such as `line 3`) and its values.
 
-    `problem` says why the row cannot be read; it then has no values.
+    `problem` says why a row cannot be read; such a row has no values.
 
     A format that contains more than a right answer per row also sets `question`: keys of a question in a YAML benchmark
     (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those that the mapping would produce.
     Only an answer type that the user has chosen overrides `answer`. Rows without an id are different questions if these
     keys differ. `recordings` are the answers, in place of the mapped response: each has a `response`, and optionally a
     `model`, a `replicate`, and a `label`, a person's verdict as in a label file. `left_out` lists what is not carried
-    over, by type. `notes` tell the user about the whole source; each is shown once.
+    over, by type. `notes` are messages for the user about the whole source; each is shown once.
     """
 
     place: str

@@ -121,7 +121,7 @@ _CHOICE: Final = "Two answers are common.\nA)\n{}\nB)\n{}\n\nB is right, and A i
 
 @dataclass(frozen=True, slots=True)
 class OwnCases:
-    """The cases made from a benchmark; `left_out` has the reason for each question id without cases."""
+    """The cases made from a benchmark; `left_out` maps the ids of questions without cases to the reasons."""
 
     cases: Sequence[Case]
     left_out: Mapping[str, str]

@@ -27,7 +27,7 @@ _UNREADABLE: Final = Outcome.PARSE_ERROR
 
 
 class Miss(BaseModel):
-    """A case with the wrong verdict: the answer, and what the judge extracted from it."""
+    """A case with a wrong verdict: the answer, and what the judge extracted from it."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -29,7 +29,7 @@ _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A split of a dataset. `subset` and `split` are needed if there are several; `limit` is the number of rows."""
+    """A split of a dataset. `subset` and `split` are needed if there are several; `limit` is the most rows to read."""
 
     name: str
     subset: str | None = None

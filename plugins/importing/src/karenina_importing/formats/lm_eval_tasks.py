@@ -2,7 +2,7 @@
 
 `doc_to_text`, `doc_to_target` and `doc_to_choice` are filled in for each document if they are columns or plain
 variables; Jinja statements and Python functions are not executed. For a task on a Hugging Face dataset, the error
-message has the command that imports the dataset.
+message contains the command that imports the dataset.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _check_not_tagged(value: Any, path: Path, key: str) -> None:
 
 
 def check_not_pointer(file: Path) -> None:
-    """Raise `BenchmarkFileError` for a Git LFS pointer, which stands for a file that was not downloaded."""
+    """Raise `BenchmarkFileError` if a file is a Git LFS pointer, because the actual file was not downloaded."""
     if FileHead(file).start.startswith(_LFS):
         raise BenchmarkFileError(file, "", "it is a Git LFS pointer, not the file itself", "run `git lfs pull`")
 

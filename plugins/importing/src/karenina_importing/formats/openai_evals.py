@@ -98,7 +98,7 @@ OPENAI_EVALS: Final = make_import_format(
         }
     ),
 )
-"""OpenAI Evals. The first sampling of a graded sample is the answer; the next ones are the grader's."""
+"""OpenAI Evals. The first sampling of a graded sample is the answer; any others are the grader's."""
 
 _CLASS: Final = "evals.elsuite."
 _COMPARING: Final = ("Match", "FuzzyMatch", "JsonMatch", "MatchWithSolvers")

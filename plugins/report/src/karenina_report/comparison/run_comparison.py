@@ -221,7 +221,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the runs have different shares of undecided results, which have no verdict to compare."""
+    """Return a warning if the shares of undecided results, which have no verdict to compare, differ between runs."""
     sides = [[one for pair in pairing.questions.values() for one in pair[side]] for side in (0, 1)]
     counts = [sum(one.outcome is Outcome.UNDECIDED for one in side) for side in sides]
     shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]

@@ -1,8 +1,8 @@
 """The mean difference between paired questions: its interval, its power, and the sign-flip test.
 
-The test gives the probability of a difference at least as large if the signs of all units are random. Student's t
-distribution, which intervals need, is computed here, too. numpy is imported only when needed, because it starts
-threads, and a process with threads cannot be forked.
+The p value of the sign-flip test is the probability of a difference at least as large if the signs of all units are
+random. Intervals use Student's t distribution, which is also computed here. numpy is imported only when needed, because
+it starts threads, and a process with threads cannot be forked.
 """
 
 from __future__ import annotations

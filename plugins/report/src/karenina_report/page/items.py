@@ -206,6 +206,7 @@ def _position(known: dict[str, int], text: str) -> int:
 MOST_OF_FILE: Final = 2_000_000
 """The maximum size of a file in the page, in bytes."""
 MOST_OF_PAGE: Final = 20_000_000
+"""The maximum size of all files in the page together, in bytes."""
 _TOO_LARGE: Final = "it is too large for the page"
 
 

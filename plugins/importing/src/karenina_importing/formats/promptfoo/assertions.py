@@ -90,9 +90,10 @@ def convert(
 ) -> Converted:
     """Convert a list of assertions to fields and traits.
 
-    `threshold` is the share of the assertions that must pass, by weight; without it, all must pass. `rendered` returns
-    the value that promptfoo filled in for an assertion. `read` returns the content of a file that a value names.
-    `transform` is the program that transforms responses before they are compared, if there is one.
+    `variables` are those of the test, which fill in templates. `threshold` is the share of the assertions that must
+    pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled in for an assertion.
+    `read` returns the content of a file that a value names. `transform` is the program that transforms responses before
+    they are compared, if there is one.
     """
     converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)

@@ -211,9 +211,9 @@ class _Reader:
         return several[0] if len(several) == 1 else _All(tuple(several))
 
     def _read_one(self, *, compared: bool = True) -> _Condition:
-        """Return a single condition. If `compared` is False, it follows `!`, and no comparison may be part of it.
+        """Return a single condition. If `compared` is False, the condition follows `!` and must not be a comparison.
 
-        The reason is that `!` binds more tightly than a comparison, and would only negate the left side.
+        `!` binds more tightly than a comparison, and would only negate its left side.
         """
         with self._deeper():
             if self._take("!"):
