@@ -65,8 +65,8 @@ class JournalInfo:
 class Run:
     """The results of one answering model.
 
-    `stages` are the names, distributions and versions of the stages that ran. `rescored` says that `karenina rescore`
-    wrote the results. `missing_cost` says why the cost is unknown or incomplete.
+    `stages` are the names, distributions and versions of the stages that ran. `rescored` is True if `karenina
+    rescore` wrote the results. `missing_cost` is the reason why the cost is unknown or incomplete.
     """
 
     name: str

@@ -129,7 +129,7 @@ def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, p
 
 
 def _set_unpaired_aside(one: PairedQuestion) -> None:
-    """Move the values of replicates that only one run has to `unpaired`."""
+    """Move the values of replicates that occur in only one run to `unpaired`."""
     both = one.a.values.keys() & one.b.values.keys()
     for side in (one.a, one.b):
         side.unpaired = [value for place, some in side.values.items() if place not in both for value in some]

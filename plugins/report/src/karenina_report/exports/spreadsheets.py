@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import ExportRequest
 
 RESULT_COLUMN: Final = "result"
-"""The last column of the result table: the whole result as JSON, which is read back."""
+"""The last column of the result table: the whole result as JSON, from which results are read back."""
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "\N{MINUS SIGN}", "@")
 _CONTROLS: Final = ("\t", "\r", "\n")

@@ -52,7 +52,7 @@ def misspelt(keys: Iterable[Any]) -> dict[str, str]:
 
 
 def turns_of(name: str, value: Any) -> list[Any]:
-    """Return the turns of a conversation in a variable, which only a program can send; empty if it has none."""
+    """Return the turns of a conversation in a variable; empty if it contains none. Only a program can send turns."""
     if isinstance(value, Mapping):
         return next((value[key] for key in _TURNS if isinstance(value.get(key), list)), [])
     return value if isinstance(value, list) and len(value) > 1 and _CONVERSATION.fullmatch(name) else []
