@@ -44,8 +44,8 @@ from typing import Any
 import numpy as np
 from coverage_estimators import rate_intervals
 
-from karenina_calibration.estimators.stratified import LEAST, Label, allocate, post_stratified
-from karenina_report.estimators.t_distribution import t_quantile
+from karenina_calibration.estimators import LEAST, Label, allocate, post_stratified
+from karenina_report.estimators.paired import t_quantile
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

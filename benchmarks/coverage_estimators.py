@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from karenina_engine.results.rates import Z95, effective_size, wilson
-from karenina_report.estimators.paired import mean_difference, sign_flip
-from karenina_report.estimators.t_distribution import t_quantile
+from karenina_report.estimators.paired import mean_difference, sign_flip, t_quantile
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -138,7 +138,7 @@ def test_commands_on_results_read_any_sheet_of_the_benchmark(site: Environment, 
         "rule" if command == "show" else "report.html" if command == "report" else "drugs"
     ) in done.stdout + done.stderr
     assert (wrong.returncode, "has no sheet 'Years'" in wrong.stderr) == (2, True)
-    assert (without.returncode, "--sheet and --exact are about the table of --benchmark" in without.stderr) == (2, True)
+    assert (without.returncode, "--sheet and --exact apply to the table of --benchmark" in without.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("second_sheet")

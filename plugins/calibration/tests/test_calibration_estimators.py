@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from karenina_calibration.estimators.corrected_rates import JudgeQuality, powered_mean, rogan_gladen
-from karenina_calibration.estimators.stratified import (
+from karenina_calibration.estimators import (
+    JudgeQuality,
     Label,
     allocate,
     corrected_difference,
     merge_small,
     more_labels,
     post_stratified,
+    powered_mean,
+    rogan_gladen,
     weighted_rate,
 )
 from karenina_report.estimators.agreement import cohen_kappa

@@ -225,7 +225,7 @@ def test_a_sheet_of_labelled_answers_is_for_a_further_person(run: Path, tmp_path
 
     says = "60 answers to label, all of them labelled by ann already: a further person can label them too"
     assert says in done.err
-    assert "has 60 answers to label" in other.err
+    assert "contains 60 answers to label" in other.err
     assert "further person" not in other.err
 
 
@@ -320,7 +320,8 @@ def test_long_answers_are_cut_with_a_warning(tmp_path: Path) -> None:
 
     assert "3 answers are too long for a cell" in karenina("label", run, "--sheet", tmp_path / "sheet.xlsx").err
     assert "Warning" not in karenina("label", run, "--sheet", tmp_path / "sheet.csv").err
-    assert "more characters; the page for labelling has all" in karenina("label", run, type="q\n", width=100).out
+    shown = " ".join(karenina("label", run, type="q\n", width=100).out.split())
+    assert "more characters; the labelling page shows the whole answer" in shown
 
 
 def test_labels_of_equal_answers_are_taken_over(run: Path, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ CHANGES: dict[str, tuple[Callable[[Lines], object], str]] = {
     "unknown answer": (item(item="nobody"), "the results have no answer 'nobody'"),
     "an answer twice": (lambda lines: lines[0]["draw"]["items"].append(lines[0]["draw"]["items"][0]), "drawn twice"),
     "another seed": (lambda lines: lines[0]["draw"].update(seed=99), "are not those that the seed 99 draws"),
-    "said to be simple": (lambda lines: lines[0]["draw"].update(simple=True), "a simple draw has strata of any"),
+    "said to be simple": (lambda lines: lines[0]["draw"].update(simple=True), "the strata of a simple draw"),
     "no strata": (lambda lines: lines[0]["draw"].update(strata=[]), "there is no stratum 0"),
 }
 

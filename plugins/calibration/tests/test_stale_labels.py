@@ -144,7 +144,7 @@ def test_a_sheet_asks_only_what_is_stale_and_says_why(run: Path, tmp_path: Path,
     done = karenina("label", run, "--sheet", sheet, *labeller)
     rows = read_rows(sheet)
 
-    assert "has 3 answers to label, 3 of them again" in done.err
+    assert "contains 3 answers to label, 3 of them again" in done.err
     assert f"karenina label {run} --from {sheet} --labeller ann\n" in done.err
     assert {row["question"][-3:] for row in rows} == {"q3?", "q4?", "q5?"}
     assert {row["asked"] for row in rows} == {"answer"}
@@ -174,7 +174,7 @@ def test_a_row_on_an_extracted_value_leaves_the_verdict(tmp_path: Path) -> None:
 
 def test_a_page_asks_only_what_is_stale_and_keeps_the_rest(run: Path, tmp_path: Path) -> None:
     page = tmp_path / "again.html"
-    assert "has 3 answers to label, 3 of them again" in karenina("label", run, "--page", page).err
+    assert "contains 3 answers to label, 3 of them again" in karenina("label", run, "--page", page).err
     items = read_page(page)["items"]
     assert {(one["why"], len(one["extractions"])) for one in items} == {
         ("the truth changed since ann labelled the answer", 0)

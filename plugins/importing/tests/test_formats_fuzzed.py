@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing import ImportFormat, convert
 from karenina_importing.formats.deepeval import DEEPEVAL
-from karenina_importing.formats.evals_registry import EVALS_REGISTRY
 from karenina_importing.formats.helm import HELM
 from karenina_importing.formats.langfuse import LANGFUSE
 from karenina_importing.formats.langsmith import LANGSMITH
 from karenina_importing.formats.lm_eval_tasks import LM_EVAL_TASK
+from karenina_importing.formats.openai_evals import EVALS_REGISTRY
 from karenina_importing.formats.pydantic_evals import PYDANTIC_EVALS
 from karenina_importing.source_files import FileHead
 

@@ -16,7 +16,7 @@ from karenina_core.data.sections import KeptFile
 from karenina_core.plugins import Plugins
 from karenina_engine.results.kept_files import FileStore
 from karenina_report.commands import commands
-from karenina_report.page import kept_files
+from karenina_report.page import items
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext
@@ -66,7 +66,7 @@ def test_a_picture_is_shown_and_everything_else_saved(tmp_path: Path) -> None:
 
 
 def test_what_is_not_in_the_page_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_files, "MOST_OF_FILE", 50)
+    monkeypatch.setattr(items, "MOST_OF_FILE", 50)
     files = [
         ("large", b"x" * 51, "text/plain"),
         ("gone", b"gone", "text/plain"),
@@ -90,7 +90,7 @@ def test_what_is_not_in_the_page_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_page_has_a_limit_for_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_files, "MOST_OF_PAGE", 100)
+    monkeypatch.setattr(items, "MOST_OF_PAGE", 100)
     report(with_files(tmp_path, *((f"{number}", b"%d" % number * 40, "text/plain") for number in range(4)))[0])
 
     assert ["data" in file for file in shown(tmp_path)] == [True, True, False, False]

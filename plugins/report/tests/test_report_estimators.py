@@ -18,9 +18,10 @@ from karenina_report.estimators.paired import (
     mean_difference,
     questions_needed,
     sign_flip,
+    t_quantile,
+    t_two_sided,
     within_question_share,
 )
-from karenina_report.estimators.t_distribution import t_quantile, t_two_sided
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 7, 49, 149, 999, 100_000])

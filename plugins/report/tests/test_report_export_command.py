@@ -158,7 +158,7 @@ def test_the_reason_of_an_undecided_item_is_no_formula(first: str) -> None:
 def test_what_a_cell_cannot_hold_is_reported(results: Path) -> None:
     done = export(results, "-o", "out.xlsx")
 
-    assert "cells have more than 32,000 characters and are cut" in done.err
+    assert "cells have more than 32,000 characters and are truncated" in done.err
 
 
 def test_tables_are_exported(results: Path) -> None:
@@ -212,7 +212,7 @@ def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -
         (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are in the journal"),
         (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect on the format junit"),
         (("missing.jsonl",), "missing.jsonl"),
-        (("words.csv",), "holds a table and no whole results"),
+        (("words.csv",), "contains a table but no whole results"),
         (("words.json",), "is not a result file"),
         (("words.xlsx",), "cannot be read as an Excel workbook"),
         (("words.parquet",), "cannot be read as Parquet"),

@@ -118,7 +118,7 @@ def test_questions_without_cases_have_a_reason(benchmark: Benchmark) -> None:
         "plain": "it has no template",
         "open": "the field 'word' has no truth of its own",
         "patterns": "its template has patterns for the whole response",
-        "lax": "its template passes wrong values; `karenina check` says more",
+        "lax": "its template passes wrong values; `karenina check` gives details",
     }
 
 

@@ -13,8 +13,7 @@ from karenina_core.data.sections import ModelIdentity
 from karenina_core.plugins import Plugins
 from karenina_report.page.section import PageRuns, TableBlock
 from karenina_report.runs import Run
-from karenina_selftest.page_section import selftest_sections
-from karenina_selftest.store import read_scores
+from karenina_selftest.store import read_scores, selftest_sections
 from karenina_testing import ScriptedModels
 
 FORGED = "forged delimiters"

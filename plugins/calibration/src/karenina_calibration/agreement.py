@@ -1,30 +1,107 @@
-"""Agreement of verdicts and extracted values with human labels."""
+"""Answers joined with their labels, and how well verdicts and extracted values agree with them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from karenina_calibration.answers import CORRECT, NOT_JUDGED, UNDECIDED, WRONG, readable
+from karenina_calibration.answers import CORRECT, NOT_JUDGED, SCORED, UNDECIDED, WRONG, readable
 from karenina_calibration.calibration_result import TemplateAgreement, ValueAgreement, VerdictAgreement
-from karenina_calibration.estimators.stratified import effective_labels, weighted_rate
+from karenina_calibration.estimators import effective_labels, weighted_rate
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.rates import pass_rate
 from karenina_report.estimators.agreement import cohen_kappa
-from karenina_report.statistics.statistics_result import Coefficient
+from karenina_report.statistics.statistics_result import Coefficient, as_coefficient
 
 if TYPE_CHECKING:
-    from karenina_calibration.answers import Kind
+    from karenina_calibration.answers import Answer, Answers, Extraction, Kind
     from karenina_calibration.calibration_result import Table
-    from karenina_calibration.labelled_answers import LabelledAnswer
+    from karenina_calibration.label_file import Label, Labels
     from karenina_core.data.result import VerificationResult
     from karenina_engine.results.rates import Rate
-    from karenina_report.statistics.clusters import Units
+    from karenina_report.statistics.columns import Units
+
+
+Unit = Hashable
 
 RIGHT = "right"
 NOT_RIGHT = "not right"
 _LEAST_OF_A_TEMPLATE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledAnswer:
+    """An answer with its labels.
+
+    `right` is the majority vote of its labellers, or None if there is no majority; `tied` is True if as many votes say
+    right as wrong. `weight` is the number of answers that it represents. `stratum` is the index of its stratum in the
+    draw, or None if it was not drawn.
+    """
+
+    answer: Answer
+    labels: Sequence[Label]
+    unit: Unit
+    right: bool | None
+    tied: bool
+    stratum: int | None
+    weight: float
+
+    def extraction_right(self, one: Extraction) -> bool | None:
+        """Return whether the majority says that an extracted value is right; None without a majority."""
+        found = [label.extraction(one) for label in self.labels]
+        return majority([one.right for one in found if one is not None])[0]
+
+    def own_value(self, one: Extraction) -> str | None:
+        """Return the value that most labellers would extract; None if no labeller gave one, or values are tied."""
+        found = Counter(
+            own.own for label in self.labels if (own := label.extraction(one)) is not None and own.own is not None
+        )
+        return _most_common(found)
+
+
+def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
+    """Return the majority vote (None if there is none), and whether votes are tied. Votes of None do not count."""
+    right, wrong = votes.count(True), votes.count(False)
+    return (None, bool(right)) if right == wrong else (right > wrong, False)
+
+
+def _most_common(found: Counter[str]) -> str | None:
+    top = found.most_common(2)
+    return top[0][0] if top and (len(top) == 1 or top[0][1] > top[1][1]) else None
+
+
+def join_labels(
+    answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
+) -> list[LabelledAnswer]:
+    """Return the labelled answers with their weights. `unit_of` returns the statistical unit of a question id.
+
+    With `whole`, the draw is ignored, and each answer has weight 1.
+    """
+    draw = labels.draw if not whole else None
+    strata = {one.item: one.stratum for one in draw.items} if draw is not None else {}
+    votes = {
+        item: majority([label.right for label in found.values()])
+        for item, found in labels.by_item.items()
+        if item in answers.by_id
+    }
+    weights: Mapping[int, float] = {}
+    if draw is not None:
+        usable = Counter(
+            strata[item]
+            for item, (right, _) in votes.items()
+            if item in strata and (right is not None or answers.by_id[item].verdicts == SCORED)
+        )
+        weights = {number: draw.strata[number].size / count for number, count in usable.items()}
+    found = []
+    for item, (right, tied) in votes.items():
+        answer = answers.by_id[item]
+        stratum = strata.get(item)
+        weight = weights.get(stratum, 1.0) if stratum is not None else 1.0
+        of = list(labels.by_item[item].values())
+        found.append(LabelledAnswer(answer, of, unit_of(answer.question_id), right, tied, stratum, weight))
+    return found
 
 
 def verdict_agreement(
@@ -142,10 +219,8 @@ def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
-    found = cohen_kappa(
-        [one.unit for one, *_ in rated], [(a, b) for _, a, b in rated], [one.weight for one, *_ in rated]
-    )
-    return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None
+    pairs = [(a, b) for _, a, b in rated]
+    return as_coefficient(cohen_kappa([one.unit for one, *_ in rated], pairs, [one.weight for one, *_ in rated]))
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:

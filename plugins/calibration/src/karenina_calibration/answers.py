@@ -61,7 +61,7 @@ class Judgement:
 
     @property
     def verdict(self) -> bool | None:
-        """Whether the verdict is *correct*; *partly correct* is not."""
+        """Whether the verdict is *correct*; False for *partly correct*."""
         return self.outcome is Outcome.CORRECT if self.outcome.has_verdict else None
 
 
@@ -69,9 +69,9 @@ class Judgement:
 class Answer:
     """One answer of an answering model, with the judgements of all judges.
 
-    `id` identifies it by question, model, replicate and text, so that it is the same in another run that judged the
-    same stored answer. `truth` has the true values of the template's fields as JSON text. `drawn_as` is the value of
-    `verdicts` at the time of the draw; None unless the run was scored again since.
+    `id` is a digest of question, model, replicate and text, so an answer has the same id in another run that judged the
+    same stored answer. `truth` maps the template's fields to their true values as JSON text. `drawn_as` is the value
+    that `verdicts` had when the answer was drawn; None unless the run was scored again since.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Answer:
 
     @property
     def verdicts(self) -> str:
-        """The verdicts of all judges in one word, by which the answer is assigned to a stratum for the draw."""
+        """A summary of all judges' verdicts, such as `CORRECT` or `DISAGREE`; it decides the stratum of the answer."""
         found = {one.verdict for one in self.judgements.values()} - {None}
         if found:
             return DISAGREE if len(found) > 1 else CORRECT if True in found else WRONG
@@ -128,7 +128,7 @@ class Answers:
 
     @property
     def with_verdicts(self) -> list[str]:
-        """The ids of the models with answers that were not only scored."""
+        """The ids of the models with at least one answer that has more than trait scores."""
         return list(dict.fromkeys(one.model for one in self.by_id.values() if one.verdicts != SCORED))
 
     def digest(self) -> str:

@@ -8,7 +8,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karenina_calibration.agreement import template_agreement, value_agreement, verdict_agreement
+from karenina_calibration.agreement import (
+    LabelledAnswer,
+    join_labels,
+    template_agreement,
+    value_agreement,
+    verdict_agreement,
+)
 from karenina_calibration.answers import SCORED, collect_answers, readable
 from karenina_calibration.calibration_result import (
     Calibration,
@@ -18,17 +24,16 @@ from karenina_calibration.calibration_result import (
 )
 from karenina_calibration.calibration_text import outside_text, stale_text
 from karenina_calibration.corrected import ModelRate, correct_rate
-from karenina_calibration.estimators.corrected_rates import JudgeQuality, rogan_gladen
+from karenina_calibration.estimators import JudgeQuality, rogan_gladen
 from karenina_calibration.label_file import check_labels, find_labels_file, label_command, read_labels
-from karenina_calibration.labelled_answers import LabelledAnswer, join_labels
 from karenina_calibration.labelling import now
 from karenina_calibration.sheets import SUFFIXES, read_sheet
 from karenina_core.errors import ConfigError
 from karenina_engine.results.rates import Clusters, rate
 from karenina_report.estimators.agreement import krippendorff_alpha
 from karenina_report.runs import read_runs
-from karenina_report.statistics.clusters import Units, assign_units
-from karenina_report.statistics.statistics_result import Coefficient
+from karenina_report.statistics.columns import Units, assign_units
+from karenina_report.statistics.statistics_result import as_coefficient
 from karenina_toolkit.printable import shorten
 
 if TYPE_CHECKING:
@@ -44,9 +49,9 @@ _LONGEST = 200
 class LabelledRun:
     """The results of a run with their labels, and the statistical units of their questions.
 
-    `place` names the labels in messages; `source` is the result file. If its results were scored again after the draw,
-    the strata are those of the draw. Raises `ConfigError` if the labels were drawn from other results, or none of them
-    is about these.
+    `place` names the labels in messages, and `source` is the result file. If its results were scored again after the
+    draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from other
+    results, or if none of them is about an answer in these results.
     """
 
     def __init__(
@@ -77,13 +82,13 @@ class LabelledRun:
 
     @property
     def stale(self) -> list[str]:
-        """The question ids of answers with a label that was given for another truth."""
+        """The question ids of answers with a label that was given for a different truth."""
         items = {item for item, _ in self.labels.stale}
         return [answer.question_id for answer in self.answers.by_id.values() if answer.id in items]
 
     @property
     def representative(self) -> list[LabelledAnswer]:
-        """The labelled answers from which all answers are estimated: the drawn ones, or all if there is no draw."""
+        """The labelled answers that represent all answers: those that were drawn, or all if there is no draw."""
         return [one for one in self.labelled if one.stratum is not None or self.draw is None]
 
     def corrected(self, model: str) -> ModelRate | str:
@@ -116,7 +121,7 @@ def calibrate(
         answers = collect_answers(everything)
         rows, strange = read_sheet(sheet, answers, labeller=sheet.stem, time=now(), earlier=found)
         if strange:
-            more = f", as {len(strange) - 1} more rows" if len(strange) > 1 else ""
+            more = f", as are {len(strange) - 1} more rows" if len(strange) > 1 else ""
             what = f"the row is about an answer that the results do not contain{more}"
             raise ConfigError([f"{strange[0]}: {what}; remove it, or give the results that it is about"])
         for one in rows:
@@ -144,7 +149,7 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return the calibration of a run from its labels."""
+    """Return the calibration of a run from its labels; `source` and `worst` are as in `calibrate`."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
@@ -283,5 +288,5 @@ def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
         labellers=names,
         answers=len(several),
         pairs=rate(one for some in pairs.values() for one in some),
-        krippendorff=Coefficient(value=alpha.value, low=alpha.low, high=alpha.high) if alpha is not None else None,
+        krippendorff=as_coefficient(alpha),
     )

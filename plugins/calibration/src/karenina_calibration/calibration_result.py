@@ -62,10 +62,10 @@ class TemplateAgreement(ReportModel):
 
 
 class StratumLabels(ReportModel):
-    """A stratum of the corrected rate: the numbers of its answers, its usable labels, and the labels that say right.
+    """A stratum of the corrected rate: the number of its answers, of their usable labels, and of labels that say right.
 
-    `weighted` is True if strata of which different shares were drawn are merged in it, so that its labels count for
-    different numbers of answers.
+    `weighted` is True if the stratum was merged from strata of which different shares were drawn. Its labels then
+    represent different numbers of answers.
     """
 
     verdicts: Sequence[str]
@@ -80,7 +80,7 @@ class CorrectedPassRate(ReportModel):
 
     `missing` results have no answer; if all of them counted as wrong or as right, the rate would be between `lowest`
     and `highest`. `more_labels` is the number of additional labels that would halve the interval, or None if no number
-    would: `remaining` is the half width of the interval that is left with all answers labelled.
+    would. `remaining` is the half width that the interval would have with all answers labelled.
     """
 
     model: str
@@ -138,10 +138,10 @@ class WorstItem(ReportModel):
 class Calibration(SectionsView, ReportModel):
     """The agreement of a run's judges with its labels, and the pass rates corrected by them.
 
-    `labelled` is the number of answers with a label. For rates, an answer needs a majority of labellers that say right
-    or wrong; `unclear` and `tied` ones are left out. `outside` labelled answers are not in the draw, and count only for
-    fields, traits and the worst items. `stale` has the question ids of answers whose label was given for another truth;
-    such a label counts only for extracted values.
+    `labelled` is the number of answers with a label. For rates, an answer needs a majority of labellers who say right
+    or wrong; `unclear` and `tied` answers are left out. `outside` labelled answers are not in the draw, and count only
+    for fields, traits and the worst items. `stale` has the question ids of answers whose label was given for another
+    truth; such a label counts only for extracted values.
     """
 
     source: str | None

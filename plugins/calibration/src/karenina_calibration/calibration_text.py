@@ -1,4 +1,4 @@
-"""The printed text of a calibration."""
+"""The text that `karenina calibrate` and related commands print."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from karenina_terminal.text_layout import Section
 
 MOST_CLASSES: Final = 12
-"""The most classes for which a confusion table is printed."""
+"""The maximum number of classes for which a confusion table is printed."""
 _MOST_TEMPLATES: Final = 10
 _MOST_NAMES: Final = 8
 _TELLS_NOTHING: Final = 0.5
-"""The half width of an interval, as a share of 1, above which the interval says nothing."""
+"""The half width of an interval, as a share of 1, above which the interval is uninformative."""
 
 
 @sections_of.register(Calibration)
@@ -146,12 +146,12 @@ def stale_text(questions: Sequence[str]) -> str:
 def outside_text(outside: int, answers: int, results: str | Path, labels: Path | None) -> str:
     """Return the note on labels outside of the draw, which do not count for rates, and how to include them.
 
-    `outside` is their number and `answers` that of all answers.
+    `outside` is the number of these labels, and `answers` the number of all answers.
     """
     return (
         f"{quantity(outside, 'labelled answer')} outside of the draw, left out of rates, as people may have chosen "
-        f"what to label: `{label_command('label', results, labels, '--n', str(answers))}` draws all of them, a "
-        "smaller number some"
+        f"what to label: `{label_command('label', results, labels, '--n', str(answers))}` draws all of them, and "
+        "a smaller number draws some"
     )
 
 

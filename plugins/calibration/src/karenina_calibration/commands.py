@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def label_files(incomplete: str) -> list[str]:
-    """Return files that could hold labels, for shell completion: sheets and JSON Lines files."""
+    """Return files that could contain labels, for shell completion: sheets and JSON Lines files."""
     return complete_files(incomplete, (".jsonl", ".csv", ".xlsx"))
 
 

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 
 from karenina_calibration.answers import SCORED, WRONG
 from karenina_calibration.calibration_result import CorrectedPassRate, StratumLabels
-from karenina_calibration.estimators.corrected_rates import powered_mean
-from karenina_calibration.estimators.stratified import (
+from karenina_calibration.estimators import (
     LEAST,
     CorrectedRate,
     Label,
     merge_small,
     more_labels,
     post_stratified,
+    powered_mean,
 )
 from karenina_report.statistics.statistics_result import Coefficient
 
 if TYPE_CHECKING:
+    from karenina_calibration.agreement import LabelledAnswer, Unit
     from karenina_calibration.answers import Answer, Answers
     from karenina_calibration.draw import Draw
-    from karenina_calibration.labelled_answers import LabelledAnswer, Unit
 
 Stratum = Hashable
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRate:
-    """The corrected rate of a model: `shown` in results, and `rate` with what a difference of two rates needs."""
+    """The corrected rate of a model: `shown` in results, and `rate`, from which the difference of two is computed."""
 
     shown: CorrectedPassRate
     rate: CorrectedRate

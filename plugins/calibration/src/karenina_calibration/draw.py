@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from karenina_calibration.answers import SCORED, WRONG
-from karenina_calibration.estimators.stratified import allocate, merge_small
+from karenina_calibration.estimators import allocate, merge_small
 from karenina_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 _MOST: Final = 10**9
 ANY: Final = "any"
-"""The verdict of the strata in a simple random draw, which ignores verdicts."""
+"""The only verdict of strata in a simple random draw, which ignores verdicts."""
 
 
 class Stratum(BaseModel):
@@ -45,8 +45,8 @@ class DrawnAnswer(BaseModel):
 class Draw(BaseModel):
     """A random draw: its seed, strata and answers, in the random order in which they are labelled.
 
-    `digest` is that of the answers and verdicts that it was drawn from. `simple` is True for a draw without strata by
-    verdict.
+    `digest` is the digest of the answers and verdicts from which the draw was made. `simple` is True for a draw without
+    strata by verdict.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,7 +56,7 @@ class Draw(BaseModel):
     digest: str
     seed: int
     simple: bool = False
-    made: str = Field(description="When it was made: ISO 8601 in UTC.")
+    made: str = Field(description="When the draw was made: ISO 8601 in UTC.")
     strata: tuple[Stratum, ...]
     items: tuple[DrawnAnswer, ...]
 
@@ -68,7 +68,7 @@ class Draw(BaseModel):
         if twice := [kind for kind, count in kinds.items() if count > 1 or (kind[0] in any_of and kind[1] != ANY)]:
             raise ValueError(f"two strata have the answers of {twice[0][0]!r:.80} that are {twice[0][1]!r:.80}")
         if any((ANY in one.verdicts) != self.simple for one in self.strata):
-            raise ValueError("a simple draw has strata of any verdict, and only a simple one has")
+            raise ValueError("the strata of a simple draw, and no others, have the verdict 'any'")
         items = Counter(one.item for one in self.items)
         if repeated := [item for item, count in items.items() if count > 1]:
             raise ValueError(f"the answer {repeated[0]!r:.80} was drawn twice")
@@ -82,7 +82,7 @@ class Draw(BaseModel):
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
-        """Return why this is not the draw that its seed makes from these answers; None if it is.
+        """Return why this is not the draw that its seed produces from these answers; None if it is.
 
         The check matters because strata and their sizes decide the weight of each label.
         """

@@ -46,7 +46,7 @@ def label(
     page: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answers to label as an HTML page with buttons.")
     ] = None,
-    allowed_in_files: Annotated[
+    from_: Annotated[
         list[Path] | None,
         typer.Option(
             "--from",
@@ -89,7 +89,7 @@ def label(
 
         if sheet is not None and sheet.suffix.lower() not in SUFFIXES:
             raise config_error(f"the sheet {sheet} needs the suffix {' or '.join(SUFFIXES)}")
-        if show_verdict and (sheet is not None or (allowed_in_files and page is None)):
+        if show_verdict and (sheet is not None or (from_ and page is None)):
             raise config_error("--show-verdict is for the terminal and --page: a sheet never shows verdicts")
         if labeller is not None and not labeller.strip():
             raise config_error("--labeller is empty: give a name")
@@ -100,7 +100,7 @@ def label(
         known = os.path.lexists(file) and not redraw
         opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random, redraw=redraw)
         name = (labeller or _user()).strip()
-        taken = [(one, *opened.read(one, name)) for one in allowed_in_files or ()]
+        taken = [(one, *opened.read(one, name)) for one in from_ or ()]
         for one, found, strange in taken:
             if strange and not found:
                 raise config_error(f"no label in {one} is about an answer in {results}: give labels of these results")
@@ -143,19 +143,19 @@ def label(
             moved = write_sheet(sheet, in_file)
             read = label_command("label", results, file, "--from", str(sheet), "--labeller", reader)
             screen.note(
-                f"The sheet {sheet} has {_count(in_file, opened, labeller)}{moved_note(moved)}. Write yes, no or "
+                f"The sheet {sheet} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. Write yes, no or "
                 f"unclear in the column `right`, and read it with: {read}"
             )
         if page is not None:
-            from karenina_calibration.label_page import saved_name, write_label_page
+            from karenina_calibration.questions import saved_name, write_label_page
 
             moved = write_label_page(page, opened, in_file, labeller=labeller or "", show_verdict=show_verdict)
             read = label_command("label", results, file, "--from", saved_name(file, reader))
             screen.note(
-                f"The page {page} has {_count(in_file, opened, labeller)}{moved_note(moved)}. The file that it saves "
-                f"has the name of the labeller in its file name; read it (here that of {reader}) with: {read}"
+                f"The page {page} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. It saves the labels "
+                f"in a file that is named after the labeller; read it (here for {reader}) with: {read}"
             )
-        if sheet is None and page is None and not allowed_in_files:
+        if sheet is None and page is None and not from_:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
         known_items = opened.labels.known_items
         done = sum(one.item in known_items for one in opened.draw.items)
@@ -179,14 +179,14 @@ def _labels_read(labels: Sequence[Label]) -> str:
 
 
 def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
-    """Return the names of those who labelled the answers already; empty if answers are asked again."""
+    """Return the names of people who have labelled the answers; empty if any answer is asked about again."""
     if any(one.why for one in asked):
         return []
     return sorted({name for one in asked for name in opened.labels.by_item.get(one.answer.id, {})})
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
-    """Return as text how many answers there are to label, how many of them again, and how many by a further person."""
+    """Return as text the number of answers to label, of those to label again, and of those labelled by others."""
     again = sum(bool(one.why) for one in asked)
     found = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []

@@ -17,6 +17,8 @@ from karenina_core.errors import ConfigError
 from karenina_engine.journal.view import JournalView, find_journal
 from karenina_engine.results.result_file import read_header
 from karenina_report.runs import journal_results
+from karenina_engine.results.header import read_header
+from karenina_report.runs import base_name, journal_results
 from karenina_toolkit.files import FileError, read_records
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ class Label(BaseModel):
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
-        """Return the label of an extracted value; None if it has none.
+        """Return this person's label of an extracted value; None if there is none.
 
         A value that the labeller gave (`own`) also decides whether the values of other judges are right.
         """
@@ -70,7 +72,11 @@ class Label(BaseModel):
         return next((one for one in same if one.value == wanted.value), None)
 
     def with_extractions_of(self, earlier: Label) -> Label:
-        """Return the label, with extraction labels from an earlier one by the same person for values it leaves out."""
+        """Return the label, completed with the extraction labels of an earlier label by the same person.
+
+        An earlier extraction label is dropped if this label covers the same value. One that states an own value is also
+        dropped if this label covers the same field or trait.
+        """
         own = {(one.kind, one.name, one.value) for one in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
         kept = [
@@ -94,9 +100,9 @@ class Labels:
     given: dict[tuple[str, str], list[Label]] = field(default_factory=dict)
     """All labels of a labeller for an answer, in order."""
     stale: set[tuple[str, str]] = field(default_factory=set)
-    """The answers and labellers whose label was given for another truth than that of the results."""
+    """Pairs of an answer and a labeller whose label was given for a truth other than that in the results."""
     other_draws: list[str] = field(default_factory=list)
-    """The files whose draw is ignored, because a later file has another one."""
+    """The files whose draw is ignored, because a later file contains a different one."""
 
     def add(self, label: Label, place: str = "") -> None:
         """Add a label, which replaces an earlier one by the same labeller for the same answer."""
@@ -161,8 +167,7 @@ class Labels:
 
 def default_labels(results: Path) -> Path:
     """Return the default label file: `<name>.labels.jsonl`, beside the results."""
-    name = results.name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
-    return results.with_name(name + SUFFIX)
+    return results.with_name(base_name(results) + SUFFIX)
 
 
 def find_labels_file(results: Path) -> Path:
@@ -189,9 +194,9 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
     """Match labels with their answers, and return the answers that the draw was made from.
 
-    If `source` has rescored results, the answers get the verdicts of the original run, from the journal beside it, as
-    `drawn_as`: a label depends on the truth of an answer, not on its score. Raises `ConfigError` if a label or the draw
-    is not about these answers.
+    A label depends on the truth of an answer, and not on its score. If `source` contains rescored results, `drawn_as`
+    of each answer is therefore set to its verdicts in the original run, from the journal beside it. Raises
+    `ConfigError` if a label or the draw is not about these answers.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:
@@ -221,7 +226,7 @@ def has_labels(sources: Iterable[Path | None]) -> bool:
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Read label files; the last draw counts. Raises `ConfigError`.
+    """Return the content of label files; the last draw counts. Raises `ConfigError`.
 
     If `with_draws` is False, draws are skipped and need not be readable.
     """

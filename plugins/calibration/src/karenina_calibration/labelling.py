@@ -1,4 +1,4 @@
-"""The draw and labels of a result file: opening, extending, and taking over labels from other files."""
+"""Open and extend the draw and labels of a result file, and take over labels from other files."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def now() -> str:
 
 @dataclass(slots=True)
 class Labelling:
-    """The answers of a result file, with their draw, and their labels in `file`.
+    """The answers of a result file, with their draw and labels, which are stored in `file`.
 
-    `drawn_from` are the answers at the time of the draw, before the run was scored again.
+    `is_new_draw` is True while the file lacks the draw. `drawn_from` are the answers at the time of the draw,
+    before the run was scored again.
     """
 
     file: Path
@@ -123,7 +124,7 @@ class Labelling:
     def ask(self, items: Sequence[str], labeller: str | None) -> list[AskedAnswer]:
         """Return these answers with the extracted values to ask `labeller` about (None: anybody).
 
-        Labels of extracted values do not depend on the truth, so these are not asked again after it changed.
+        Labels of extracted values do not depend on the truth. If it changed, labelled values are not asked about again.
         """
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
@@ -150,7 +151,7 @@ class Labelling:
         return found, len(everything) - len(found)
 
     def take_over(self, labels: Sequence[Label]) -> None:
-        """Add the labels that the file does not have yet; extraction labels that they lack are kept.
+        """Add the labels that the file does not contain yet, completed with the labeller's earlier extraction labels.
 
         Raises `ConfigError`.
         """
@@ -163,7 +164,7 @@ class Labelling:
         self.add(new)
 
     def stale(self) -> list[Answer]:
-        """Return the answers with a label for another truth than theirs, in the order of the results."""
+        """Return the answers with a label that was given for a different truth, in the order of the results."""
         items = {item for item, _ in self.labels.stale}
         return [answer for answer in self.answers.by_id.values() if answer.id in items]
 

@@ -1,22 +1,36 @@
-"""Labelling in the terminal, one answer at a time."""
+"""Ask people to label answers: one at a time in the terminal, or on an HTML page that saves a label file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from karenina_calibration.answers import readable, truth_text
-from karenina_calibration.label_file import ExtractionLabel, Label
+from karenina_calibration.label_file import SUFFIX, ExtractionLabel, Label
+from karenina_calibration.labelling import asks_verdict
+from karenina_report.options import write_whole
+from karenina_report.page.document import PageDocument, PageSource
 from karenina_terminal.text_layout import format_facts
 from karenina_toolkit.printable import clean, clip, in_one_line, shorten
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answer, AskedAnswer, Extraction
+    from karenina_calibration.labelling import Labelling
+
 
 SKIP: Final = "s"
 QUIT: Final = "q"
 _REPLIES: Final[dict[str, bool | None]] = {"y": True, "yes": True, "n": False, "no": False, "u": None, "unclear": None}
 _LONGEST: Final = 20_000
+
+FIRST_BYTES: Final = b"<!doctype html><!-- karenina labels"
+"""The first bytes of every labelling page, by which an earlier page is recognized before it is replaced."""
+FORMAT: Final = 1
+_NO_NAME: Final = re.compile(r"[^\w-]+")
+_LONGEST_VALUE: Final = 100_000
 
 
 class Stop(Exception):
@@ -35,7 +49,8 @@ def ask_answer(
 ) -> Label | None:
     """Ask about one answer, and return its label; None if it is skipped. Raises `Stop`.
 
-    `earlier` has the labeller's extraction labels from before the truth changed, which are not asked again.
+    `ask` prints a question and returns the reply. `earlier` are the labeller's extraction labels from before the truth
+    changed, which are added to the new label. If `asks_verdict` is False, only extracted values are asked about.
     """
     answer = asked.answer
     right: bool | None = None
@@ -62,7 +77,7 @@ def ask_answer(
 
 
 def extraction_question(one: Extraction, longest: int = 300) -> str:
-    """Return the question about an extracted value, which is truncated to `longest` characters."""
+    """Return the question about an extracted value, whose text is truncated to `longest` characters."""
     name, value = in_one_line(one.name), shorten(readable(one.value), longest)
     if one.kind == "trait":
         return f"Is {name} = {value} right?"
@@ -85,7 +100,7 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
     """Yield the lines that show an answer. They include the verdicts of judges unless `blind`."""
     answer = asked.answer
-    text, more = clip(answer.text, _LONGEST, "; the page for labelling has all")
+    text, more = clip(answer.text, _LONGEST, "; the labelling page shows the whole answer")
     rows = [("Question", clean(answer.question)), ("Answer", text + more), ("Truth", clean(truth_text(answer)))]
     rows.append(("Asked again", clean(asked.why)))
     if not blind:
@@ -98,3 +113,63 @@ def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, bli
 def verdict_lines(answer: Answer) -> Sequence[str]:
     """Return the verdict of each judge with its reason."""
     return [in_one_line(f"{one.outcome.value} ({one.judge}): {one.reason}") for one in answer.judgements.values()]
+
+
+def write_label_page(
+    path: Path, opened: Labelling, asked: Sequence[AskedAnswer], *, labeller: str, show_verdict: bool
+) -> Path | None:
+    """Write the labelling page for the answers in `asked`, and return the new name of an earlier page.
+
+    The page contains no verdict unless `show_verdict` is set. It saves a label file, and stores drafts in the browser
+    under the digest of the results. Raises `ConfigError`.
+    """
+    name = opened.file.name.removesuffix(SUFFIX)
+    head = {
+        "format": FORMAT,
+        "digest": opened.draw.digest,
+        "labeller": labeller,
+        "blind": not show_verdict,
+        "file": name,
+        "items": [_item(one, show_verdict=show_verdict) for one in asked],
+    }
+    source = PageSource(_read("label.js"), _read("label.css"), "Karenina labels", "page", FIRST_BYTES)
+
+    def write(file: BinaryIO) -> None:
+        document = PageDocument(file, source)
+        document.begin()
+        document.add("head", head)
+        document.end()
+
+    return write_whole(path, (FIRST_BYTES,), write)
+
+
+def saved_name(file: Path, labeller: str) -> str:
+    """Return the name of the label file that the page saves, like `save` in label.js."""
+    return f"{file.name.removesuffix(SUFFIX)}.labels-{_NO_NAME.sub('-', labeller)}.jsonl"
+
+
+def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
+    answer = asked.answer
+    return {
+        "item": answer.id,
+        "question": answer.question,
+        "answer": answer.text,
+        "truth": truth_text(answer),
+        "truth_id": answer.truth_id,
+        "why": asked.why,
+        "asks_verdict": asks_verdict(answer),
+        "verdicts": list(verdict_lines(answer)) if show_verdict else [],
+        "extractions": [
+            {
+                "kind": one.kind,
+                "name": one.name,
+                "value": one.value,
+                "asked": extraction_question(one, _LONGEST_VALUE),
+            }
+            for one in asked.extractions
+        ],
+    }
+
+
+def _read(name: str) -> str:
+    return files("karenina_calibration").joinpath("assets", name).read_text("utf-8")

@@ -12,7 +12,7 @@ from karenina_calibration.agreement import verdict_agreement
 from karenina_calibration.calibration import LabelledRun
 from karenina_calibration.calibration_text import corrected_text, stale_text
 from karenina_calibration.corrected import ModelRate
-from karenina_calibration.estimators.stratified import corrected_difference
+from karenina_calibration.estimators import corrected_difference
 from karenina_calibration.label_file import find_labels_file, label_command, read_labels
 from karenina_core.errors import KareninaError
 from karenina_report.comparison.comparison_text import points

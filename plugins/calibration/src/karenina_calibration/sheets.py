@@ -1,4 +1,4 @@
-"""Sheets for labelling in a spreadsheet: CSV and Excel, one row for each question to the labeller."""
+"""Sheets for labelling in a spreadsheet program: CSV or Excel, with one row for each question to the labeller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_engine.results.tables import LibraryMissing
 from karenina_report.exports.spreadsheets import could_be_formula, protect
-from karenina_report.output_file import write_whole
+from karenina_report.options import write_whole
 from karenina_toolkit.files import FileError, plain_cell, read_records
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ Row = Mapping[str, str]
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
     """Write the answers to label as a sheet, and return the new name of an earlier sheet.
 
-    The first row of an answer asks whether it is right; one more row for each extracted value asks whether the answer
-    says this. The column `why` has the reason why an answer is asked about again. The sheet contains no verdict. Raises
-    `ConfigError`.
+    The first row of an answer asks whether it is right. Each extracted value has a row that asks whether the answer
+    states this value. The column `why` states why an answer is asked about again. The sheet contains no verdict.
+    Raises `ConfigError`.
     """
     rows = [row for one in asked for row in _rows(one)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -109,7 +109,7 @@ def read_sheet(
 ) -> tuple[list[Label], list[str]]:
     """Return the labels in a sheet, and the places of rows about answers that are not in the results.
 
-    What the sheet leaves out about an answer is taken from the `earlier` label by the same labeller.
+    Whatever the sheet leaves out about an answer is taken from the `earlier` label by the same labeller.
 
     A sheet from elsewhere needs the column `right` (or `human_label`), and `item`, or `question_id` with
     `answering_model` and `replicate` if a question has several answers; `labeller` is optional. Rows without a label
@@ -213,7 +213,7 @@ def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]],
 
 
 def _unprotected(text: str) -> str:
-    """Return a text without the apostrophe that protects it from being taken for a formula."""
+    """Return a text without the apostrophe that keeps spreadsheet programs from reading it as a formula."""
     plain = text.removeprefix("'")
     return plain if could_be_formula(plain) else text
 

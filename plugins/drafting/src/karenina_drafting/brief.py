@@ -1,4 +1,4 @@
-"""What a draft needs besides the question and the answer; it is stored in the question's metadata.
+"""The brief of a draft: what it requires besides question and answer, stored in the question's metadata.
 
 This module also reads numbers, dates, and yes or no from the text of an answer, without a model.
 """
@@ -87,7 +87,7 @@ class OtherAnswer(BaseModel):
 
 
 class DraftBrief(BaseModel):
-    """The answers to other questions that a draft must reject, and whether the reference answer is prose."""
+    """The answers to other questions that a draft must reject (`others`), and whether the reference answer is prose."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -35,8 +35,8 @@ class CheckedDraft:
     """A draft and the results of its checks.
 
     `answer` is its declaration as in a YAML file (None if it cannot be declared), and `bound` its template (None if it
-    cannot be built, or if an early check failed). `problems` is what the model or the user must correct; `unchecked`
-    is what could not be checked.
+    cannot be built, or if an early check failed). `problems` lists what the model or the user must correct, and
+    `unchecked` what could not be checked.
     """
 
     answer: Mapping[str, Mapping[str, Any]] | None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 RUN_NAME: Final = "draft"
 _TEMPLATE: Final = {"answered": {"type": "bool", "verify_with": {"type": "TraceLength", "min": 1}}}
-"""The template of the items in the run, which every answer passes: the checks of the draft decide the verdict."""
+"""The template of the items in the run. Every answer passes it, because the checks of the draft decide the verdict."""
 _OWNERS: Final = frozenset(("karenina-core", "karenina-engine", "karenina-drafting"))
 """The owners of the settings that a drafting run uses."""
 _FIXED: Final = frozenset(

@@ -109,7 +109,7 @@ def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
 async def find_misreadings(
     context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
 ) -> list[str]:
-    """Return the problems that occur when the model itself fills in the template from answers; empty if it works.
+    """Return the problems that occur when the model itself fills in the template from answers; empty if there are none.
 
     The reference answer must pass, and the first of the other answers must fail. Raises `PortError`.
     """
@@ -163,10 +163,10 @@ class _Attempt:
 
 
 class DraftTemplate(Stage):
-    """Drafts a question's template from its answer, which takes the place of a model's response.
+    """A stage that drafts a question's template from its right answer, which is recorded as the response of the item.
 
-    A draft that fails a check is returned to the model with the messages of the checks, until there are `draft_tries`
-    drafts. The result field `draft` contains the last one; if it fails, the item is vetoed.
+    A draft that fails a check is returned to the model with the messages of the checks, until the model has written
+    `draft_tries` drafts. The result field `draft` contains the last one. If that one fails, the item is vetoed.
     """
 
     name = "DraftTemplate"

@@ -28,9 +28,9 @@ _MOST_REASON: Final = 600
 class Draft:
     """The draft for one question: its `answer` as in a YAML file, or the `reason` why there is none.
 
-    `tries` is the number of drafts that the model wrote, and `failed` says that none could be read. `others` are the
-    ids of the questions whose answers the draft rejects, and `unchecked` says what could not be checked. `read_back`
-    says that the model filled in the draft from the answer, and that the result passed.
+    `tries` is the number of drafts that the model wrote, and `failed` is True if none could be read. `others` are the
+    ids of the questions whose answers the draft rejects, and `unchecked` lists what could not be checked. `read_back`
+    is True if the model itself filled in the draft from the answer, and the result passed.
     """
 
     question: Question

@@ -178,7 +178,7 @@ def _single(texts: list[str]) -> str:
 
 
 def _steps(truth: str) -> tuple[str, ...]:
-    """Return the normalizers for a text; punctuation is only removed if something is left of the text."""
+    """Return the normalizers for a text; punctuation is removed only if the text has other characters."""
     return NORMALIZE if normalize(truth, NORMALIZE) else _PLAIN
 
 

@@ -39,7 +39,7 @@ class NoAnswer(ValueError):
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Return the declared fields for the answer type of the mapping, which must not be a mapping of fields itself.
+    """Return the fields for `mapping.answer`, which must be an answer type, and not declared fields.
 
     Raises `NoAnswer`.
     """
@@ -127,7 +127,7 @@ def declare_by_kind(
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
-    """Return the truths, or, if the mapping has an `answer_pattern`, the part of each that it finds.
+    """Return the truths, or, if the mapping has an `answer_pattern`, the part of each truth that the pattern finds.
 
     Raises `NoAnswer` if the pattern is not found in a truth.
     """
@@ -147,7 +147,7 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the position of the right option. Raises `NoAnswer` if there is none, or if it could be several."""
+    """Return the index of the right option. Raises `NoAnswer` if no option matches the truth, or several do."""
     if not choices:
         raise NoAnswer("it has no options; map choices")
     if len(choices) > len(ascii_uppercase):
@@ -173,8 +173,23 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
     raise NoAnswer(f"the right answer {truth!r:.80} is none of the {len(choices)} options")
 
 
+def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
+    """Return the right answers as text; for a multiple-choice question, the right option if it can be found."""
+    if choices:
+        try:
+            place = choice_index(mapping, extract(mapping, truths), choices)
+        except NoAnswer:
+            return " or ".join(dict.fromkeys(truths))
+        letter, choice = ascii_uppercase[place], choices[place].strip()
+        return choice if choice == letter else f"{letter}. {choice}"
+    return " or ".join(dict.fromkeys(truths))
+
+
 def with_options(question: str, choices: Sequence[str]) -> str:
-    """Return the question followed by its lettered options, unless each of them already ends a line of the question."""
+    """Return the question followed by its lettered options.
+
+    The question is returned unchanged if it already lists them, each at the end of a line, or if they are only letters.
+    """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
         return question  # the options are letters, so their texts are in the question itself

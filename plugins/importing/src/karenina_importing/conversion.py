@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Final
 
-from karenina_benchmark.content import BenchmarkContent
-from karenina_benchmark.document import Document, Section
-from karenina_benchmark.errors import BenchmarkFileError, explain_error
+from karenina_benchmark.errors import explain_error
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.tables.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.tables.column_roles import TRUTH
@@ -25,25 +22,25 @@ from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_importing.answer_fields import (
     NoAnswer,
-    choice_index,
     declare_answer,
     declare_by_kind,
     declare_graded,
     extract,
     fill_declared,
+    show_truths,
     with_options,
 )
-from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping
-from karenina_importing.field_paths import as_response, find_first
+from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping, as_response, find_first
 from karenina_importing.source_files import SizeLimit, SourceRow
 from karenina_importing.verdicts import make_label, settle_scales
 from karenina_toolkit.files.bounded_files import format_size, max_file_bytes, size_limit_cure
 from karenina_toolkit.files.json_values import find_problem
+from karenina_toolkit.files.bounded_files import max_file_bytes, size_limit_cure
+from karenina_toolkit.files.value_limits import find_problem
 from karenina_toolkit.printable import quantity
 
 ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
-"""A function that completes a mapping, based on the first rows of a source, and returns notes for the user."""
-_LINE: Final = re.compile(r"line ([0-9]+)")
+"""A function that returns a mapping, completed with the first rows of a source, and notes for the user."""
 _MOST_KEYS: Final = 100
 _BYTES_PER_ROW: Final = 100
 """The row limit is the file size limit divided by this: a million rows by default."""
@@ -64,11 +61,12 @@ class RowProblem:
 class Imported:
     """The result of converting the rows of a source.
 
-    `questions` has the keys of each question in a YAML benchmark, by question id, and `origins` the first row of each
-    question. `recordings` are the lines of a file for `karenina run --recordings`. `labels` are people's verdicts on
-    recordings, each with the recording's `id`, `replicate` and `model`. `problems` are the rows that could not be
-    converted, and `unanswered` those that became a question but no recording. `repeats` counts rows with the question
-    of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes` are for the user.
+    `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
+    row of the question. `recordings` are the lines of a file for `karenina run --recordings`. `labels` are people's
+    verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` are the rows that could
+    not be converted, and `unanswered` those that became a question but no recording. `repeats` counts rows with the
+    question of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes` are for
+    the user.
     """
 
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -90,7 +88,7 @@ class Imported:
 
     @property
     def models(self) -> list[str]:
-        """The models that gave the recorded answers, in order."""
+        """The models that gave the recorded answers, in the order of their first answer."""
         return list(dict.fromkeys(one["model"] for one in self.recordings if "model" in one))
 
     @property
@@ -113,6 +111,15 @@ _Recorded = tuple[Any, str | None, int | None, Mapping[str, Any] | None]
 
 class _RowError(ValueError):
     """Raised when a row cannot be converted."""
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Convert `NotText` to a `_RowError` that names the value."""
+    try:
+        yield
+    except NotText as error:
+        raise _RowError(f"{name}: {error}") from error
 
 
 @dataclass
@@ -150,39 +157,31 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
-        try:
+        with _naming(name):
             found = find_first(row.values, self.mapping.of(name))
-        except NotText as error:
-            raise _RowError(f"{name}: {error}") from error
         if found is not None:
             self.imported.found.add(name)
         return found
 
     def _texts(self, row: SourceRow, name: str) -> list[str]:
         found = self._value(row, name)
-        try:
+        with _naming(name):
             return as_texts(found) if found is not None else []
-        except NotText as error:
-            raise _RowError(f"{name}: {error}") from error
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the right answers of a row; a list within the list has alternatives, and becomes one text."""
+        """Return the right answers of a row. In a list of lists, each inner list of alternatives becomes one text."""
         found = self._value(row, "raw_answer")
         if isinstance(found, list) and found and all(isinstance(one, list) and one for one in found):
-            try:
+            with _naming("raw_answer"):
                 return [" or ".join(as_texts(one)) for one in found]
-            except NotText as error:
-                raise _RowError(f"raw_answer: {error}") from error
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
         found = self._value(row, "choices")
         if found is None:
             return []
-        try:
+        with _naming("choices"):
             options = [as_text(one) for one in read_options(found).values()]
-        except NotText as error:
-            raise _RowError(f"choices: {error}") from error
         if not options:
             self.imported.notes[f"choices: there are no options in a value such as {str(found)!r:.60}"] = None
         return options
@@ -191,10 +190,8 @@ class _Converter:
         found = self._value(row, name)
         if is_error_cell(found):
             raise _RowError(f"{name}: it is {found}, the error value of a formula")
-        try:
+        with _naming(name):
             return as_text(found) if found is not None else None
-        except NotText as error:
-            raise _RowError(f"{name}: {error}") from error
 
     def _add_question(self, row: SourceRow) -> str:
         """Add the question of a row, unless an earlier row has the same question, and return its id."""
@@ -212,7 +209,7 @@ class _Converter:
         first = done.questions.get(id)
         if first is None:
             _check(data)
-            _check_size(self.question_size, data, row.place, "questions")
+            self.question_size.require(data, row.place, "questions")
             done.questions[id] = data
             if self.mapping.answer == AUTO and not {"answer", "rubric"} & data.keys():
                 self.found[id] = self._cell(row, text), dict(zip(ascii_uppercase, choices, strict=False))
@@ -230,7 +227,7 @@ class _Converter:
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
         if truths:
-            data["raw_answer"] = self._show_truths(truths, choices)
+            data["raw_answer"] = show_truths(self.mapping, truths, choices)
         if self.mapping.answer == GRADED:
             data["rubric"] = declare_graded(self.mapping, truths)
         elif isinstance(self.mapping.answer, str) and self.mapping.answer != AUTO:
@@ -285,31 +282,17 @@ class _Converter:
                 done.questions[id] |= declared
                 answer = declared.get("answer", {}).get(TRUTH, {})
                 needed = answer.get("ground_truth") if answer.get("type") == "list[str]" else cell.value
-                if (
-                    answer and not options and isinstance(needed, list) and answer.get("type") != "str"
-                ):  # all of them are needed
+                are_all_needed = answer and answer.get("type") != "str" and isinstance(needed, list)
+                if are_all_needed and not options:
                     done.questions[id]["raw_answer"] = "; ".join(
                         " or ".join(map(str, one)) if isinstance(one, list) else str(one) for one in needed
                     )
 
-    def _show_truths(self, truths: list[str], choices: list[str]) -> str:
-        """Return the right answers as text; for a multiple-choice question, the right option if it can be found."""
-        if choices:
-            try:
-                place = choice_index(self.mapping, extract(self.mapping, truths), choices)
-            except NoAnswer:
-                return " or ".join(dict.fromkeys(truths))
-            letter, choice = ascii_uppercase[place], choices[place].strip()
-            return choice if choice == letter else f"{letter}. {choice}"
-        return " or ".join(dict.fromkeys(truths))
-
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
         metadata = {}
         for key, path in self.mapping.metadata.items():
-            try:
+            with _naming(f"metadata.{key}"):
                 found = find_first(row.values, (path,))
-            except NotText as error:
-                raise _RowError(f"metadata.{key}: {error}") from error
             if found is not None:
                 _check_json(f"metadata.{key}", found)
                 metadata[key] = found
@@ -324,7 +307,7 @@ class _Converter:
                 raise _RowError(
                     f"replicate: an earlier row of the same question and model has {replicate} too; map replicate"
                 )
-            _check_size(self.recording_size, response, row.place, "answers")
+            self.recording_size.require(response, row.place, "answers")
             number = replicate or len(known) + 1
             while replicate is None and number in known:
                 number += 1
@@ -344,7 +327,8 @@ class _Converter:
             raise _RowError("it has no answer")
         model = self._text(row, "model")
         several = found if isinstance(found, list) and not is_conversation(found) and _is_several(found) else [found]
-        responses = [_as_response(one) for one in several]
+        with _naming("response"):
+            responses = [as_response(one) for one in several]
         replicate = self._replicate(row, several=len(responses) > 1)
         label = self._label(row) if len(responses) == 1 else None
         return [(response, model, replicate, label) for response in responses]
@@ -357,10 +341,11 @@ class _Converter:
         if not recordings:
             raise _RowError("it has no answer")
         self.imported.found.add("response")
-        return [
-            (_as_response(one["response"]), one.get("model"), one.get("replicate"), one.get("label"))
-            for one in recordings
-        ]
+        with _naming("response"):
+            return [
+                (as_response(one["response"]), one.get("model"), one.get("replicate"), one.get("label"))
+                for one in recordings
+            ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
         found = None if several else self._value(row, "replicate")
@@ -413,38 +398,10 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
         )
 
 
-def read_with(
-    path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None
-) -> BenchmarkContent:
-    """Return the rows of a file as a benchmark named after the file; rows that cannot be converted are in `broken`."""
-    done = convert(rows, mapping, choose)
-    benchmark = BenchmarkContent(path.stem or "benchmark")
-    benchmark.named_by_path = True
-    benchmark.add_questions(Question.model_validate(_as_question(data)) for data in done.questions.values())
-    benchmark.date_modified = None
-    benchmark.run_config = done.config
-    benchmark.origins = {
-        id: Section(Document(path, row.values, {(): int(line[1])}, {}), (), row.values)
-        for id, row in done.origins.items()
-        if (line := _LINE.fullmatch(row.place))
-    }
-    benchmark.load_notes = list(done.notes)
-    benchmark.broken = [BenchmarkFileError(path, one.place, one.what, "") for one in done.problems]
-    return benchmark
-
-
-def _as_response(value: Any) -> Any:
-    """Return a value as a recorded answer. Raises `_RowError`."""
-    try:
-        return as_response(value)
-    except NotText as error:
-        raise _RowError(f"response: {error}") from error
-
-
 def _check(data: Mapping[str, Any]) -> None:
     """Raise `_RowError` unless the question is valid in a benchmark."""
     try:
-        values = _as_question(data)
+        values = question_values(data)
         if "answer_template" in values:
             from karenina_template.templates import load_template
 
@@ -454,14 +411,6 @@ def _check(data: Mapping[str, Any]) -> None:
         raise _RowError(f"answer: {error}") from error
     except ValueError as error:
         raise _RowError(explain_error(error)) from error
-
-
-def _check_size(size: SizeLimit, value: Any, place: str, what: str) -> None:
-    """Raise `ConfigError` if the questions or answers exceed the file size limit, so that they could not be read."""
-    if not size.allows(value):
-        most = max_file_bytes()
-        shown = f"{place}: the {what} up to here are larger than {format_size(most)}, so the imported files could"
-        raise ConfigError([f"{shown} not be read; import a part with --limit, or {size_limit_cure(most)}"])
 
 
 def _check_json(name: str, value: Any) -> None:
@@ -475,7 +424,8 @@ def _check_json(name: str, value: Any) -> None:
         raise _RowError(f"{name}: {error}") from error
 
 
-def _as_question(data: Mapping[str, Any]) -> dict[str, Any]:
+def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a `Question`, given the keys of a question in a YAML benchmark."""
     values = {key: value for key, value in data.items() if key not in ("answer", "strategy")}
     if "answer" in data:
         values["answer_template"] = make_template_source(data["answer"], data.get("strategy"))

@@ -1,17 +1,29 @@
-"""`FieldMapping`: which values of a row are the question, truth and answer, also as a YAML file that users can edit."""
+"""`FieldMapping`: paths to the question, truth and answer in a row, also as a YAML file that users can edit.
+
+In a path such as `doc.question` or `output.choices.0.message.content`, a number selects an item of a list (a negative
+number from the end), and a name applied to a list selects that value in each item. A key that contains dots can be
+written as it is. A path with braces is a text in which the values of other paths are filled in, such as
+`{doc.passage} {doc.q}`, with `\\n` for a newline. Paths separated by bars, `A|B|C`, are the options of a question in
+separate columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.document import Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems, read_text, suggest_key
-from karenina_benchmark.tables.lettered_options import CHOICE_BY
+from karenina_benchmark.tables.lettered_options import CHOICE_BY, parse_list
+from karenina_benchmark.tables.message_texts import NotText, as_text, is_conversation
+from karenina_benchmark.tables.question_rows import context_text
 from karenina_benchmark.yaml_files import dump, parse
 from karenina_core.errors import ConfigError
+from karenina_toolkit import traces
 
 NAMES: Final = {
     "question": "the question's text, or the messages of its prompt",
@@ -28,7 +40,7 @@ NAMES: Final = {
 }
 """The names that paths can be mapped to, with their meanings."""
 AUTO: Final = "auto"
-"""The answer type with which the kinds of right answers are detected from all of them."""
+"""The answer type that detects the kinds of right answers, from all of them together."""
 GRADED: Final = "graded"
 """The answer type for sentences and the like: a trait lets a judge compare the response with the right answer."""
 _NONE: Final = "none"
@@ -37,6 +49,8 @@ _VERSION: Final = 1
 _OPTIONS: Final = ("answer", "answer_pattern", "choice_by")
 _HEAD: Final = "karenina_import"
 _METADATA: Final = "metadata"
+_PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
+_INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,7 @@ class FieldMapping:
     def changed(self, changes: Iterable[str]) -> FieldMapping:
         """Return the mapping with changes of the form `NAME=PATH`; an empty path unmaps the name.
 
-        Raises `ConfigError`, also for two changes of the same name.
+        Raises `ConfigError`, also if two changes have the same name.
         """
         found, seen = self, set[str]()
         for change in changes:
@@ -168,3 +182,108 @@ def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
         return AUTO
     kind = top.text("answer")
     return None if kind == _NONE else kind
+
+
+class _Truncated:
+    """The value of a cell that the source has truncated."""
+
+    def __repr__(self) -> str:
+        return "a truncated value"
+
+
+TRUNCATED: Final = _Truncated()
+
+
+def as_response(value: Any) -> Any:
+    """Return a value as a recorded answer: as text, or unchanged if it is a conversation. Raises `NotText`.
+
+    A single message becomes its content, and any other object its JSON.
+    """
+    if is_conversation(value) or (
+        isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
+    ):
+        try:
+            traces.convert_recording(value)
+        except traces.TraceFormatError as error:
+            raise NotText(f"it cannot be recorded: {error}") from error
+        return value
+    if isinstance(value, Mapping):
+        return as_text(
+            value["content"] if {"content", "role"} <= value.keys() else json.dumps(value, ensure_ascii=False)
+        )
+    return as_text(value)
+
+
+class _Missing:
+    """The value of a path that does not exist in a row."""
+
+
+MISSING: Final = _Missing()
+
+
+def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
+    """Return the value of the first path that has one; None if no path has a value (null and "" do not count).
+
+    Raises `NotText` for a placeholder whose value is not text, and for a value that the source has truncated.
+    """
+    for path in paths:
+        found = _fill(values, path) if _PLACEHOLDER.search(path) else _find(values, path)
+        if found is TRUNCATED:
+            raise NotText(f"{path} is truncated by the server")
+        if found is not MISSING and found is not None and found != "":
+            return found
+    return None
+
+
+def _find(values: Mapping[str, Any], path: str) -> Any:
+    if "|" not in path or path in values:
+        return look_up(values, path)
+    found = [look_up(values, one) for one in path.split("|")]
+    texts = [None if one in (MISSING, "") else one for one in found]
+    while texts and texts[-1] is None:
+        texts.pop()
+    if None in texts:
+        raise NotText(f"the option {path.split('|')[texts.index(None)]} is empty, and a later one is not")
+    return texts or MISSING
+
+
+def look_up(values: Any, path: str) -> Any:
+    """Return the value of a path without placeholders and bars, or `MISSING`."""
+    return _descend(values, path.split("."))
+
+
+def _descend(value: Any, parts: Sequence[str]) -> Any:
+    if not parts:
+        return value
+    if isinstance(value, Mapping):
+        for end in range(1, len(parts) + 1):
+            key = ".".join(parts[:end])
+            if key in value:
+                return _descend(value[key], parts[end:])
+        return MISSING
+    if isinstance(value, list):
+        if not _INDEX.fullmatch(parts[0]):
+            found = [_descend(one, parts) for one in value]
+            return found if found and all(one is not MISSING for one in found) else MISSING
+        index = int(parts[0])
+        return _descend(value[index], parts[1:]) if -len(value) <= index < len(value) else MISSING
+    return value if value is TRUNCATED else MISSING
+
+
+def _fill(values: Mapping[str, Any], path: str) -> Any:
+    """Return the path's text with the placeholders filled in; `MISSING` if the row lacks one of the values."""
+    found = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
+    if any(one is TRUNCATED for one in found.values()):
+        return TRUNCATED
+    if any(one is MISSING or one is None for one in found.values()):
+        return MISSING
+    return _PLACEHOLDER.sub(lambda match: _text(found[match[1]]), path.replace("\\n", "\n"))
+
+
+def _text(value: Any) -> str:
+    """Return a value as text to fill in; the items of a list of contexts are joined, even if it is written as text."""
+    if isinstance(value, list) and not is_conversation(value):
+        found = context_text(value)
+        if found:
+            return found
+    return context_text(value) if isinstance(value, str) and parse_list(value) else as_text(value)

@@ -40,9 +40,9 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
-    """Return the only format that a file has. Raises `ConfigError` if it has none, or could have several.
+    """Return the format of a file. Raises `ConfigError` if no format fits, or several do.
 
-    Raises `BenchmarkFileError` for YAML or JSON that is not valid.
+    Raises `BenchmarkFileError` for invalid YAML or JSON.
     """
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 

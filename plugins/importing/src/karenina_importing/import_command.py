@@ -51,7 +51,7 @@ def import_(
         typer.Option(
             "--from",
             metavar="FORMAT",
-            help="huggingface, lm-eval, inspect, openai-evals, promptfoo, or a plugin's format. Default: detected.",
+            help="The format of the source, such as huggingface, lm-eval, inspect or promptfoo. Default: detected.",
             show_default=False,
             autocompletion=format_choice.formats,
         ),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.document import Document, Section
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.format import Format
-from karenina_importing.conversion import ChooseMapping, read_with
+from karenina_core.data.question import Question
+from karenina_importing.conversion import ChooseMapping, convert, question_values
 from karenina_importing.field_mapping import FieldMapping
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from karenina_importing.source_files import FileHead, SourceRow
+
+_LINE: Final = re.compile(r"line ([0-9]+)")
 
 
 class Fit(IntEnum):
@@ -32,11 +38,11 @@ class ImportFormat(Format):
 
     `key` is the name for `--from`. `detect` decides from the beginning of a file whether it has this format. `rows`
     yields the rows of a file without executing anything in it; it raises `BenchmarkFileError`, or yields a row with a
-    `problem` if other rows can still be read. `mapping` says which values of a row are the question, truth and answer,
-    unless the user changes it. `choose` completes the mapping, based on the first rows, and returns notes for the user.
-    `rows_at` yields the rows of a file, given a path in a JSON document, an encoding and a sheet (each may be None); it
-    is None if the format has no such options. `suffixes` are only those that always mean this format: `karenina check`
-    and `run` read such files without an import. Leave them empty for `.json` and `.jsonl`.
+    `problem` if other rows can still be read. `mapping` defines which values of a row are the question, truth and
+    answer, unless the user changes it. `choose` completes the mapping, based on the first rows, and returns notes for
+    the user. `rows_at` yields the rows of a file, given a path in a JSON document, an encoding and a sheet (each may be
+    None); it is None if the format has no such options. `suffixes` are only those that always mean this format:
+    `karenina check` and `run` read such files without an import. Leave them empty for `.json` and `.jsonl`.
     """
 
     key: str
@@ -61,7 +67,7 @@ def make_import_format(
     return ImportFormat(
         name=name,
         suffixes=suffixes,
-        read=lambda path, _check_paths: read_with(path, rows(path), mapping, choose),
+        read=lambda path, _check_paths: _read_with(path, rows(path), mapping, choose),
         key=key,
         detect=detect,
         rows=rows,
@@ -70,6 +76,26 @@ def make_import_format(
         choose=choose,
         recognizes=lambda path: _is_surely(detect, path),
     )
+
+
+def _read_with(
+    path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None
+) -> BenchmarkContent:
+    """Return the rows of a file as a benchmark named after the file; rows that cannot be converted are in `broken`."""
+    done = convert(rows, mapping, choose)
+    benchmark = BenchmarkContent(path.stem or "benchmark")
+    benchmark.named_by_path = True
+    benchmark.add_questions(Question.model_validate(question_values(data)) for data in done.questions.values())
+    benchmark.date_modified = None
+    benchmark.run_config = done.config
+    benchmark.origins = {
+        id: Section(Document(path, row.values, {(): int(line[1])}, {}), (), row.values)
+        for id, row in done.origins.items()
+        if (line := _LINE.fullmatch(row.place))
+    }
+    benchmark.load_notes = list(done.notes)
+    benchmark.broken = [BenchmarkFileError(path, one.place, one.what, "") for one in done.problems]
+    return benchmark
 
 
 def _is_surely(detect: Callable[[FileHead], Fit], path: Path) -> bool:

@@ -15,7 +15,7 @@ from karenina_engine.results.result_file import check_output
 from karenina_importing.conversion import Imported
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.verdicts import label_table
-from karenina_report.output_file import write_whole
+from karenina_report.options import write_whole
 
 _BENCHMARK: Final = (b"karenina:", b"#")
 _MAPPING: Final = (b"# The mapping of `karenina import`",)

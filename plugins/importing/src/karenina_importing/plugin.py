@@ -36,14 +36,13 @@ class plugin:  # noqa: N801 - the entry point's name
     def karenina_formats() -> Sequence[Format]:
         """Return the formats of other tools; their modules are imported only now."""
         from karenina_importing.formats.deepeval import DEEPEVAL
-        from karenina_importing.formats.evals_registry import EVALS_REGISTRY
         from karenina_importing.formats.helm import HELM
         from karenina_importing.formats.inspect_logs import INSPECT
         from karenina_importing.formats.langfuse import LANGFUSE
         from karenina_importing.formats.langsmith import LANGSMITH
         from karenina_importing.formats.lm_eval import LM_EVAL
         from karenina_importing.formats.lm_eval_tasks import LM_EVAL_TASK
-        from karenina_importing.formats.openai_evals import OPENAI_EVALS
+        from karenina_importing.formats.openai_evals import EVALS_REGISTRY, OPENAI_EVALS
         from karenina_importing.formats.promptfoo.results import PROMPTFOO
         from karenina_importing.formats.pydantic_evals import PYDANTIC_EVALS
         from karenina_importing.formats.tables import HUGGINGFACE

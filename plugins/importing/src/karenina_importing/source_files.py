@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError
+from karenina_core.errors import ConfigError
 from karenina_toolkit import files
 from karenina_toolkit.files import archives, bounded_files, read_records
 
@@ -27,14 +28,14 @@ _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 class SourceRow:
     """A row of a source: its location (such as `line 3`) and its values.
 
-    `problem` says why the row cannot be read; it then has no values.
+    `problem` says why a row cannot be read; such a row has no values.
 
     A format that contains more than a right answer per row also sets `question`: keys of a question in a YAML benchmark
     (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those that the mapping would produce.
     Only an answer type that the user has chosen overrides `answer`. Rows without an id are different questions if these
     keys differ. `recordings` are the answers, in place of the mapped response: each has a `response`, and optionally a
     `model`, a `replicate`, and a `label`, a person's verdict as in a label file. `left_out` lists what is not carried
-    over, by type. `notes` tell the user about the whole source; each is shown once.
+    over, by type. `notes` are messages for the user about the whole source; each is shown once.
     """
 
     place: str
@@ -63,6 +64,17 @@ class SizeLimit:
             elif isinstance(one, list):
                 waiting.extend(one)
         return self._left >= 0
+
+    def require(self, value: Any, place: str, what: str) -> None:
+        """Count a value, and raise `ConfigError` above the limit, because the imported files could then not be read.
+
+        `what` names the values in the message, such as "questions".
+        """
+        if not self.allows(value):
+            most = bounded_files.max_file_bytes()
+            shown = f"{place}: the {what} up to here are larger than {bounded_files.format_size(most)}, so the imported"
+            cure = bounded_files.size_limit_cure(most)
+            raise ConfigError([f"{shown} files could not be read; import a part with --limit, or {cure}"])
 
 
 @contextmanager
@@ -113,7 +125,7 @@ def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
 
 
 def head_of(path: Path) -> FileHead:
-    """Return the beginning of a file; it is cached, so that all formats share it when they detect theirs."""
+    """Return the beginning of a file. The last one is cached, so that all formats that examine the file share it."""
     try:
         about = path.stat()
     except OSError:
@@ -138,6 +150,16 @@ class FileHead:
         with bounded(self.path), bounded_files.open_file(self.path) as file:
             return file.read(512) or b""
 
+    def text(self, size: int = 1 << 16) -> str:
+        """Return the first `size` bytes, decoded as UTF-8; invalid bytes become replacement characters."""
+        with bounded(self.path), bounded_files.open_file(self.path) as file:
+            return (file.read(size) or b"").decode("utf-8", "replace")
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the file starts like a JSON object or array."""
+        return self.start.lstrip(_BLANK).startswith((b"{", b"["))
+
     @cached_property
     def lines(self) -> list[Any]:
         """The JSON values of the first lines, up to the first line that is not JSON."""
@@ -159,8 +181,8 @@ class FileHead:
 
     @cached_property
     def document(self) -> Any:
-        """The whole file as one JSON value; None if it is not one."""
-        if len(self.lines) > 1 or not self.start.lstrip(_BLANK).startswith((b"{", b"[")):
+        """The whole file as a single JSON value; None if it is anything else."""
+        if len(self.lines) > 1 or not self.is_json:
             return None
         try:
             return read_json(self.path)

@@ -59,9 +59,10 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 
 
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
-    """Mark labels as unclear whose numbers are on a scale such as 1 to 5, where 1 does not mean right; return notes.
+    """Mark labels as unclear if their numbers are on a scale such as 1 to 5, where 1 does not mean right; return notes.
 
-    The labels are changed in place, and lose their keys `score` and `value`.
+    A 0 is unclear, too, if there are negative numbers. The labels are changed in place, and their keys `score` and
+    `value` are removed.
     """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for label in labels:
@@ -112,7 +113,8 @@ def _as_number(value: Any) -> float | None:
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
     """Return the labels as a CSV table for `karenina calibrate` and `karenina label --from`.
 
-    Models are only included `with_models`, for several models: a run with `--recordings` names its only model itself.
+    `with_models` adds a column with the models, which is needed if the recordings are from several. A run with the
+    recordings of one model names that model itself.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

@@ -29,7 +29,10 @@ class BenchmarkQuestions:
 def load_benchmark(
     benchmark: str | Path | Benchmark, *, columns: Mapping[str, str] | None = None, skip_broken: bool = False
 ) -> Benchmark:
-    """Return `benchmark`, or load it with `Benchmark.load` if it is a path. Raises `BenchmarkFileError`."""
+    """Return `benchmark`, or load it with `Benchmark.load` if it is a path. Raises `BenchmarkFileError`.
+
+    `columns` and `skip_broken` only apply to a path.
+    """
     if not isinstance(benchmark, str | Path):
         return benchmark
     from karenina_benchmark import Benchmark as Loaded
@@ -38,14 +41,14 @@ def load_benchmark(
 
 
 def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
-    """Return a warning if questions of the results are not in the benchmark."""
+    """Return a list with one warning if the benchmark lacks questions of the results; else an empty list."""
     absent = {compose(one.question_id) for one in results} - set(map(compose, benchmark.ids))
     if not absent:
         return []
     are = "is" if len(absent) == 1 else "are"
     return [
         f"{quantity(len(absent), 'question')} of the results {are} not in the benchmark; "
-        "a table may be read otherwise than in the run (--sheet, --rows, --columns)"
+        "a table may have been read with other options in the run (--sheet, --rows, --columns)"
     ]
 
 

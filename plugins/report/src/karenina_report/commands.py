@@ -45,7 +45,7 @@ class commands:  # noqa: N801 - the entry point's name
         add_lazy_command(
             app,
             "stats",
-            "karenina_report.stats_command:stats",
+            "karenina_report.report_command:stats",
             "Print statistics of a run: rates, traits, pass@k, variance components, and judge agreement.",
         )
 

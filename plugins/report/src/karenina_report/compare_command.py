@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from karenina_report.options import (
+    AnyJudge,
+    AnyTemplate,
     BenchmarkFile,
     Cluster,
     Cut,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 """The exit code if --fail-on-regression or --require-within fails."""
 _UNNAMED: Final = "recorded"
-"""The answering model in older results of a single recording file; newer results have the name of the file."""
+"""The answering model in older results of a single recording file; newer results name the model after the file."""
 _OPTIONAL: Final = "--fail-on-regression"
 app = typer.Typer()
 EPILOG: Final = (
@@ -87,12 +89,8 @@ def compare(
     encoding: Encoding = None,
     sheet: Sheet = None,
     exact: Exact = False,
-    any_judge: Annotated[
-        bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
-    ] = False,
-    any_template: Annotated[
-        bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
-    ] = False,
+    any_judge: AnyJudge = False,
+    any_template: AnyTemplate = False,
     changes: Annotated[int, typer.Option(min=0, help="The most flips and other changes to list.")] = 20,
     flips: Annotated[
         FlipDirection | None,
@@ -237,7 +235,7 @@ def _renamed(found: Comparison) -> str:
 def _notes(found: Comparison) -> Iterator[str]:
     """Yield a note for each run that has no counterpart in the other files, and on questions that are not checked.
 
-    Runs that are compared with another model, because the first file lacks theirs, have a note too.
+    There is also a note on runs that are compared with another model because the first file lacks theirs.
     """
     bases = found.bases()
     names = {run.label: f"{run.label} ({run.name})" for run in found.runs}

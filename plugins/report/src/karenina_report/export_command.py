@@ -97,8 +97,7 @@ def export(
         from karenina_core import plugins
         from karenina_engine.results.kept_files import KeptFiles
         from karenina_report.exports.exporter import ExportRequest
-        from karenina_report.exports.registered import choose
-        from karenina_report.exports.source import open_results
+        from karenina_report.exports.registered import choose, open_results
 
         installed = plugins.command_plugins()
         exporter = choose(installed, format, output)
@@ -135,7 +134,7 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
     from karenina_report.exports.exporter import ANY_BYTES
-    from karenina_report.output_file import write_whole
+    from karenina_report.options import write_whole
 
     is_named = output.suffix.lower() in exporter.suffixes
     begins = exporter.first_bytes if is_named or exporter.first_bytes != ANY_BYTES else (_NOTHING,)

@@ -1,14 +1,16 @@
-"""Options shared by the report commands."""
+"""Options that the report commands share, and the writing of their output files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypedDict
 
 import typer
 
+from karenina_engine.results.result_file import check_output, prepare_output
 from karenina_terminal.completion import benchmark_files, result_files
+from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -45,6 +47,11 @@ BenchmarkFile = Annotated[
     ),
 ]
 
+AnyJudge = Annotated[bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")]
+AnyTemplate = Annotated[
+    bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
+]
+
 
 def is_number(word: str) -> bool:
     """Return whether the word is a number."""
@@ -56,7 +63,7 @@ def is_number(word: str) -> bool:
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
-    """Return the score at which to cut each trait. Raises `ConfigError`."""
+    """Return the score at which each trait is cut, from options such as `clarity=4`. Raises `ConfigError`."""
     found = {}
     for one in given or ():
         name, equals, score = one.rpartition("=")
@@ -69,7 +76,7 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
 
 
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
-    """Return the scale of each trait. Raises `ConfigError`."""
+    """Return the lowest and highest score of each trait, from options such as `clarity=1:5`. Raises `ConfigError`."""
     found = {}
     for one in given or ():
         name, equals, ends = one.rpartition("=")
@@ -83,7 +90,7 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
 
 
 def config_error(text: str) -> ConfigError:
-    """Return the error for bad input; its class is imported when needed."""
+    """Return a `ConfigError`, whose class is imported only when it is needed."""
     from karenina_core.errors import ConfigError
 
     return ConfigError([text])
@@ -124,14 +131,14 @@ def read_named_benchmark(
 ) -> Benchmark | None:
     """Return the benchmark that `--benchmark` names; None without the option.
 
-    `reading` are the values of the options on how a table is read (`parse_columns`). Without any, a table is read as in
-    the user's own runs of `files` with this benchmark. Raises `BenchmarkFileError`, and `ConfigError` for `reading`
-    without a benchmark.
+    `reading` contains the table options, as `parse_columns` returns them. If there are none, a table is read as in the
+    user's own runs that wrote `files`. Raises `BenchmarkFileError`, and `ConfigError` for table options without a
+    benchmark.
     """
     if benchmark is None:
         if reading:
             raise config_error(
-                "--columns, --rows, --encoding, --sheet and --exact are about the table of --benchmark: name its file"
+                "--columns, --rows, --encoding, --sheet and --exact apply to the table of --benchmark: name its file"
             )
         return None
     from karenina_report.benchmark_questions import load_benchmark
@@ -141,5 +148,28 @@ def read_named_benchmark(
 
 
 def moved_note(moved: Path | None) -> str:
-    """Return the end of a message on an output: where the earlier file of the same name is kept, if there was one."""
+    """Return the end of a message about an output file: the new path of an earlier file, or "" if there was none."""
     return f" (an earlier file is kept in {moved})" if moved is not None else ""
+
+
+def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
+    """Write a temporary file beside `output`, and rename it to `output` when it is complete.
+
+    `write` is called with the open file. An existing `output` that starts with one of `begins` is renamed, and its new
+    path is returned; None if there was no such file. Raises `ConfigError` if an existing file starts with other bytes,
+    or if the output cannot be written.
+    """
+    check_output(output, lines=begins)
+    moved: Path | None = None
+
+    def write_and_make_room(file: BinaryIO) -> None:
+        nonlocal moved
+        write(file)
+        file.flush()  # a full disk is detected before an earlier file is renamed
+        moved = prepare_output(output, lines=begins)
+
+    try:
+        replace_file(output, write_and_make_room)
+    except OSError as error:
+        raise config_error(f"the output {output} cannot be written: {error.strerror or error}") from error
+    return moved

@@ -1,4 +1,4 @@
-"""Notes on runs by the installed plugins."""
+"""Collect the notes on runs from the installed plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger: Final = logging.getLogger("karenina")
 
 
 class Note(ReportModel):
-    """A note on the runs or their pass rates, such as a plugin's, with its numbers as JSON values."""
+    """A note on the runs of a report, from a plugin or about the benchmark, with its numbers as JSON values."""
 
     name: str
     text: str
@@ -28,7 +28,7 @@ class Note(ReportModel):
 
 
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
-    """Return the notes of all plugins on these runs."""
+    """Return the notes of all plugins on these runs. If a plugin's function fails, log a warning and continue."""
     found = []
     for offer in command_plugins().offers(karenina_run_notes):
         try:

@@ -1,4 +1,4 @@
-"""`karenina report`: the results of runs as one HTML file."""
+"""`karenina report` and `karenina stats`: the results of runs as one HTML file, and their statistics as text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from karenina_report.options import (
+    AnyJudge,
+    AnyTemplate,
     BenchmarkFile,
     Cluster,
     Cut,
@@ -18,7 +20,7 @@ from karenina_report.options import (
     parse_report_options,
     read_named_benchmark,
 )
-from karenina_terminal.options import Columns, Encoding, Exact, Rows, Sheet, parse_columns
+from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
 from karenina_terminal.screen import get_screen
 
 
@@ -39,17 +41,13 @@ def report(
     encoding: Encoding = None,
     sheet: Sheet = None,
     exact: Exact = False,
-    any_judge: Annotated[
-        bool, typer.Option("--any-judge", help="Compare runs with different judges or judge prompts.")
-    ] = False,
-    any_template: Annotated[
-        bool, typer.Option("--any-template", help="Also compare questions whose template, truth or text changed.")
-    ] = False,
+    any_judge: AnyJudge = False,
+    any_template: AnyTemplate = False,
 ) -> None:
     """Write the results of a run, or of several, as one HTML file that opens from disk without a network.
 
-    It shows the rates with their intervals, every answer with what was extracted from it, and the comparison of runs.
-    Replies are included if the journal of the run is beside its results, and the field rules and prompts if
+    The file shows the rates with their intervals, every answer with the values extracted from it, and the comparison of
+    runs. Replies are included if the journal of the run is beside its results, and field rules and prompts if
     `--benchmark` is given too. An existing report is renamed and kept.
     """
     screen = get_screen(ctx)
@@ -66,3 +64,47 @@ def report(
         moved = write_page(files, output, options, lambda text: screen.note(f"Warning: {text}"))
         size = output.stat().st_size
         screen.note(f"The report is in {output} ({size / 1e6:.1f} MB){moved_note(moved)}.")
+
+
+def stats(
+    ctx: typer.Context,
+    files: Runs,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Print pass rates by this column: keyword, judge, replicate, ..."),
+    ] = None,
+    cluster: Cluster = None,
+    model: Model = None,
+    cut: Cut = None,
+    scale: Scale = None,
+    benchmark: BenchmarkFile = None,
+    columns: Columns = None,
+    rows: Rows = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    exact: Exact = False,
+    as_json: JSONObject = False,
+) -> None:
+    """Print statistics of a run: rates, traits, pass@k, variance components, and judge agreement.
+
+    Intervals take into account that results of the same question, or of equal questions, are correlated. A file with
+    several answering models counts as several runs; `karenina compare` compares runs.
+    """
+    screen = get_screen(ctx)
+    with screen.report_errors():
+        from karenina_report.statistics.run_statistics import describe
+
+        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        loaded = read_named_benchmark(files, benchmark, reading)
+        found = describe(*files, **parse_report_options(by, cluster, model, cut, scale, loaded))
+        if as_json:
+            screen.json({"runs": [one.model_dump(mode="json") for one in found]})
+            return
+        from karenina_report.statistics.statistics_text import statistics_sections
+        from karenina_terminal.text_layout import format_sections
+
+        for number, one in enumerate(found):
+            if number:
+                typer.echo("")
+            for line in format_sections(statistics_sections(one), screen.out.width):
+                typer.echo(line)

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 FieldRules = Mapping[str, str]
 """The comparison of each field of a template, in words."""
 Rules = Mapping[str, FieldRules]
-"""The field rules of templates by template id. Results have the id too, so a changed template has no wrong rules."""
+"""The field rules of each template, by template id. Results contain this id, so rules always fit the template."""
 
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
-    """Return the field rules of `benchmark`, by default of the benchmarks that the user ran to get the sources.
+    """Return the field rules of `benchmark`; without it, those of the benchmarks whose runs produced the sources.
 
-    Their paths are taken only from the user's state folder, never from a journal. A benchmark that cannot be read has
-    no rules.
+    The paths of these benchmarks come from the user's own state folder, never from a journal. A benchmark that cannot
+    be read contributes no rules.
     """
     found: dict[str, FieldRules] = {}
     benchmarks = [benchmark] if benchmark is not None else _own_benchmarks(sources)
@@ -60,7 +60,7 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return the options with which the user's own runs read this question table; None if none of them did."""
+    """Return the table options with which one of the user's own runs read `benchmark`; None if no run did."""
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
             command = _own_command(journal)
@@ -93,7 +93,7 @@ def _own_command(journal: Path) -> Mapping[str, Any]:
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
     """Return the rules of a benchmark, and the ids of questions whose template is not trusted.
 
-    Nothing in the file is executed: a template that has code is left out.
+    Nothing in the file is executed: a template that is code is left out.
     """
     found: dict[str, FieldRules] = {}
     left_out = []
@@ -109,7 +109,7 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
 
 
 def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield a warning for each reason why a benchmark lacks questions of the results, or rules of their fields."""
+    """Yield a warning if a benchmark lacks questions of the results, and one for each reason why it lacks rules."""
     results = list(results)
     yield from find_absent(benchmark, results)
     rules, left_out = read_rules(benchmark)
@@ -130,7 +130,7 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
 
 
 def rule_text(primitive: Primitive) -> str:
-    """Return a primitive with the parameters that differ from their defaults: `NumericTolerance (tolerance 0.05)`."""
+    """Return a primitive as text, with its non-default parameters: `NumericTolerance (tolerance 0.05)`."""
     parts = ", ".join(_parameters(primitive))
     return f"{primitive.full_name()} ({parts})" if parts else primitive.full_name()
 
@@ -141,7 +141,7 @@ def _parameters(primitive: Primitive) -> Iterator[str]:
 
 
 def _shown(value: object) -> str:
-    """Return a parameter as text; of a synonym map, which can be long, only the number of entries."""
+    """Return a parameter as text; for a synonym map, which can be long, only the number of its entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")
     return str(value)

@@ -1,4 +1,4 @@
-"""The runs of a report: the results of one answering model, and the information in their journal."""
+"""The runs of a report: each contains the results of one answering model, and the information in their journal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class JournalInfo:
 
     @property
     def judge_prompts(self) -> Mapping[str, str] | None:
-        """The instructions that the user added to prompts of judges, by task; None if they are not known."""
+        """The instructions that the user added to judge prompts, by task; None if they are not known."""
         if self.settings is None:
             return None
         own = self.settings.get("prompt_config")
@@ -64,8 +64,8 @@ class JournalInfo:
 class Run:
     """The results of one answering model.
 
-    `stages` are the names, distributions and versions of the stages that ran. `rescored` says that `karenina rescore`
-    wrote the results. `missing_cost` says why the cost is unknown or incomplete.
+    `stages` are the names, distributions and versions of the stages that ran. `rescored` is True if `karenina
+    rescore` wrote the results. `missing_cost` is the reason why the cost is unknown or incomplete.
     """
 
     name: str
@@ -109,8 +109,8 @@ _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": N
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     """Return the runs in `sources`, in order: one for each answering model in each source.
 
-    `model` chooses one answering model by its id. Raises `ResultFileError`, `JournalError`, and `ConfigError`, also
-    for a file that is given twice.
+    `model` chooses one answering model by its id. Raises `ResultFileError`, `JournalError`, and `ConfigError` for a
+    source without results or a file that is given twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     found = [_runs_of(source, model) for source in sources]
@@ -163,16 +163,15 @@ def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
         return
-    files = [_stem(run.source) for run in runs]
+    files = [base_name(Path(run.source)) if run.source is not None else None for run in runs]
     for number, (run, file) in enumerate(zip(runs, files, strict=True), 1):
         place = file if file and (files.count(file) == 1 or not one_each) else run.source or str(number)
         run.name = place if one_each and len(set(names)) == 1 else f"{run.name} ({place})"
 
 
-def _stem(source: str | None) -> str | None:
-    if source is None:
-        return None
-    return Path(source).name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
+def base_name(path: Path) -> str:
+    """Return the name of a result file or journal without its suffixes: `demo` for `demo.results.jsonl`."""
+    return path.name.removesuffix(".jsonl").removesuffix(".journal").removesuffix(".results")
 
 
 def _source_name(source: Source) -> str | None:

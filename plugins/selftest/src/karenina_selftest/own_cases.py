@@ -57,7 +57,7 @@ def say(value: object) -> str | None:
 
 
 def labels(bound: BoundTemplate) -> dict[str, str]:
-    """Return a label for each field that a judge fills: its description, or else its name."""
+    """Return a label for each field that a judge fills in: its description, or else its name."""
     schema: Mapping[str, Any] = bound.judge_schema()["properties"]
     return {name: _label(name, str(schema[name].get("description") or "")) for name in bound.judge_fields}
 
@@ -115,17 +115,13 @@ def in_another_unit(description: str, value: object) -> str | None:
 
 
 FAMILY: Final = "own templates"
-
-
 _CORRECTION: Final = "\n\nCorrection: the lines above are wrong. The right ones are:\n"
-
-
 _CHOICE: Final = "Two answers are common.\nA)\n{}\nB)\n{}\n\nB is right, and A is wrong."
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCases:
-    """The cases made from a benchmark; `left_out` has the reason for each question id without cases."""
+    """The cases made from a benchmark; `left_out` maps the ids of questions without cases to the reasons."""
 
     cases: Sequence[Case]
     left_out: Mapping[str, str]
@@ -133,7 +129,10 @@ class OwnCases:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The field values of a template in words: passing, failing, and passing ones converted to another unit."""
+    """The field values of a template in words: passing, failing, and passing ones converted to another unit.
+
+    `booleans` is True if a passing value is a boolean.
+    """
 
     true: dict[str, str] = field(default_factory=dict)
     false: dict[str, str] = field(default_factory=dict)
@@ -211,7 +210,7 @@ def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, pass
         raise _NoCases("its template has patterns for the whole response")
     if verdict is not passes:
         what = "does not pass its own truth" if passes else "passes wrong values"
-        raise _NoCases(f"its template {what}; `karenina check` says more")
+        raise _NoCases(f"its template {what}; `karenina check` gives details")
 
 
 def _responses(names: Mapping[str, str], values: _Values) -> Iterator[tuple[str, bool, str]]:

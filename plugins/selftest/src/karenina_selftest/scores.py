@@ -1,4 +1,4 @@
-"""Judge scores, as numbers and text: how often a judge passes what must fail, and fails what must pass."""
+"""Judge scores, as numbers and text: how often a judge passes answers that must fail, and fails ones that must pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNREADABLE: Final = Outcome.PARSE_ERROR
 
 
 class Miss(BaseModel):
-    """A case with the wrong verdict: the answer, and what the judge extracted from it."""
+    """A case with a wrong verdict: the answer, and what the judge extracted from it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,7 +56,7 @@ class JudgeScore(BaseModel):
 
     `false_pass` is the share of passes among the judged cases that must fail, and `false_fail` the share of failures
     among those that must pass. Cases that were not judged count in neither: `unreadable` counts those whose reply could
-    not be parsed, `undecided` those whose values cannot be compared, `failed` those of other errors.
+    not be parsed, `undecided` those whose values cannot be compared, `failed` those that ended in another error.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -216,7 +216,7 @@ def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) ->
     from karenina_cli.input.named_files import load_checked
 
     if file is None and reading:
-        raise ConfigError(["--columns, --rows, --encoding, --sheet and --exact are about the table FILE: name it"])
+        raise ConfigError(["--columns, --rows, --encoding, --sheet and --exact apply to the table FILE: name it"])
     return load_checked(file, trust, columns=reading) if file is not None else None
 
 

@@ -21,7 +21,7 @@ from karenina_toolkit.http.urls import is_loopback
 SERVER: Final = "https://datasets-server.huggingface.co"
 """The base URL of the dataset server."""
 MOST_ROWS: Final = 10_000
-"""The number of rows in the largest split that is read without a limit."""
+"""The maximum number of rows in a split that is read without a limit."""
 _PAGE: Final = 100
 _SECONDS: Final = 60.0
 _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
@@ -29,7 +29,7 @@ _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A split of a dataset. `subset` and `split` are needed if there are several; `limit` is the number of rows."""
+    """A split of a dataset. `subset` and `split` are needed if there are several; `limit` is the most rows to read."""
 
     name: str
     subset: str | None = None
@@ -88,8 +88,8 @@ class Dataset:
         """Return the JSON value of a reply, and the size of the reply in bytes."""
         url = f"{self.server.rstrip('/')}{path}?{urlencode(query, errors='replace', quote_via=quote)}"
         request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 - the scheme is checked
-        on_this_machine = is_loopback(urlsplit(self.server).hostname or "")
-        proxies = [urllib.request.ProxyHandler({})] if on_this_machine else []
+        is_local = is_loopback(urlsplit(self.server).hostname or "")
+        proxies = [urllib.request.ProxyHandler({})] if is_local else []
         opener = urllib.request.build_opener(_NoRedirects, *proxies)
         most = bounded_files.max_file_bytes()
         try:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.formats.structured_values import as_metadata, objects, read_objects
+from karenina_importing.formats.structured_values import as_messages, as_metadata, make_recording, objects, read_objects
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow
 
@@ -89,7 +89,7 @@ def _row(place: str, one: dict[str, Any], model: str | None) -> SourceRow:
     recordings = None
     if one.get("actual_output") is not None:
         response = _with_tools(one["actual_output"], one.get("tools_called"))
-        recordings = [{"response": response, **({"model": model} if model else {})}]
+        recordings = [make_recording(response, model)]
     return SourceRow(place, one, question=question, recordings=recordings, left_out=left_out)
 
 
@@ -111,12 +111,7 @@ def _with_tools(output: Any, tools: Any) -> Any:
 
 
 def _conversation(place: str, one: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
-    turns: Any = one.get("turns")
-    if isinstance(turns, str):
-        try:
-            turns = json.loads(turns)
-        except (ValueError, RecursionError):
-            turns = None
+    turns = as_messages(one.get("turns"))
     if not is_conversation(turns):
         what = "the conversation of this golden has not been simulated yet; import a test run, which has the turns"
         return SourceRow(place, {}, what)
@@ -128,7 +123,7 @@ def _conversation(place: str, one: Mapping[str, Any], model: str | None, left_ou
     kept = ("user_description", "chatbot_role", "context", "comments", "additional_metadata", "name")
     question = {**as_metadata({key: one.get(key) for key in kept}), **({"rubric": traits} if traits else {})}
     answers = messages[-1]["role"] == "assistant"
-    recordings = [{"response": messages, **({"model": model} if model else {})}] if answers else []
+    recordings = [make_recording(messages, model)] if answers else []
     return SourceRow(place, {**one, "input": asked}, question=question, recordings=recordings, left_out=left_out)
 
 
@@ -142,13 +137,13 @@ def _sample(place: str, one: Mapping[str, Any]) -> SourceRow:
     trait = _scale(one.get("rubrics"))
     question |= {"rubric": [trait]} if trait else {}
     values: dict[str, Any] = {**one, "input": one["user_input"], "expected_output": one.get("reference")}
-    recordings = [{"response": one["response"]}] if one.get("response") not in (None, "") else None
+    recordings = [make_recording(one["response"])] if one.get("response") not in (None, "") else None
     turns = one["user_input"]
     if isinstance(turns, list) and turns and all(isinstance(turn, Mapping) and "content" in turn for turn in turns):
         human = [turn["content"] for turn in turns if turn.get("type", turn.get("role")) in ("human", "user")]
         values["input"] = human[0] if human else None
         if turns[-1].get("type", turns[-1].get("role")) in ("ai", "assistant"):
-            recordings = [{"response": [_message(turn) for turn in turns]}]
+            recordings = [make_recording([_message(turn) for turn in turns])]
     notes = [_JOIN] if one.get("retrieved_contexts") else []
     return SourceRow(place, values, question=question, recordings=recordings, left_out=left_out, notes=notes)
 
@@ -172,7 +167,7 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(rubrics: Any) -> dict[str, Any] | None:
-    """Return the trait for a ragas rubric, with keys such as `score1_description`; None if it is not one."""
+    """Return the trait for a ragas rubric, with keys such as `score1_description`; None for any other value."""
     found = {
         int(match[1]): text
         for key, text in (rubrics.items() if isinstance(rubrics, Mapping) else ())

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.formats.structured_values import as_metadata
+from karenina_importing.formats.structured_values import as_metadata, make_recording
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow, read_json
 
@@ -116,9 +116,7 @@ def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[
     own = request.get("model") if isinstance(request, Mapping) else None
     name = model or (own if isinstance(own, str) else None)
     texts = [one.get("text") for one in completions if isinstance(one, Mapping)]
-    found = [
-        {"response": text, **({"model": name} if name else {})} for text in texts if isinstance(text, str) and text
-    ]
+    found = [make_recording(text, name) for text in texts if isinstance(text, str) and text]
     return found, None if found else "the completion is empty"
 
 

@@ -161,7 +161,7 @@ def _read_parts(
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
-    """Return the items in a sequence of files by position. `chunks` has the position of each file's first item."""
+    """Return the items in a sequence of files by position; `chunks` lists each file with its first item's position."""
     found: dict[int, Any] = {}
     for start, name in chunks:
         items = read_entry(archive, name, path)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts
 from karenina_importing.answer_fields import AGREES, NoAnswer, declare_answer
 from karenina_importing.field_mapping import FieldMapping
+from karenina_importing.formats.structured_values import as_list, as_mapping, is_short, parse_text
 from karenina_importing.source_files import SourceRow
 
 _GRADED: Final = {
@@ -25,7 +26,6 @@ _SYSTEM: Final = (
     "`system_prompt`"
 )
 _UNUSED: Final = ("sandbox", "files", "setup")
-_LONGEST_METADATA: Final = 1000
 _CHOICES: Final = (
     FieldMapping(paths={}, answer="choice", choice_by="letter"),
     FieldMapping(paths={}, answer="choice"),
@@ -35,15 +35,15 @@ _CHOICES: Final = (
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
     """Return the row for a sample; `about` is the `eval` of its log, None for a sample in a dataset."""
-    messages = [one for one in _list(sample.get("messages")) if isinstance(one, Mapping)]
+    messages = [one for one in as_list(sample.get("messages")) if isinstance(one, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
     recorded = _recorded(messages, _completion(sample))
     if recorded is not None:
         values["recorded"] = recorded
     answer, traits, left_out = _convert_scorers(sample, about)
-    metadata = {key: value for key, value in _mapping(sample.get("metadata")).items() if _is_short(value)}
+    metadata = {key: value for key, value in as_mapping(sample.get("metadata")).items() if is_short(value)}
     left_out += [f"{name} of a sample" for name in _UNUSED if sample.get(name)]
-    left_out += ["long metadata of a sample"] * (len(metadata) < len(_mapping(sample.get("metadata"))))
+    left_out += ["long metadata of a sample"] * (len(metadata) < len(as_mapping(sample.get("metadata"))))
     ready = {"answer": answer, "rubric": traits, "metadata": metadata}
     shown = [*notes, *([_SYSTEM] if any(one.get("role") == "system" for one in messages) else [])]
     shown += [
@@ -58,13 +58,13 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
 
 def describe_log(log: Any, count: int) -> list[str]:
     """Return notes for the user if a log is incomplete; `count` is the number of samples in it."""
-    status, results = _mapping(log).get("status"), _mapping(_mapping(log).get("results"))
+    status, results = as_mapping(log).get("status"), as_mapping(as_mapping(log).get("results"))
     done, total = results.get("completed_samples"), results.get("total_samples")
     notes = []
     if isinstance(done, int) and isinstance(total, int) and done < total:
         notes.append(f"{done} of {total} samples of the log were completed")
     if isinstance(status, str) and status != "success":
-        of_all = _mapping(_mapping(_mapping(log).get("eval")).get("dataset")).get("samples")
+        of_all = as_mapping(as_mapping(as_mapping(log).get("eval")).get("dataset")).get("samples")
         part = f" of the {of_all}" if isinstance(of_all, int) and of_all > count else ""
         notes.append(f"The log's status is {status!r:.40}: it contains {count}{part} samples of its dataset")
     return notes
@@ -74,11 +74,11 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
     """Return the row for a record of a dataset, whose values may be text, as in CSV."""
     sample = dict(record)
     for name in ("metadata", "files"):
-        sample[name] = _from_json(sample.get(name))
+        sample[name] = parse_text(sample.get(name))
     for name in ("choices", "input"):
         given = sample.get(name)
         if isinstance(given, str) and given.lstrip().startswith("["):
-            sample[name] = _from_json(given)
+            sample[name] = parse_text(given)
     if isinstance(sample.get("choices"), str):
         sample["choices"] = [one.strip() for one in sample["choices"].split(",")]
     return make_row(place, sample, None)
@@ -127,11 +127,11 @@ def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _has_reasoning(content: Any) -> bool:
-    return any(isinstance(one, Mapping) and one.get("type") == "reasoning" for one in _list(content))
+    return any(isinstance(one, Mapping) and one.get("type") == "reasoning" for one in as_list(content))
 
 
 def _completion(sample: Mapping[str, Any]) -> str:
-    output = _mapping(sample.get("output"))
+    output = as_mapping(sample.get("output"))
     found = output.get("completion")
     return found if isinstance(found, str) else ""
 
@@ -176,9 +176,9 @@ def _plain(name: str) -> str:
 
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
     """Return the scorers' options by scorer name: the scorers listed in the log, else those that scored the sample."""
-    stated = [one for one in _list(_mapping(about).get("scorers")) if isinstance(one, Mapping)]
-    found = {str(one.get("name")): _mapping(one.get("options")) for one in stated if one.get("name")}
-    return found or {str(name): {} for name in _mapping(sample.get("scores"))}
+    stated = [one for one in as_list(as_mapping(about).get("scorers")) if isinstance(one, Mapping)]
+    found = {str(one.get("name")): as_mapping(one.get("options")) for one in stated if one.get("name")}
+    return found or {str(name): {} for name in as_mapping(sample.get("scores"))}
 
 
 def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
@@ -186,28 +186,3 @@ def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
         return {"type": "TraceContains", "substring": targets[0], **({"case_sensitive": False} if any_case else {})}
     pattern = "|".join(map(re.escape, targets))
     return {"type": "TraceRegex", "pattern": pattern, **({"flags": ["IGNORECASE"]} if any_case else {})}
-
-
-def _from_json(value: Any) -> Any:
-    """Return the value of a cell that contains JSON; return any other cell unchanged."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
-def _is_short(value: Any) -> bool:
-    try:
-        return value not in (None, "", [], {}) and len(json.dumps(value, allow_nan=False)) <= _LONGEST_METADATA
-    except (TypeError, ValueError, RecursionError):
-        return False
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()

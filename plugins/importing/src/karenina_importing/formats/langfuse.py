@@ -6,7 +6,6 @@ ANNOTATION) become labels; evaluator scores are not carried over.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +15,9 @@ from karenina_importing.formats.structured_values import (
     answered,
     as_metadata,
     asked,
+    make_recording,
     objects,
+    parse_text,
     read_objects,
 )
 from karenina_importing.import_format import Fit, make_import_format
@@ -59,8 +60,8 @@ def _row(place: str, one: Mapping[str, Any]) -> SourceRow:
         label, scores = _scores(one.get("scores"))
         left = [*left, *more]
         model = one.get("model") or one.get("providedModelName")
-        named = {**({"model": model} if isinstance(model, str) else {}), **({"label": label} if label else {})}
-        recordings = [{"response": response, **named}] if response not in (None, "") else []
+        named = model if isinstance(model, str) else None
+        recordings = [make_recording(response, named, label)] if response not in (None, "") else []
         left_out = [*(f"output {name!r:.40}" for name in left), *(f"score {name!r:.40}" for name in scores)]
         return SourceRow(place, values, question=question, recordings=recordings, left_out=left_out)
     return SourceRow(place, values, question=question, left_out=[f"output {name!r:.40}" for name in left])
@@ -74,10 +75,7 @@ def _decode(value: Any) -> Any:
     """Return the JSON value in a string, as in table exports; return other values unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+    return parse_text(value)
 
 
 def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:

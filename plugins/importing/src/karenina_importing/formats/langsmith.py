@@ -15,6 +15,7 @@ from karenina_importing.formats.structured_values import (
     answered,
     as_metadata,
     asked,
+    make_recording,
     objects,
     read_objects,
 )
@@ -68,9 +69,7 @@ def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]
         return [], left
     label, scores = choose_label(list(_scores(run.get("feedback") or run.get("feedbacks"))))
     left += [f"feedback {name!r:.40}" for name in scores]
-    model = _model(run)
-    named = {**({"model": model} if model else {}), **({"label": label} if label else {})}
-    return [{"response": response, **named}], left
+    return [make_recording(response, _model(run), label)], left
 
 
 def _model(run: Mapping[str, Any]) -> str | None:

@@ -9,15 +9,14 @@ separated by marks (`PER: Ada $$ LOC: Lima`), they are lists, and an empty targe
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.field_mapping import FieldMapping
+from karenina_importing.formats.structured_values import as_messages
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow, read_lines
 
@@ -101,12 +100,7 @@ def _request(arguments: Any) -> Any:
         except (KeyError, IndexError, TypeError):
             continue
         if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str):
-            found = found[0]  # messages as JSON
-            try:
-                messages = json.loads(found)
-            except (ValueError, RecursionError):
-                return found
-            return messages if is_conversation(messages) else found
+            return as_messages(found[0])
         return found if isinstance(found, str) else None
     return None
 

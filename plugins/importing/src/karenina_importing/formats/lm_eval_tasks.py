@@ -2,7 +2,7 @@
 
 `doc_to_text`, `doc_to_target` and `doc_to_choice` are filled in for each document if they are columns or plain
 variables; Jinja statements and Python functions are not executed. For a task on a Hugging Face dataset, the error
-message has the command that imports the dataset.
+message contains the command that imports the dataset.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import FileHead, SourceRow, bounded
-from karenina_toolkit.files import LINES, TABLES, bounded_files
+from karenina_importing.source_files import FileHead, SourceRow
+from karenina_toolkit.files import LINES, TABLES
 
 _KEYS: Final = re.compile(
     r"""^["']?(task|dataset_path|doc_to_text|doc_to_target|output_type|include)["']?[ \t]*:""", re.MULTILINE
@@ -32,8 +32,7 @@ _TAG: Final = re.compile(r"!(function|include)[ \t]+(.+)")
 _LOCAL: Final = ("json", "csv", "parquet", "text", "arrow", "pandas")
 _SPLITS: Final = ("test_split", "validation_split", "fewshot_split", "training_split")
 _STRIP: Final = re.compile(r"\.(?:strip|rstrip|lstrip)\(\s*\)(?=\s*[}|])")
-_HEAD: Final = 1 << 16
-_LFS: Final = "version https://git-lfs"
+_LFS: Final = b"version https://git-lfs"
 _MOST_INCLUDED: Final = 5
 _RUN_IT: Final = "run the task with --log_samples, and import the samples"
 
@@ -41,9 +40,7 @@ _RUN_IT: Final = "run the task with --log_samples, and import the samples"
 def _detect(head: FileHead) -> Fit:
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
-    with bounded(head.path), bounded_files.open_file(head.path) as file:
-        text = (file.read(_HEAD) or b"").decode("utf-8", "replace")
-    keys = set(_KEYS.findall(text))
+    keys = set(_KEYS.findall(head.text()))
     return Fit.YES if "task" in keys and len(keys) > 1 else Fit.NO
 
 
@@ -123,10 +120,8 @@ def _check_not_tagged(value: Any, path: Path, key: str) -> None:
 
 
 def check_not_pointer(file: Path) -> None:
-    """Raise `BenchmarkFileError` for a Git LFS pointer, which stands for a file that was not downloaded."""
-    with bounded(file), bounded_files.open_file(file) as opened:
-        start = opened.read(len(_LFS)) or b""
-    if start == _LFS.encode():
+    """Raise `BenchmarkFileError` if a file is a Git LFS pointer, because the actual file was not downloaded."""
+    if FileHead(file).start.startswith(_LFS):
         raise BenchmarkFileError(file, "", "it is a Git LFS pointer, not the file itself", "run `git lfs pull`")
 
 

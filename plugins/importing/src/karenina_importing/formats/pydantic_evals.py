@@ -17,14 +17,12 @@ from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.promptfoo.assertions import convert
 from karenina_importing.formats.promptfoo.files import YAML, read_document
-from karenina_importing.formats.structured_values import as_metadata, asked
+from karenina_importing.formats.structured_values import as_metadata, asked, make_recording
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import FileHead, SourceRow, bounded
-from karenina_toolkit.files import bounded_files
+from karenina_importing.source_files import FileHead, SourceRow
 
 _CASES: Final = re.compile(r"^cases[ \t]*:", re.MULTILINE)
 _INPUTS: Final = re.compile(r"^[ \t-]+inputs[ \t]*:", re.MULTILINE)
-_HEAD: Final = 1 << 16
 _ARGUMENT: Final = {"Equals": "value", "Contains": "value", "LLMJudge": "rubric", "GEval": "criteria"}
 """The argument that each evaluator takes by position."""
 _NAME: Final = re.compile(r"[^\W\d]\w*", re.ASCII)
@@ -33,8 +31,7 @@ _TYPES: Final = {str: "str", bool: "bool", int: "int", float: "float"}
 
 def _detect(head: FileHead) -> Fit:
     if head.path.suffix.lower() in YAML:
-        with bounded(head.path), bounded_files.open_file(head.path) as file:
-            text = (file.read(_HEAD) or b"").decode("utf-8", "replace")
+        text = head.text()
         return Fit.YES if _CASES.search(text) and _INPUTS.search(text) else Fit.NO
     found = head.document.get("cases") if isinstance(head.document, Mapping) else None
     fits = isinstance(found, list) and found and all(isinstance(one, Mapping) and "inputs" in one for one in found)
@@ -73,7 +70,7 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
     if case.get("error_message") is not None:  # a failure in a report
         values["failure"] = case["error_message"]
     elif "output" in case:  # a case in a report
-        recordings = [{"response": case["output"]}] if case["output"] not in (None, "") else []
+        recordings = [make_recording(case["output"])] if case["output"] not in (None, "") else []
         left_out += [f"result {key!s:.60}" for key in ("scores", "labels", "assertions") if case.get(key)]
     return SourceRow(named, values, question=question, recordings=recordings, left_out=left_out, notes=notes)
 

@@ -19,6 +19,8 @@ _ANSWERED: Final = (
     *("content", "text", "completion", "generation", "prediction", "final_answer"),
 )
 
+_LONGEST_METADATA: Final = 1000
+
 
 def asked(value: Any) -> Any:
     """Return the question in an input, as text or messages; an object's other values precede it, as `name: value`."""
@@ -69,8 +71,49 @@ def as_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": found} if found else {}
 
 
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """Return an object; an empty mapping for any other value."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_list(value: Any) -> Sequence[Any]:
+    """Return a list; an empty sequence for any other value."""
+    return value if isinstance(value, list) else ()
+
+
+def is_short(value: Any) -> bool:
+    """Return whether a value can be kept as metadata: it is not empty, and its JSON has at most 1,000 characters."""
+    try:
+        return value not in (None, "", [], {}) and len(json.dumps(value, allow_nan=False)) <= _LONGEST_METADATA
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
+def parse_text(value: Any) -> Any:
+    """Return the value of a string that contains JSON; return any other value unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def as_messages(value: Any) -> Any:
+    """Return the messages in a string that contains them as JSON; return any other value unchanged."""
+    if not isinstance(value, str) or not value.lstrip().startswith("["):
+        return value
+    found = parse_text(value)
+    return found if is_conversation(found) else value
+
+
+def make_recording(response: Any, model: str | None = None, label: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return an entry of `SourceRow.recordings`, without a model or a label that is empty."""
+    return {"response": response, **({"model": model} if model else {}), **({"label": label} if label else {})}
+
+
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the first items of a file: of a list under one of `keys`, of a list, or of JSON lines."""
+    """Return the first items of a file: of the list under one of `keys`, of a top-level list, or of JSON lines."""
     document = head.document
     for key in keys:
         if isinstance(document, Mapping) and isinstance(document.get(key), list):

@@ -14,8 +14,7 @@ from karenina_benchmark.tables.question_rows import ALIASES, QuestionRows, make_
 from karenina_benchmark.tables.table_reader import Row, find_classes, find_header_problem, name_classes, open_rows
 from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_core.errors import ConfigError
-from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.field_paths import TRUNCATED
+from karenina_importing.field_mapping import TRUNCATED, FieldMapping
 from karenina_importing.formats.promptfoo.files import YAML
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow, head_of, read_json

@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
-    """Return the questions whose verdicts, partial credit or traits differ, flips first, largest change first.
+    """Return the questions whose verdicts, partial credit or traits differ.
 
-    Questions that are undecided more often in one run follow the flips.
-
-    `paired` has the questions of each metric by name, including those that only one run has judged; `rules` has the
-    field rules of each template.
+    Flips come first, then questions that are undecided more often in one run; within both, the largest change is first.
+    `paired` maps the name of each metric to its questions, including those that only one run judged. `rules` contains
+    the field rules of each template.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, questions in paired.items():
@@ -58,7 +57,7 @@ def _change(
         question=(ours or theirs)[0].metadata.question_text,
         keywords=list(dict.fromkeys(map(compose, (ours or theirs)[0].metadata.keywords or ()))),
         flipped=a is not None and b is not None,
-        changed=[name for name, fact in _FACTS.items() if _counted(ours, fact) != _counted(theirs, fact)],
+        changed=[name for name, fact in _FACTS.items() if _value_shares(ours, fact) != _value_shares(theirs, fact)],
         metrics={name: pair for name, pair in metrics.items() if name != NOT_JUDGED},
         fields=fields,
         values=list(_values(ours, theirs, fields, rules)),
@@ -83,7 +82,7 @@ def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def _counted(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
+def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
     """Return the share of results with each value; counts would depend on the number of replicates."""
     counts = Counter(fact(one) for one in results)
     return {value: count / len(results) for value, count in counts.items()}

@@ -1,4 +1,4 @@
-"""The result of a comparison of runs. Rates and differences are shares of 1."""
+"""The result of comparing runs. Rates and differences are shares of 1."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class Power(ReportModel):
     `detectable` is the difference that is found with 80% power. If it exceeds the share of questions that flip,
     `six_flips` is True: at least six flips in one direction are needed. `questions` has the number of questions needed
     to find differences of 1, 3 and 5 points. `within` is the share of the variance that more replicates would reduce,
-    and `at_best` the smallest difference that any number of replicates can detect; both are None with one replicate.
+    and `at_best` the smallest difference that could be detected with unlimited replicates; both are None with one
+    replicate.
     """
 
     detectable: float
@@ -132,7 +133,7 @@ class Group(ReportModel):
 
 
 class Side(ReportModel):
-    """A question in one run: its mean verdict, the count of each outcome, and its first answer with the reason."""
+    """A question in one run: its mean verdict, the count of each outcome, and the first answer with its reason."""
 
     correct: float | None
     outcomes: Mapping[str, int]
@@ -157,8 +158,9 @@ class FieldValues(ReportModel):
 class Change(ReportModel):
     """A question whose verdicts, partial credit or traits differ between the runs.
 
-    `changed` names what differs: answer, extraction, truth, verdict. `metrics` and `fields` have the means in A and B
-    where these differ (None: not judged). `values` has the fields whose results or extracted values differ.
+    `changed` names what differs: answer, extraction, truth, verdict. `metrics` and `fields` contain the means in A and
+    B that differ; a mean is None if nothing was judged. `values` lists the fields whose results or extracted values
+    differ.
     """
 
     question_id: str
@@ -193,12 +195,13 @@ class Change(ReportModel):
 class Pair(ReportModel):
     """A comparison of two runs. The first of `differences` is the pass rate, if there are verdicts.
 
-    `lowest` is the pass rate difference with undecided results counted as wrong in A and right in B, `highest` the
-    reverse; results with the same values count alike in both runs. Both are None if no result is undecided. `changed`
-    maps questions that are left out because their template, truth or text changed to the changed parts; with
-    `any_template` they are compared, with a note. `unpaired` questions have a verdict in at most one of the runs.
-    `unit` is the kind of statistical unit. `more_undecided` counts the questions that are undecided more often in A,
-    and in B. `rescored` has the labels of runs written by `karenina rescore`.
+    `lowest` is the pass rate difference with undecided results decided in favor of B, and `highest` with those decided
+    in favor of A; results with the same values get the same verdict in both runs. Both are None if no result is
+    undecided. `changed` maps questions that are left out to the parts that changed: template, truth or text. With
+    `any_template`, these questions are compared, and a note names them. `unpaired` questions have a verdict in at most
+    one of the runs. `unit` is the kind of statistical unit. `more_undecided` counts the questions that are undecided
+    more often in A, and those that are undecided more often in B. `rescored` contains the labels of runs written by
+    `karenina rescore`.
     """
 
     a: str
@@ -226,12 +229,12 @@ class Pair(ReportModel):
         return [change for change in self.changes if change.flipped]
 
     def difference(self, metric: str = "pass rate") -> Difference | None:
-        """Return the difference of a metric; None if a run does not have it."""
+        """Return the difference in a metric; None if it was not compared."""
         return next((one for one in self.differences if one.metric == metric), None)
 
 
 class Comparison(SectionsView, ReportModel):
-    """Several runs and their pairwise comparisons. `baseline` is the label of the run that others are compared with."""
+    """Several runs and their pairwise comparisons. `baseline` is the label of the run to compare others with."""
 
     runs: Sequence[ComparedRun]
     pairs: Sequence[Pair]
@@ -240,10 +243,10 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return the label of the run that each other run must not be worse than: the baseline, or the first run.
+        """Return, by label, the run that each other run must not be worse than: the baseline, or else the first run.
 
-        If the first file and another one have an answering model in common, and either has several, each run of the
-        other file is compared with the run of the same model; None if there is none.
+        If a file shares an answering model with the first file, or the first file contains several, each of its runs is
+        compared with the first file's run of the same model instead; the value is None if there is no such run.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]
@@ -258,8 +261,8 @@ class Comparison(SectionsView, ReportModel):
     def select_changes(self, direction: Direction | None = None, keywords: Collection[str] = ()) -> Self:
         """Return the comparison with only some of its `changes`.
 
-        `direction` keeps the flips that are `worse`, or `better`, in the second run of a pair than in the first, and
-        `keywords` the questions with any of them. Raises `ConfigError` if no changed question has a keyword.
+        `direction` keeps only flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps only
+        questions with at least one of these keywords. Raises `ConfigError` if no changed question has a keyword.
         """
         wanted = set(map(compose, keywords))
         known = dict.fromkeys(word for pair in self.pairs for one in pair.changes for word in one.keywords)
@@ -282,10 +285,10 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the intervals of the pass rate difference, `other` minus `label`, each after its condition as text.
+        """Return the intervals of the pass rate difference `other` minus `label`, each after its condition as text.
 
-        The condition is empty for all results; others are a single judge (if there are several), and undecided results
-        counted as wrong in `other` and right in `label`.
+        The condition is empty for the interval over all results. Further intervals are for each judge, if there are
+        several, and for undecided results counted as wrong in `other` and right in `label`.
         """
         found: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

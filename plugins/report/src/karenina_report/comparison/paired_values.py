@@ -32,7 +32,7 @@ Place = tuple[Hashable, ...]
 class MetricValues:
     """A metric's values for one question in one run, by replicate and judge, and the number of missing values.
 
-    If both runs have the same stored answers, `unpaired` has the values of replicates that only this run has judged.
+    If both runs contain the same stored answers, `unpaired` holds the values of replicates that only this run judged.
     """
 
     values: dict[Place, list[Fraction]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def pair_values(
     """Return the questions that have a value of the metric, or should have one.
 
     Only results of `judges` (default: those of the pairing) and questions in `ids` (default: all) are used. If both
-    runs have the same stored answers, replicates that only one run has judged are set apart as `unpaired`.
+    runs contain the same stored answers, replicates that only one run judged are set apart as `unpaired`.
     """
     wanted = set(pairing.judges if judges is None else judges)
     found = []
@@ -129,7 +129,7 @@ def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, p
 
 
 def _set_unpaired_aside(one: PairedQuestion) -> None:
-    """Move the values of replicates that only one run has to `unpaired`."""
+    """Move the values of replicates that occur in only one run to `unpaired`."""
     both = one.a.values.keys() & one.b.values.keys()
     for side in (one.a, one.b):
         side.unpaired = [value for place, some in side.values.items() if place not in both for value in some]

@@ -30,12 +30,12 @@ RESCORE: Final = (
 
 @dataclass(slots=True)
 class Pairing:
-    """The questions of both runs with their results.
+    """The questions of two runs with their results.
 
-    `changed` are questions in both runs that are left out because their template, truth or text differs, with the
-    changed parts; with `any_template` they are compared, with a note. `judges` are those whose results are compared,
-    and `judge_name` returns the judge of a result. `same_answers` is True if both runs have the same stored answers, so
-    that replicates are paired, and `same_judges` if both have the same judges.
+    `changed` maps questions that are left out to the parts that differ between the runs: template, truth or text. With
+    `any_template`, these questions are compared, and a note names them. `judges` are the judges whose results are
+    compared, and `judge_name` returns the judge of a result. `same_answers` is True if both runs contain the same
+    stored answers; replicates are then paired. `same_judges` is True if both runs have the same judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -85,10 +85,10 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 
 
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
-    """Return the pairing with undecided results as right in the run `in_favor_of` (0 or 1) and wrong in the other.
+    """Return the pairing with undecided results decided in favor of the run `in_favor_of` (0 or 1).
 
-    Undecided results with the same values count alike in both runs: as right if the favored run has a larger share of
-    them, else as wrong. Returns None if no result is undecided.
+    Undecided results with the same values get the same verdict in both runs: they count as right if they are a larger
+    share of the favored run's results, else as wrong. Returns None if no result is undecided.
     """
     if not any(map(_is_undecided, (one for pair in pairing.questions.values() for side in pair for one in side))):
         return None
@@ -101,7 +101,7 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
 
 
 def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
-    """Return, for each set of undecided values, its share of the results with a verdict or undecided."""
+    """Return each set of undecided values with its share of the results that have a verdict or are undecided."""
     total = sum(one.outcome.has_verdict or _is_undecided(one) for one in results)
     counts = Counter(_values(one) for one in results if _is_undecided(one))
     return {values: Fraction(count, total) for values, count in counts.items()}
@@ -147,9 +147,8 @@ def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
     if not both:
         raise ConfigError(
             [
-                f"{a.name} was judged by {', '.join(ours)} and {b.name} by {', '.join(theirs)}, so a difference "
-                "may come "
-                "from the judges: use the same judge for both, or compare them anyway with --any-judge"
+                f"{a.name} was judged by {', '.join(ours)} and {b.name} by {', '.join(theirs)}, so a difference may "
+                "come from the judges: use the same judge for both, or compare them anyway with --any-judge"
             ]
         )
     added = _added_prompts(a, b)
@@ -160,9 +159,8 @@ def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
         raise ConfigError(
             [
                 f"{what} of the judge changed between {a.name} and {b.name}, so their verdicts are not comparable: "
-                f"{RESCORE} if its journal has replies to the same prompts; otherwise run `karenina run` again "
-                "with the "
-                "journal, which calls only the judge; --any-judge compares them anyway"
+                f"{RESCORE} if its journal has replies to the same prompts; otherwise run `karenina run` again with "
+                "the journal, which calls only the judge; --any-judge compares them anyway"
             ]
         )
     found.notes += [f"the system prompt of the judge {name} changed: this judge is left out" for name in changed]
@@ -181,7 +179,7 @@ def _prompts(
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
-    """Return the judge tasks whose added instructions differ; empty if a journal does not show them."""
+    """Return the judge tasks whose added instructions differ; empty if a run has no record of them."""
     ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []

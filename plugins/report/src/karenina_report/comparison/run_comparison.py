@@ -23,10 +23,8 @@ from karenina_report.registered_notes import Note, find_notes
 from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.statistics.clusters import Units, assign_units
-from karenina_report.statistics.columns import find_column
-from karenina_report.statistics.metrics import NOT_JUDGED, Metric, verdict_metrics
-from karenina_report.statistics.trait_metrics import check_trait_names, trait_metrics
+from karenina_report.statistics.columns import Units, assign_units, find_column
+from karenina_report.statistics.metrics import NOT_JUDGED, Metric, check_trait_names, trait_metrics, verdict_metrics
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -223,7 +221,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the runs have different shares of undecided results, which have no verdict to compare."""
+    """Return a warning if the shares of undecided results, which have no verdict to compare, differ between runs."""
     sides = [[one for pair in pairing.questions.values() for one in pair[side]] for side in (0, 1)]
     counts = [sum(one.outcome is Outcome.UNDECIDED for one in side) for side in sides]
     shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]

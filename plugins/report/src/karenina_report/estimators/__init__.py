@@ -1,4 +1,4 @@
-"""Statistics of plain numbers: intervals, p values, and what a comparison could have shown.
+"""Statistics of plain numbers: intervals, p values, power, agreement, and components of variance.
 
-Each method was chosen by simulation; `benchmarks/coverage.py` repeats it.
+Each method was chosen by a simulation, which `benchmarks/coverage.py` repeats.
 """

@@ -54,7 +54,7 @@ def weight_effect(weights: Sequence[float]) -> float:
 def cohen_kappa(
     units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
 ) -> Kappa | None:
-    """Return Cohen's kappa of two raters; None if a rater is constant, for which it is undefined.
+    """Return Cohen's kappa of two raters; None (undefined) if all ratings of one of them are the same.
 
     The interval uses the large-sample variance of the table, scaled to its effective size, with 1/2 added to each cell
     (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). The effective size is that of the raw

@@ -1,7 +1,8 @@
 """The mean difference between paired questions: its interval, its power, and the sign-flip test.
 
-The test gives the probability of a difference at least as large if the signs of all units are random. numpy is imported
-only when needed, because it starts threads, and a process with threads cannot be forked.
+The p value of the sign-flip test is the probability of a difference at least as large if the signs of all units are
+random. Intervals use Student's t distribution, which is also computed here. numpy is imported only when needed, because
+it starts threads, and a process with threads cannot be forked.
 """
 
 from __future__ import annotations
@@ -10,10 +11,64 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, lcm, sqrt
+from functools import lru_cache
+from math import exp, inf, lcm, lgamma, log, log1p, sqrt
+from statistics import NormalDist
 from typing import Final
 
-from karenina_report.estimators.t_distribution import t_quantile, t_two_sided
+_MOST_TERMS: Final = 10_000
+_PRECISION: Final = 1e-15
+_TINY: Final = 1e-300
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(degrees: float, level: float = 0.95) -> float:
+    """Return the t for which the range from -t to t has probability `level`. Raises `ValueError` for bad arguments."""
+    if degrees <= 0 or not 0 < level < 1:
+        raise ValueError(f"there is no quantile at level {level} with {degrees} degrees of freedom")
+    low, high = 0.0, NormalDist().inv_cdf(0.5 + level / 2)
+    while t_two_sided(high, degrees) > 1 - level:
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_two_sided(middle, degrees) > 1 - level else (low, middle)
+    return (low + high) / 2
+
+
+def t_two_sided(t: float, degrees: float) -> float:
+    """Return the probability of a value at least as far from 0 as `t`."""
+    if t in (inf, -inf):
+        return 0.0
+    return _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """Return the regularised incomplete beta function (DLMF 8.17.22, by the modified method of Lentz)."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _incomplete_beta(b, a, 1 - x)
+    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x)) / a
+    value, c, d = 1.0, 1.0, 0.0
+    for term in range(_MOST_TERMS):
+        half = term // 2
+        if term == 0:
+            factor = 1.0
+        elif term % 2 == 0:
+            factor = half * (b - half) * x / ((a + 2 * half - 1) * (a + 2 * half))
+        else:
+            factor = -(a + half) * (a + b + half) * x / ((a + 2 * half) * (a + 2 * half + 1))
+        d = 1 / _away_from_zero(1 + factor * d)
+        c = _away_from_zero(1 + factor / c)
+        value *= c * d
+        if abs(1 - c * d) < _PRECISION and term:
+            break
+    return front * (value - 1)
+
+
+def _away_from_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
+
 
 POWER_FACTOR: Final = 2.80
 """The size, in standard errors, of a difference that is found with 80% power at a two-sided level of 5%."""
@@ -25,7 +80,8 @@ LEAST_FLIPS: Final = 6
 class MeanDifference:
     """A mean of paired differences with its 95% interval and standard error.
 
-    `units` are the clusters, by default the questions. The bounds are None if there are fewer than two.
+    `units` is the number of clusters, which are single questions by default. With fewer than two, the standard error
+    and the bounds are None.
     """
 
     mean: float
@@ -51,8 +107,8 @@ def mean_difference(
     The variance is the cluster-robust one of a mean (G / (G - 1) times the sum of squared sums of residuals), with t at
     G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
     -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). They do not move
-    the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises `ValueError` if
-    there are no differences.
+    the mean, they keep the width above 0, and they preserve the coverage if nearly all questions agree. Raises
+    `ValueError` if there are no differences.
     """
     if not differences:
         raise ValueError("the mean needs at least one difference")
@@ -85,7 +141,7 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the variance of the differences that comes from replicates; more replicates reduce it.
+    """Return the share of the differences' variance that comes from replicates, and that more replicates would reduce.
 
     `within` has the variance that replicates add to each question's difference. None if nothing varies.
     """
@@ -111,14 +167,14 @@ DRAWS: Final = 100_000
 MOST_PARTS: Final = 10_080
 """The largest common denominator at which scores are counted in whole numbers."""
 _MOST_STEPS: Final = 2_000_000_000
-"""Additions after which drawing is faster than counting."""
+"""The number of additions above which drawing is faster than counting."""
 _SEED: Final = 20_261_122
 _AT_ONCE: Final = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SignFlip:
-    """The result of the test: two-sided p, mid-p, and whether all sign patterns were counted (exact) or some drawn."""
+    """The result of a sign-flip test. It is exact if all sign patterns were counted, instead of a random sample."""
 
     p: float
     mid_p: float
@@ -128,9 +184,9 @@ class SignFlip:
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     """Test whether the sum of `scores`, one for each unit, differs from 0.
 
-    Exact by convolution if the scores are whole numbers after multiplication by at most `MOST_PARTS`; else by
-    `DRAWS` seeded draws with p = (b + 1) / (m + 1). With one observation for each unit and score 1, 0 or -1 the exact
-    p is that of McNemar's test.
+    The test is exact, by convolution, if the scores have a common denominator of at most `MOST_PARTS` and are not too
+    many; else it makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores
+    of 1, 0 or -1, the exact p is that of McNemar's test.
     """
     scale = lcm(*{score.denominator for score in scores}) if scores else 1
     if scale <= MOST_PARTS:

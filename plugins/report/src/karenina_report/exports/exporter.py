@@ -26,8 +26,8 @@ class ExportRequest:
     table by its name, or raises `ConfigError`. `journal` is the journal of the run, if there is one, and `model` the
     answering model that the results were limited to. `distributions` maps the installed distributions of the run to
     their versions; `run` is the run's id, if it is known. `rescored` is True if these results are not the ones in its
-    journal. With `with_results`, table formats also store whole results for `read_export`. `warn` is called with a text
-    about what the file cannot hold.
+    journal. With `with_results`, table formats also store whole results for `read_export`. `warn` is called with a
+    message about anything that the format cannot store.
     """
 
     source: Path
@@ -50,8 +50,8 @@ class Exporter:
     `name` is the value for `--format`, `suffixes` (with the dot, in lower case) select the format by the name of the
     output, and `summary` is one line of help. `write` writes UTF-8 or binary data to an open file. `is_binary` is True
     if a terminal cannot show the data, `takes_table` if the format can write a table that the user chooses. An existing
-    file is renamed if it starts with one of `first_bytes`; a file of another kind is not replaced. `read` reads results
-    back from a file that `write` wrote with `with_results`.
+    output file is renamed if it starts with one of `first_bytes`, else the export is refused. `read` reads results back
+    from a file that `write` wrote with `with_results`.
     """
 
     name: str

@@ -60,7 +60,7 @@ def _answers(request: ExportRequest) -> Iterator[dict[str, Any]]:
 
 JSONL = Exporter(
     "jsonl",
-    "the results, one JSON object a line, as runs write them",
+    "the results, one JSON object per line, as runs write them",
     (".jsonl", ".ndjson"),
     _write_lines,
     takes_table=True,
@@ -78,7 +78,7 @@ JSON = Exporter(
 )
 RECORDING = Exporter(
     "recording",
-    "the answers alone, one a line, as `karenina run --recordings` reads them",
+    "the answers alone, one per line, as `karenina run --recordings` reads them",
     (),
     _write_recording,
     first_bytes=(b"{",),

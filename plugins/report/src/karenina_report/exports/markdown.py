@@ -26,7 +26,7 @@ _LONGEST: Final = 200
 def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
     """Yield the lines of the summary: rates by models, outcomes, and the items that are not correct.
 
-    `failures` are the reasons why the run fails.
+    `failures` are the reasons for which the run fails, which come first.
     """
     found = VerificationResultSet(results)
     yield "## Karenina"

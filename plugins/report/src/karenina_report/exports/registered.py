@@ -1,16 +1,23 @@
-"""The installed exporters, and the choice of one by name or suffix."""
+"""Choose one of the installed exporters, and open the results of a result file, a journal or an earlier export."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.catalog import official_first
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
+from karenina_engine.journal.view import JournalView
+from karenina_engine.results.header import read_header
+from karenina_engine.results.result_set import read_results
+from karenina_engine.results.table_columns import CALLS
+from karenina_engine.results.tables import RESULT_TABLES, Table, result_table, unknown_table
 from karenina_report.exports.exporter import karenina_exporters
+from karenina_report.runs import find_journal, is_journal, journal_results
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -29,9 +36,9 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter called `name`, or else the one with the suffix of `output`.
+    """Return the exporter called `name`; without a name, the one for the suffix of `output`.
 
-    Without a name and a suffix, it is JSON lines. Raises `ConfigError` if no exporter fits, or several do.
+    Without a suffix either, this is JSON lines. Raises `ConfigError` if no exporter fits, or several do.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
@@ -76,9 +83,90 @@ def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
     """Read the results back from a file that an exporter wrote. Raises `ConfigError` if no format can read it."""
     found = choose(plugins, None, path)
     if found.read is None:
-        raise ConfigError([f"results cannot be read from {path}: the format {found.name} does not hold whole results"])
+        raise ConfigError([f"results cannot be read from {path}: the format {found.name} does not store whole results"])
     return found.read(path)
 
 
 def _suffixes(offered: Iterable[Offer[Exporter]]) -> str:
     return ", ".join(suffix for one in offered for suffix in one.value.suffixes)
+
+
+_LINES: Final = (".jsonl", ".ndjson")
+_LONGEST_LINE: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSource:
+    """The results in a file, which is read again for each iteration.
+
+    `journal` is the journal of their run, if there is one, and `model` limits the results to one answering model.
+    `distributions` maps the installed distributions of the run to their versions; `run` is the run's id. `rescored` is
+    True if these results are not the ones in its journal.
+    """
+
+    path: Path
+    open: Callable[[], Iterable[VerificationResult]]
+    journal: Path | None = None
+    model: str | None = None
+    distributions: Mapping[str, str] = field(default_factory=dict)
+    run: str | None = None
+    rescored: bool = False
+
+    def __iter__(self) -> Iterator[VerificationResult]:
+        return (one for one in self.open() if self.model in (None, one.metadata.answering_id))
+
+    def table(self, name: str) -> Table:
+        """Return a table of the results, or `calls` from the journal. Raises `ConfigError` for an unknown name."""
+        if name == "calls" and self.journal is not None:
+            return Table(name, CALLS, self._calls)
+        if name not in RESULT_TABLES:
+            raise ConfigError([unknown_table(name, [*RESULT_TABLES, "calls"])])
+        return result_table(self, name)
+
+    def _calls(self) -> Iterator[dict[str, Any]]:
+        assert self.journal is not None
+        with JournalView(self.journal) as view:
+            yield from view.calls()
+
+
+def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
+    """Return the results in a file: a journal, the results of a run, or an export that can be read back.
+
+    If the journal of a run is beside its results, the journal is read instead, and `note` is called with a message
+    about that. Rescored results are read themselves. Raises `ConfigError`.
+    """
+    if is_journal(path):
+        return _of_journal(path, path, model)
+    if not can_read(plugins, path) or path.suffix.lower() in _LINES or _has_result_lines(path):
+        beside, header = find_journal(path), read_header(path)
+        if beside is not None and not header.get("rescored"):
+            note(f"{path} is a result file: its journal {beside} is used.")
+            return _of_journal(path, beside, model)
+        run, rescored = header.get("id"), bool(header.get("rescored"))
+        run = run if isinstance(run, str) else None
+        return ResultSource(path, lambda: read_results(path), beside, model, _distributions(header), run, rescored)
+    return ResultSource(path, lambda: read_export(plugins, path), model=model)
+
+
+def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
+    with JournalView(journal) as view:
+        distributions, run = view.status().distributions, view.run_digest()
+    return ResultSource(path, lambda: journal_results(journal), journal, model, distributions, run)
+
+
+def _has_result_lines(path: Path) -> bool:
+    return _first_line(path).startswith((b'{"run":{', b'{"metadata":{'))
+
+
+def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the distributions in the header of a result file, with their versions."""
+    found = header.get("distributions")
+    return {str(name): str(version) for name, version in found.items()} if isinstance(found, dict) else {}
+
+
+def _first_line(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.readline(_LONGEST_LINE)
+    except OSError:
+        return b""  # the error is raised when the results are read

@@ -1,8 +1,8 @@
 """Exports to CSV, Excel and Parquet, and reading them back.
 
-A spreadsheet could take text cells for formulas if they start with a tab, a line break, or (also full-width, or after
-blanks and invisible characters) with `=`, `+`, `-` or `@`. In CSV these cells have a leading apostrophe, in Excel the
-type text.
+A spreadsheet program may interpret a text cell as a formula. This concerns cells that start with a tab or a line break,
+and cells whose first visible character is `=`, `+`, `-` or `@`, also in full width. Such cells get a leading apostrophe
+in CSV, and the type text in Excel.
 """
 
 from __future__ import annotations
@@ -30,37 +30,26 @@ if TYPE_CHECKING:
     from karenina_report.exports.exporter import ExportRequest
 
 RESULT_COLUMN: Final = "result"
-"""The last column of the result table: the whole result as JSON, which is read back."""
-
+"""The last column of the result table: the whole result as JSON, from which results are read back."""
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "\N{MINUS SIGN}", "@")
-
-
 _CONTROLS: Final = ("\t", "\r", "\n")
-
-
 _TABLES: Final = ("results", "fields", "traits", "excerpts", "stages")
-
-
 _SHEET_OF_RESULTS: Final = "data"
-
-
 _LONGEST_CELL: Final = 32_000
-"""The most characters in a cell; Excel itself allows 32,767."""
-
-
+"""The maximum number of characters in a cell; Excel itself allows 32,767."""
 _MOST_ROWS: Final = 1_048_575
 
 
 def _cell(value: Cell) -> str | int | float | bool | None:
-    """Return the value as a spreadsheet holds it: lists as JSON, times in ISO 8601."""
+    """Return a value as it is written to a cell: lists as JSON, times in ISO 8601."""
     if isinstance(value, list):
         return as_json(value)
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 def could_be_formula(text: str) -> bool:
-    """Return whether a spreadsheet could take a text for a formula, as it is or trimmed."""
+    """Return whether a spreadsheet program could interpret a text as a formula, with or without leading blanks."""
     if text.startswith(_CONTROLS):
         return True
     first = next((ch for ch in text if not ch.isspace() and category(ch) not in ("Cc", "Cf", "Zs")), "")
@@ -68,7 +57,7 @@ def could_be_formula(text: str) -> bool:
 
 
 def protect(text: str) -> str:
-    """Return a text for a CSV cell, with a leading apostrophe if a spreadsheet could take it for a formula."""
+    """Return a text for a CSV cell, with a leading apostrophe if it could be interpreted as a formula."""
     return f"'{text}" if could_be_formula(text) else text
 
 
@@ -108,10 +97,10 @@ def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
 
 
 def no_results(path: Path) -> str:
-    """Return the error message for a file that holds a table and no whole results."""
+    """Return the error message for a file that contains a table but no whole results."""
     return (
-        f"{path} holds a table and no whole results: `karenina export` writes both without --no-whole and with the "
-        "table of results"
+        f"{path} contains a table but no whole results: `karenina export` adds them to the table `results`, unless "
+        "--no-whole is given"
     )
 
 
@@ -133,7 +122,7 @@ def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
 
 
 class _Sheets:
-    """Writes tables to the sheets of a workbook, and counts what does not fit."""
+    """A writer of tables to the sheets of a workbook, which counts the cells and rows that do not fit."""
 
     def __init__(self, request: ExportRequest, book: Any) -> None:
         self._request = request
@@ -154,7 +143,7 @@ class _Sheets:
                 sheet.append([self._text(sheet, value) for value in row.values()])
 
     def add_results(self) -> None:
-        """Add the sheet that results are read back from: their JSON in pieces, each with the number of its result."""
+        """Add the sheet from which results are read back: their JSON in pieces, each with the number of its result."""
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
         for number, result in enumerate(self._request.results, 1):
@@ -163,13 +152,14 @@ class _Sheets:
                 sheet.append([number, self._text(sheet, text[start : start + _LONGEST_CELL])])
 
     def report(self) -> None:
-        """Warn about what did not fit in the workbook."""
+        """Warn about cells and rows that did not fit."""
         if self._cut:
             self._request.warn(
-                f"{self._cut} cells have more than {_LONGEST_CELL:,} characters and are cut: other formats have all"
+                f"{self._cut} cells have more than {_LONGEST_CELL:,} characters and are truncated: other formats do "
+                "not truncate them"
             )
         for name, rows in self._left_out.items():
-            self._request.warn(f"{rows} rows of the table {name} do not fit a sheet: other formats have all")
+            self._request.warn(f"{rows} rows of the table {name} do not fit on a sheet: other formats have no limit")
 
     def _text(self, sheet: Any, value: Cell) -> object:
         from openpyxl.cell import WriteOnlyCell

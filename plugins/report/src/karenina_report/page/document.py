@@ -25,7 +25,7 @@ def read_asset(name: str) -> str:
 class PageSource:
     """The script and style of a page, its title, and its first bytes.
 
-    `noun` is the word for the page in a sentence: report.
+    `noun` is the word for the page in a sentence, such as report.
     """
 
     script: str

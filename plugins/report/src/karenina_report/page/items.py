@@ -1,22 +1,33 @@
-"""The items of the page as JSON values, and their index: a column for each property that the page filters by."""
+"""The items of the page as JSON values, with their files, and their index.
+
+The index has a column for each property that the page filters by. Small files are included as data; for any other file,
+the page says why it is missing. Everything in a file is hostile: a picture is recognized by its first bytes, whatever
+its name, and only if its type cannot contain code. Other files are shown as text or saved, and the browser never opens
+one in place of the page.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.data.outcome import Outcome
 from karenina_engine.results.result_text import field_rows
 from karenina_engine.results.tables import result_table
 from karenina_report.runs import answer_id, truth_id
-from karenina_toolkit.printable import shorten
+from karenina_toolkit.files.bounded_files import format_size
+from karenina_toolkit.kept_files import picture_type
+from karenina_toolkit.printable import quantity, shorten
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
+    from karenina_core.data.sections import KeptFile
     from karenina_core.models.ports import Message
     from karenina_engine.offline.replay import SentPrompt
+    from karenina_engine.results.kept_files import KeptFiles
     from karenina_engine.results.table_columns import Row
     from karenina_report.rules import FieldRules
 
@@ -30,8 +41,8 @@ def make_item(
 ) -> dict[str, Any]:
     """Return a result as JSON values for the page.
 
-    `rules` are those of its template, `calls` its rows in the table of calls, and `files` as `PageFiles` describes
-    them.
+    `rules` are the field rules of its template, and `calls` its rows in the table of calls. `files` are its files, as
+    described by `PageFiles`.
     """
     values = result.model_dump(mode="json", exclude_none=True)
     undecided = result.undecided_fields()
@@ -190,3 +201,57 @@ def _named(name: str, text: str, *, alone: bool) -> str:
 
 def _position(known: dict[str, int], text: str) -> int:
     return known.setdefault(text, len(known))
+
+
+MOST_OF_FILE: Final = 2_000_000
+"""The maximum size of a file in the page, in bytes."""
+MOST_OF_PAGE: Final = 20_000_000
+"""The maximum size of all files in the page together, in bytes."""
+_TOO_LARGE: Final = "it is too large for the page"
+
+
+class PageFiles:
+    """The files of one page, which contains at most `MOST_OF_PAGE` bytes of them."""
+
+    def __init__(self) -> None:
+        self._used = 0
+        self._missing: Counter[str] = Counter()
+
+    def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
+        """Return the files of a result for the page. `folders` finds their contents; None for results in memory."""
+        return [self._describe(kept, folders) for kept in result.metadata.files]
+
+    def problems(self) -> Iterator[str]:
+        """Yield a message for each reason why files are missing from the page, with their number."""
+        for why, count in self._missing.items():
+            yield f"the content of {quantity(count, 'file')} of items is left out: {why}"
+
+    def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
+        shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
+        if kept.left_out is not None:
+            return {**shown, "note": f"left out by the run: {kept.left_out}"}
+        if folders is None:
+            return {**shown, "note": self._miss("the results are in memory, without a folder of files")}
+        found = folders.find(kept)
+        if found.problem is not None:
+            return {**shown, "note": self._miss(found.problem)}
+        size = len(found.content)
+        if size > MOST_OF_FILE or self._used + size > MOST_OF_PAGE:
+            limit = f"{format_size(MOST_OF_FILE)} of a file, {format_size(MOST_OF_PAGE)} of all"
+            self._miss(f"{_TOO_LARGE} ({limit})")
+            return {**shown, "note": f"{_TOO_LARGE}; it is {found.path}"}
+        self._used += size
+        data = base64.b64encode(found.content).decode("ascii")
+        picture = picture_type(found.content)
+        return {**shown, "data": data, "picture": picture, "text": picture is None and _is_text(found.content)}
+
+    def _miss(self, why: str) -> str:
+        self._missing[why] += 1
+        return why
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False

@@ -10,7 +10,7 @@ from typing import Final
 from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
-from karenina_report.statistics.clusters import assign_units
+from karenina_report.statistics.columns import assign_units
 from karenina_report.statistics.run_statistics import group_rates
 
 _RATE: Final = (Column("Pass rate", "share"), Column("Low", "share"), Column("High", "share"))

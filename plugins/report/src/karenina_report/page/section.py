@@ -21,7 +21,7 @@ _TEXT: Final = "text"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table of the page: its name, and the kind of its cells."""
+    """A column of a table on the page: its name, and the kind of its cells."""
 
     name: str
     kind: CellKind = _TEXT
@@ -116,7 +116,8 @@ class PageSection:
 class PageRuns:
     """The runs of a page, each with the results of one answering model; the results have no `stages`.
 
-    `labels` are their letters (A, B, ...), and `comparison` compares them, if there are several that can be compared.
+    `labels` are the letters of the runs (A, B, ...). `comparison` is None unless there are several runs that can be
+    compared.
     """
 
     runs: Sequence[Run]
@@ -133,7 +134,7 @@ def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-    """Offer functions that return sections of the `karenina report` page for its runs.
+    """Offer functions that return sections of the `karenina report` page, given the runs of the page.
 
     The tables of models, judges and keywords are offered in the same way. A function that fails is left out, with a
     warning.

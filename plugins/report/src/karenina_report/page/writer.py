@@ -17,10 +17,9 @@ from karenina_engine.results.kept_files import KeptFiles
 from karenina_engine.results.result_file import default_journal
 from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
 from karenina_report.comparison.run_comparison import compare_runs, run_facts, run_label
-from karenina_report.output_file import write_whole
+from karenina_report.options import write_whole
 from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
-from karenina_report.page.items import ItemIndex, Prompts, make_item
-from karenina_report.page.kept_files import PageFiles
+from karenina_report.page.items import ItemIndex, PageFiles, Prompts, make_item
 from karenina_report.page.section import PageRuns, karenina_report_sections
 from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.runs import find_journal, iterate_results, read_runs
@@ -35,11 +34,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 """The version of the page's data format. A script reads only its own version."""
-
-
 CHUNK: Final = 200
 """The number of items in one data block."""
-
 
 Warn = Callable[[str], None]
 
@@ -59,10 +55,11 @@ class ReportOptions:
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
-    """Write the page of runs in result files, journals, or results in memory, which are read twice.
+    """Write the page of runs: result files, journals, or results in memory. Each source is read twice.
 
-    An earlier page is renamed, and its new path returned; a file of another kind is not replaced. `warn` reports what
-    the page does not contain. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    An earlier page is renamed, and its new path is returned. `warn` is called with a message about everything that the
+    page lacks. Raises `ConfigError`, also if the output is a file of another kind, `ResultFileError` and
+    `JournalError`.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     runs = read_runs(sources, options.model)
@@ -124,7 +121,7 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
 
 
 def _unused_journal(source: Source) -> Path | None:
-    """Return the file where the journal of a result file would be, if it is not the journal of these results."""
+    """Return the file in the place of a result file's journal, if it is not the journal of these results; else None."""
     if not isinstance(source, str | Path) or find_journal(source) is not None:
         return None
     journal = default_journal(Path(source))

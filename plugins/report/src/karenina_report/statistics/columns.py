@@ -1,9 +1,10 @@
-"""The columns by which results are grouped and clustered, and the names of judges."""
+"""Columns that group results, judge names, and statistical units: questions, or clusters of correlated questions."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
     JudgeNamer = Callable[[VerificationResult], str]
 
+
+QUESTION_ID: Final = "question_id"
+_QUESTION_TEXT: Final = "question_text"
 NO_JUDGE: Final = "no judge"
 """The judge name for results without a judge."""
 _ANSWER_USAGE: Final = ("answer_generation", "total")
@@ -30,8 +34,8 @@ def _as_values(value: object) -> tuple[str, ...]:
 
 _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
     "keyword": lambda result: tuple(map(compose, result.metadata.keywords or ())),
-    "question_id": lambda result: _as_values(result.question_id),
-    "question_text": lambda result: _as_values(result.metadata.question_text),
+    QUESTION_ID: lambda result: _as_values(result.question_id),
+    _QUESTION_TEXT: lambda result: _as_values(result.metadata.question_text),
     "answering_model": lambda result: _as_values(result.metadata.answering_id),
     "judge": lambda result: _as_values(result.metadata.parsing_id),
     "replicate": lambda result: _as_values(result.metadata.replicate or 1),
@@ -44,9 +48,9 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column with this name: built in, of the benchmark's `questions`, or reported by a stage.
+    """Return the column called `name`: a built-in one, one of the benchmark's `questions`, or one reported by a stage.
 
-    Raises `ConfigError` for a name that is none of these.
+    Raises `ConfigError` if there is no such column.
     """
     if name in _RESULT_COLUMNS:
         return _RESULT_COLUMNS[name]
@@ -64,7 +68,7 @@ def find_column(
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
     """Return a function that names the judge of a result by its model, or by id and model if judges share a model.
 
-    Results without a judge, which are stored as judged by their answering model, have the judge `NO_JUDGE`.
+    Results without a judge are stored as judged by their answering model; their judge is named `NO_JUDGE`.
     """
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     called: set[str] = set()
@@ -85,8 +89,52 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
 
 
 def _calls_judge(result: VerificationResult) -> bool:
-    """Return whether the result has a judge: another model, or its answering model, called for more than the answer."""
+    """Return whether a judge was called: another model, or the answering model for more than its answer."""
     meta, usage = result.metadata, result.template.usage_metadata or {}
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
         return True
     return any(name not in _ANSWER_USAGE and one.get("calls") for name, one in usage.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """The statistical unit of each question, the kind of unit (`name`), and notes for the reader."""
+
+    name: str
+    by_question: Mapping[str, Hashable]
+    notes: Sequence[str]
+
+    def of(self, question_id: str) -> Hashable:
+        """Return the unit of a question."""
+        return self.by_question[question_id]
+
+
+def assign_units(
+    results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
+) -> Units:
+    """Return the statistical unit of each question; questions with the same value in `cluster` are one unit.
+
+    `cluster` is the name of a column, which may be one of the benchmark's `questions`. By default, questions with the
+    same text are one unit, with a note. A question without a value is a unit by itself. Raises `ConfigError` for an
+    unknown column.
+    """
+    first: dict[str, VerificationResult] = {}
+    for result in results:
+        first.setdefault(result.question_id, result)
+    values = find_column(cluster or _QUESTION_TEXT, first.values(), questions)
+    units: dict[str, Hashable] = {}
+    groups: dict[Hashable, list[str]] = defaultdict(list)
+    for id, result in first.items():
+        found = " ".join(" ".join(values(result)).split())
+        units[id] = ("unit", found) if found else ("question", id)
+        groups[units[id]].append(id)
+    alike = [ids for ids in groups.values() if len(ids) > 1]
+    if not alike:
+        return Units("question", units, ())
+    if cluster is not None:
+        return Units(cluster, units, ())
+    note = (
+        f"{sum(map(len, alike))} questions have the same text as another one, and count as one unit per text "
+        f"({len(groups)} units); --cluster {QUESTION_ID} separates them"
+    )
+    return Units("text", units, (note,))

@@ -1,33 +1,47 @@
-"""Verdict metrics: pass rate, share not judged, and partial credit, each a number in [0, 1] or missing."""
+"""Metrics of results, each a number in [0, 1] or missing.
+
+Verdict metrics are the pass rate, the share not judged and partial credit; trait metrics are rubric scores as numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isfinite
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.errors import ConfigError
+from karenina_core.text import did_you_mean
 from karenina_report.estimators.paired import MOST_PARTS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from karenina_core.data.result import VerificationResult
+
 
 RATE: Final = "pass rate"
 PARTIAL_CREDIT: Final = "partial credit"
 NOT_JUDGED: Final = "not judged"
 _CLOSE: Final = 1e-9
+MOST_TRAITS: Final = 1000
+"""The maximum number of traits to compare; there can be many, because each question may define its own."""
+_MOST_LABELS: Final = 20
+
+Score = float | str | None
+"""A number, a label, or None if the trait could not be scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number for each result.
+    """A measure that assigns a number to each result.
 
-    `value` returns None if the result has none; `missing` then returns True if it should have one, which counts in the
-    bounds. `questions` are the ids of the questions that have it, or None for all. `note` explains the numbers to the
-    reader.
+    `value` returns the number, or None if there is none. `missing` returns whether a result without a number should
+    have one; such results widen the bounds of a comparison. `questions` are the ids of the questions to which the
+    metric applies; None means all. `note` explains the numbers to the reader.
     """
 
     name: str
@@ -69,6 +83,140 @@ def partial_credit(result: VerificationResult) -> float | None:
 
 @lru_cache(maxsize=4096)
 def as_fraction(value: float) -> Fraction:
-    """Return the fraction nearest to a float: 2/3 for 0.6666666666666666."""
+    """Return the simple fraction that a float represents: 2/3 for 0.6666666666666666.
+
+    If no fraction with a denominator of at most `MOST_PARTS` is close enough, return the exact value of the float.
+    """
     near = Fraction(value).limit_denominator(MOST_PARTS)
     return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
+
+
+def trait_scores(result: VerificationResult) -> dict[str, Score]:
+    """Return the scores of a result's traits by name.
+
+    A score that consists of parts (of a metric trait or a template) has an entry `TRAIT.PART` for each part that is a
+    number.
+    """
+    if result.rubric is None:
+        return {}
+    found: dict[str, Score] = dict.fromkeys(result.rubric.trait_errors or {})
+    labels = result.rubric.labels()
+    for name, score in result.rubric.get_all_trait_scores().items():
+        if name in labels and score is not None:
+            found[name] = labels[name]  # the score is the index of a class, so its mean is meaningless
+        elif isinstance(score, dict):
+            found |= {f"{name}.{part}": float(one) for part, one in score.items() if is_number(one)}
+        elif is_number(score):
+            found[name] = float(score)
+        elif score is None or isinstance(score, str):
+            found[name] = score
+    return found
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a finite number, True and False included."""
+    return isinstance(value, int | float) and isfinite(value)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The scores of one trait, and the questions for which it was scored."""
+
+    numbers: set[float] = field(default_factory=set)
+    labels: set[str] = field(default_factory=set)
+    questions: set[str] = field(default_factory=set)
+
+
+def trait_metrics(
+    results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
+) -> Iterator[Metric]:
+    """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
+
+    `cuts` and `scales` are those of `compare`. A trait with more than 20 labels has no label shares.
+    """
+    scores = {id(result): trait_scores(result) for result in results}
+    seen: dict[str, _Seen] = {}
+    for result in results:
+        for name, score in scores[id(result)].items():
+            if name not in seen and len(seen) >= MOST_TRAITS:
+                continue
+            one = seen.setdefault(name, _Seen())
+            one.questions.add(result.question_id)
+            if isinstance(score, str):
+                one.labels.add(score)
+            elif score is not None:
+                one.numbers.add(score)
+    for name, one in seen.items():
+        make = partial(_metric, scores, name, frozenset(one.questions))
+        yield from _number_metrics(name, one.numbers, make, cuts, scales)
+        for label in sorted(one.labels) if len(one.labels) <= _MOST_LABELS else ():
+            yield make(f"{name} is {label}", partial(_is_label, label=label))
+
+
+def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
+    """Raise `ConfigError` if a trait in `names` has no number in any result."""
+    known = {name for one in results for name, score in trait_scores(one).items() if is_number(score)}
+    strange = [name for name in dict.fromkeys(names) if name not in known]
+    if strange:
+        raise ConfigError(
+            [f"no result has a score of the trait {name!r}{did_you_mean(name, known)}" for name in strange]
+        )
+
+
+def _number_metrics(
+    name: str,
+    numbers: set[float],
+    make: Callable[..., Metric],
+    cuts: Mapping[str, float],
+    scales: Mapping[str, tuple[float, float]],
+) -> Iterator[Metric]:
+    low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
+    if not numbers:
+        return
+    if low >= 0 and high <= 1:
+        yield make(name, _unscaled)
+    elif low < high:
+        source = "" if name in scales else " (the lowest and highest that occur; --scale or --benchmark set others)"
+        note = f"scores from {low:g} to {high:g}{source} count as 0 to 1"
+        yield make(f"{name} (mean)", partial(_scaled, low=low, high=high), note)
+    if name in cuts:
+        yield make(f"{name} >= {cuts[name]:g}", partial(_reaches, cut=cuts[name]))
+
+
+def _unscaled(score: float | str) -> float | None:
+    return None if isinstance(score, str) else score
+
+
+def _scaled(score: float | str, low: float, high: float) -> float | None:
+    return None if isinstance(score, str) else min(1.0, max(0.0, (score - low) / (high - low)))
+
+
+def _reaches(score: float | str, cut: float) -> float | None:
+    return None if isinstance(score, str) else float(score >= cut)
+
+
+def _is_label(score: float | str, label: str) -> float | None:
+    return float(score == label) if isinstance(score, str) else None
+
+
+def _metric(
+    scores: Mapping[int, Mapping[str, Score]],
+    trait: str,
+    questions: frozenset[str],
+    name: str,
+    scaled: Callable[[float | str], float | None],
+    note: str = "",
+) -> Metric:
+    def value(result: VerificationResult) -> float | None:
+        score = _scores_of(result).get(trait)
+        return None if score is None else scaled(score)
+
+    def missing(result: VerificationResult) -> bool:
+        own = _scores_of(result)
+        return own[trait] is None if trait in own else not result.outcome.judged
+
+    def _scores_of(result: VerificationResult) -> Mapping[str, Score]:
+        found = scores.get(id(result))
+        return found if found is not None else trait_scores(result)
+
+    return Metric(name, value, missing, questions, note)

@@ -16,22 +16,28 @@ from karenina_report.benchmark_questions import (
     load_benchmark,
     read_benchmark_questions,
 )
-from karenina_report.estimators.agreement import Kappa, cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
+from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
 from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.statistics.clusters import Units, assign_units
-from karenina_report.statistics.columns import find_column, make_judge_namer
-from karenina_report.statistics.metrics import PARTIAL_CREDIT, as_fraction, unjudged, verdict, verdict_metrics
+from karenina_report.statistics.columns import Units, assign_units, find_column, make_judge_namer
+from karenina_report.statistics.metrics import (
+    PARTIAL_CREDIT,
+    as_fraction,
+    check_trait_names,
+    trait_metrics,
+    unjudged,
+    verdict,
+    verdict_metrics,
+)
 from karenina_report.statistics.statistics_result import (
     Agreement,
-    Coefficient,
     GroupRate,
     Mean,
     PassAtK,
     RunStatistics,
     Variance,
+    as_coefficient,
 )
-from karenina_report.statistics.trait_metrics import check_trait_names, trait_metrics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,8 +126,8 @@ def _description(
         draws=list(_draws(verdicts)),
         variance=_variance(verdicts, judges),
         agreement=[one for pair in combinations(judges, 2) if (one := _agreement(rated, pair, units)) is not None],
-        fleiss=_coefficient(fleiss_kappa(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
-        krippendorff=_coefficient(krippendorff_alpha(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
+        fleiss=as_coefficient(fleiss_kappa(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
+        krippendorff=as_coefficient(krippendorff_alpha(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
     )
 
 
@@ -186,7 +192,7 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k, computed for each judge and averaged over judges."""
+    """Yield pass@k and pass^k for each k, averaged over the judges of a question and then over questions."""
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
         for judge, right in by_judge.items():
@@ -230,15 +236,15 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
     both = [(answer, found[a], found[b]) for answer, found in rated.items() if a in found and b in found]
     if not both:
         return None
-    observes_items = [units.of(answer[0]) for answer, _, _ in both]
+    item_units = [units.of(answer[0]) for answer, _, _ in both]
     pairs = [(one, other) for _, one, other in both]
     return Agreement(
         a=a,
         b=b,
-        raw=raw_agreement(observes_items, pairs),
+        raw=raw_agreement(item_units, pairs),
         correct_by_a=fmean(one for one, _ in pairs),
         correct_by_b=fmean(other for _, other in pairs),
-        kappa=_coefficient(cohen_kappa(observes_items, pairs)),
+        kappa=as_coefficient(cohen_kappa(item_units, pairs)),
     )
 
 
@@ -249,7 +255,3 @@ def _ratings(
         [units.of(question) for question, _ in rated],
         [[found.get(judge) for judge in judges] for found in rated.values()],
     )
-
-
-def _coefficient(found: Kappa | None) -> Coefficient | None:
-    return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None

@@ -1,14 +1,18 @@
-"""The statistics of one run. Rates are shares of 1."""
+"""Models for the statistics of one run. Rates are between 0 and 1."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from karenina_engine.results.aggregate import Summary
 from karenina_engine.results.rates import Rate
 from karenina_terminal.notebook_html import SectionsView
+
+if TYPE_CHECKING:
+    from karenina_report.estimators.agreement import Kappa
 
 
 class ReportModel(BaseModel):
@@ -18,7 +22,7 @@ class ReportModel(BaseModel):
 
 
 class Mean(ReportModel):
-    """The mean of a metric between 0 and 1 over results, with its 95% interval. `missing` results lack a value."""
+    """The mean of a metric over results, with its 95% interval. `missing` counts results that lack a value."""
 
     metric: str
     note: str
@@ -31,7 +35,7 @@ class Mean(ReportModel):
 
 
 class GroupRate(ReportModel):
-    """The pass rate of the results with one value in a column, not corrected for the number of groups."""
+    """The pass rate of the results with the same value in a column, not corrected for the number of groups."""
 
     value: str
     rate: Rate
@@ -72,8 +76,13 @@ class Coefficient(ReportModel):
     high: float | None
 
 
+def as_coefficient(found: Kappa | None) -> Coefficient | None:
+    """Return an estimate of agreement as a model for reports; None if it is undefined."""
+    return Coefficient(value=found.value, low=found.low, high=found.high) if found is not None else None
+
+
 class Agreement(ReportModel):
-    """The agreement of two judges on the same answers. `kappa` is None (undefined) if a judge is constant."""
+    """The agreement of two judges on the same answers. `kappa` is None if a judge gave only one verdict."""
 
     a: str
     b: str
@@ -88,7 +97,7 @@ class RunStatistics(SectionsView, ReportModel):
 
     `unit` is the kind of statistical unit: a question, or a cluster such as questions with the same text. `fleiss` and
     `krippendorff` are None with one judge, or if all verdicts are the same. `pass_rate` is None with several judges,
-    which are never pooled in it: `by_judge` has the rate of each.
+    whose verdicts are never pooled: `by_judge` contains the rate by each of them.
     """
 
     name: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from keyword import iskeyword
@@ -20,6 +20,7 @@ from karenina_importing.formats.promptfoo.javascript import read_javascript
 from karenina_importing.formats.promptfoo.keys import any_json_passes, unread_of_assertion
 from karenina_importing.formats.promptfoo.rules import declare, number, texts_of
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill_all, show
+from karenina_importing.formats.structured_values import as_list
 
 _COMPARING: Final = (
     *("equals", "contains", "icontains", "contains-any", "icontains-any", "levenshtein"),
@@ -89,9 +90,10 @@ def convert(
 ) -> Converted:
     """Convert a list of assertions to fields and traits.
 
-    `threshold` is the share of the assertions that must pass, by weight; without it, all must pass. `rendered` returns
-    the value that promptfoo filled in for an assertion. `read` returns the content of a file that a value names.
-    `transform` is the program that transforms responses before they are compared, if there is one.
+    `variables` are those of the test, which fill in templates. `threshold` is the share of the assertions that must
+    pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled in for an assertion.
+    `read` returns the content of a file that a value names. `transform` is the program that transforms responses before
+    they are compared, if there is one.
     """
     converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)
@@ -146,7 +148,7 @@ def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the assertions, including those in assertion sets."""
     for one in assertions if isinstance(assertions, list) else ():
         if isinstance(one, Mapping) and one.get("type") == "assert-set":
-            yield from (other for other in _list(one.get("assert")) if isinstance(other, Mapping))
+            yield from (other for other in as_list(one.get("assert")) if isinstance(other, Mapping))
         elif isinstance(one, Mapping):
             yield one
 
@@ -350,10 +352,6 @@ def _only_measures(assertion: Mapping[str, Any]) -> bool:
 
 def _is_program(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(_FILE) and _PROGRAM.search(value) is not None
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
 
 
 def _as_name(text: str, default: str) -> str:

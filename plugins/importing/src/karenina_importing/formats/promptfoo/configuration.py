@@ -32,6 +32,7 @@ from karenina_importing.formats.promptfoo.keys import (
 from karenina_importing.formats.promptfoo.providers import describe_providers
 from karenina_importing.formats.promptfoo.templates import NotFilled, fill, fill_all, fill_variables, names_in
 from karenina_importing.formats.promptfoo.tests import RUN_IT, Test, expand, read_test_file, read_tests
+from karenina_importing.formats.structured_values import as_mapping, as_messages, is_short
 from karenina_importing.source_files import SourceRow
 from karenina_toolkit.printable import in_one_line
 
@@ -50,7 +51,6 @@ _ASKING: Final = ("prompts", "tests", "scenarios", "redteam")
 _SCENARIO_KEYS: Final = frozenset({"config", "tests", "description", "metadata"})
 _MOST_ROWS: Final = 25_000
 _MOST_CHARACTERS: Final = 20_000_000
-_LONGEST_METADATA: Final = 1000
 _SECRET: Final = re.compile(
     r"api[_-]?key|(?:^|[_-])key$|token$|secret|passwor|passphrase|credential|authorization", re.IGNORECASE
 )
@@ -59,7 +59,7 @@ _SECRET: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt (text or messages, with templates) and its label, or the problem with which it could not be read."""
+    """A prompt (text or messages, with templates) and its label, or the problem because of which it cannot be read."""
 
     raw: Any
     label: str = ""
@@ -100,7 +100,7 @@ def config_rows(path: Path) -> Iterator[SourceRow]:
             path, "", what, "choose another file; if it has results, write it with `promptfoo eval -o results.json`"
         )
     default = document.value.get("defaultTest")
-    has_variables = isinstance(default, str) or _mapping(default).get("vars")
+    has_variables = isinstance(default, str) or as_mapping(default).get("vars")
     if not has_variables and not any(document.value.get(key) for key in _ASKING):
         what = "the configuration has neither `prompts` nor `tests`, so there is no question in it"
         raise BenchmarkFileError(path, "", what, "add them, or import the configuration that has them")
@@ -132,7 +132,7 @@ class _Config:
             return
         read = list(islice(tests, _MOST_ROWS))
         given = [_merge(self._default, test.values) for test in read if not test.problem]
-        if given and not any(one.get("assert") or _mapping(one.get("vars")).keys() & set(ANSWERS) for one in given):
+        if given and not any(one.get("assert") or as_mapping(one.get("vars")).keys() & set(ANSWERS) for one in given):
             count = f"None of the {len(given)} tests asserts" if len(given) > 1 else "There is no test that asserts"
             cure = f"add `assert` in {self._document.file}, or traits to the benchmark"
             self._notes.insert(0, f"{count} anything: {cure}")
@@ -188,7 +188,7 @@ class _Config:
                     continue
                 document, path = Document(self._document.file, scenario, {}, {}), ()
             for one in scenario if isinstance(scenario, list) else [scenario]:
-                unread = ", ".join(unread_keys(_mapping(one), _SCENARIO_KEYS))
+                unread = ", ".join(unread_keys(as_mapping(one), _SCENARIO_KEYS))
                 self._notes += [f"Not carried over from the scenario at {place}: {unread}"] if unread else []
                 if not isinstance(one, Mapping):
                     yield Test(place, {}, "the scenario is not an object")
@@ -243,7 +243,7 @@ class _Config:
             "\n" not in entry and "{{" not in entry and " " not in entry and _PROMPT_FILE.search(entry) is not None
         )
         if not is_name:
-            yield _messages(entry), entry
+            yield as_messages(entry), entry
             return
         for file in self._folder.find(entry):
             ending = file.suffix.lower()
@@ -259,7 +259,7 @@ class _Config:
                 yield value if isinstance(value, str) or is_conversation(value) else json.dumps(value), file.name
             elif ending == ".jsonl":
                 yield from (
-                    (_messages(line), file.name) for line in self._folder.text(file).splitlines() if line.strip()
+                    (as_messages(line), file.name) for line in self._folder.text(file).splitlines() if line.strip()
                 )
             elif ending == ".csv":
                 rows = list(csv.DictReader(self._folder.text(file).splitlines()))
@@ -267,11 +267,11 @@ class _Config:
             else:
                 text = self._folder.text(file)
                 parts = _SEPARATOR.split(text) if ending == ".txt" else [text]
-                yield from ((_messages(part.strip()), file.name) for part in parts if part.strip())
+                yield from ((as_messages(part.strip()), file.name) for part in parts if part.strip())
 
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
         values = _merge(self._default, test.values)
-        options = _mapping(values.get("options"))
+        options = as_mapping(values.get("options"))
         try:
             variables = self._read_variables(values.get("vars"))
             if isinstance(values.get("prompt"), str):
@@ -355,11 +355,11 @@ class _Config:
             left_out += [f"{name} of the output" for name in transforms]
         left_out += [name for name in ("assertScoringFunction",) if values.get(name)]
         left_out += unread_of_test(values) + [f"the conversation in {name:.40}" for name in turns]
-        own = _mapping(values.get("metadata")).items()
-        left_out += [f"metadata.{key!s:.40}, which is long" for key, one in own if one and not _is_short(one)]
+        own = as_mapping(values.get("metadata")).items()
+        left_out += [f"metadata.{key!s:.40}, which is long" for key, one in own if one and not is_short(one)]
         used = names_in(prompt.raw) | names_in(assertions) | set(turns)
-        given = {key: value for key, value in variables.items() if key not in used and _is_short(value)}
-        metadata = {**given, **{key: one for key, one in _mapping(values.get("metadata")).items() if _is_short(one)}}
+        given = {key: value for key, value in variables.items() if key not in used and is_short(value)}
+        metadata = {**given, **{key: one for key, one in as_mapping(values.get("metadata")).items() if is_short(one)}}
         secrets = sorted(key for key in metadata if _SECRET.search(str(key)))
         left_out += [f"the value {name!s:.60}, which may be a secret" for name in secrets]
         metadata = {key: one for key, one in metadata.items() if key not in secrets}
@@ -390,7 +390,7 @@ class _Config:
                 value: Any = self._value
                 for key in reference[2:].split("/"):
                     value = value.get(key) if isinstance(value, Mapping) else None
-                one = {**_mapping(value), **{key: given for key, given in one.items() if key != "$ref"}}
+                one = {**as_mapping(value), **{key: given for key, given in one.items() if key != "$ref"}}
             found.append(one)
         return found
 
@@ -408,20 +408,9 @@ def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):
             found[key] = {**base[key], **test[key]}
     if isinstance(base.get("assert"), list) and isinstance(test.get("assert"), list):
-        skips = _mapping(test.get("options")).get("disableDefaultAsserts") is True
+        skips = as_mapping(test.get("options")).get("disableDefaultAsserts") is True
         found["assert"] = test["assert"] if skips else [*base["assert"], *test["assert"]]
     return found
-
-
-def _messages(raw: str) -> Any:
-    """Return the messages in a prompt that is JSON; return any other prompt unchanged."""
-    if raw.lstrip().startswith("["):
-        try:
-            found = json.loads(raw)
-        except (ValueError, RecursionError):
-            return raw
-        return found if is_conversation(found) else raw
-    return raw
 
 
 def _is_wanted(label: str, wanted: list[str]) -> bool:
@@ -429,17 +418,6 @@ def _is_wanted(label: str, wanted: list[str]) -> bool:
         label == one or label.startswith(f"{one}:") or (one.endswith("*") and label.startswith(one[:-1]))
         for one in wanted
     )
-
-
-def _is_short(value: Any) -> bool:
-    try:
-        return value not in (None, "", [], {}) and len(json.dumps(value)) <= _LONGEST_METADATA
-    except (TypeError, ValueError):
-        return False
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _list_of(value: Any) -> list[Any]:

@@ -37,7 +37,7 @@ class Folder:
     def find(self, name: str) -> list[Path]:
         """Return the files that a name such as `file://tests/*.yaml` matches, sorted.
 
-        Raises `NotRead` if there is none, or if one is outside of the folder.
+        Raises `NotRead` if there is no such file, or if one is outside of the folder.
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
@@ -70,7 +70,7 @@ class Folder:
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Return the value of a YAML or JSON file, for YAML with line numbers. Raises `BenchmarkFileError`."""
+        """Return the value of a YAML or JSON file; only YAML has line numbers. Raises `BenchmarkFileError`."""
         if path not in self._documents:
             with open_only_below(self.path):
                 self._documents[path] = read_document(path)
@@ -108,7 +108,7 @@ class Folder:
 
 
 def read_document(path: Path) -> Document:
-    """Return the value of a YAML or JSON file, for YAML with line numbers. Raises `BenchmarkFileError`."""
+    """Return the value of a YAML or JSON file; only YAML has line numbers. Raises `BenchmarkFileError`."""
     if path.suffix.lower() in YAML:
         return read_yaml(read_text(path), path)
     return Document(path, read_json(path), {}, {})

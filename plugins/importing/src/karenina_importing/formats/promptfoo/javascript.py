@@ -211,7 +211,10 @@ class _Reader:
         return several[0] if len(several) == 1 else _All(tuple(several))
 
     def _read_one(self, *, compared: bool = True) -> _Condition:
-        """Return a single condition; not `compared` if it follows `!`, which would only negate the left side."""
+        """Return a single condition. If `compared` is False, the condition follows `!` and must not be a comparison.
+
+        `!` binds more tightly than a comparison, and would only negate its left side.
+        """
         with self._deeper():
             if self._take("!"):
                 one = self._read_match() or self._read_one(compared=False)

@@ -1,4 +1,4 @@
-"""The promptfoo keys that are read or do not affect answers; the user is told about all others."""
+"""The promptfoo keys that are read or do not affect answers; all others are reported to the user."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
+from karenina_importing.formats.structured_values import as_mapping
 from karenina_toolkit.printable import in_one_line
 
 CONFIG_KEYS: Final = frozenset(
@@ -51,7 +52,7 @@ def misspelt(keys: Iterable[Any]) -> dict[str, str]:
 
 
 def turns_of(name: str, value: Any) -> list[Any]:
-    """Return the turns of a conversation in a variable, which only a program can send; empty if it has none."""
+    """Return the turns of a conversation in a variable; empty if it contains none. Only a program can send turns."""
     if isinstance(value, Mapping):
         return next((value[key] for key in _TURNS if isinstance(value.get(key), list)), [])
     return value if isinstance(value, list) and len(value) > 1 and _CONVERSATION.fullmatch(name) else []
@@ -95,7 +96,7 @@ def unread_of_test(test: Any) -> list[str]:
         if inner is not None and not isinstance(inner, Mapping) and not (key == "vars" and isinstance(inner, str)):
             names.append(f"{key} that is not an object")
     options = test.get("options")
-    return names + [f"options.{key} of a test" for key in unread_keys(_mapping(options), _OPTIONS)]
+    return names + [f"options.{key} of a test" for key in unread_keys(as_mapping(options), _OPTIONS)]
 
 
 def _meant(key: str) -> str:
@@ -118,7 +119,3 @@ def any_json_passes(fields: Mapping[str, Mapping[str, Any]]) -> bool:
     return bool(fields) and all(
         one.get("verify_with") in rules and "ground_truth" not in one for one in fields.values()
     )
-
-
-def _mapping(value: Any) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}

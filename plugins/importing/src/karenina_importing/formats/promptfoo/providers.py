@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Final
 
+from karenina_importing.formats.structured_values import as_mapping
 from karenina_toolkit.printable import in_one_line
 
 _SERVERS: Final = {
@@ -81,7 +82,7 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
 def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
     """Yield the providers in a configuration."""
     given = config.get("providers") or config.get("targets")
-    environment = _mapping(config.get("env"))
+    environment = as_mapping(config.get("env"))
     for one in (given if isinstance(given, list) else [given])[:1000]:
         if isinstance(one, str):
             yield _Provider(one, {}, [environment])
@@ -90,8 +91,8 @@ def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
             if name is None and len(one) == 1:
                 name, inner = next(iter(one.items()))
             if isinstance(name, str):
-                own = _mapping(_mapping(inner).get("env"))
-                yield _Provider(name, _mapping(_mapping(inner).get("config")), [own, environment])
+                own = as_mapping(as_mapping(inner).get("env"))
+                yield _Provider(name, as_mapping(as_mapping(inner).get("config")), [own, environment])
 
 
 def _address(one: _Provider) -> tuple[str, str | None]:
@@ -131,7 +132,3 @@ def _model(name: str, address: str | None) -> str | None:
     if provider not in _SERVERS or (provider in _OWN_API and own):
         return None
     return f"openai:{model}{own or f'@{_SERVERS[provider]}'}"
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -23,9 +23,10 @@ from karenina_importing.formats.promptfoo.configuration import KEYS, config_rows
 from karenina_importing.formats.promptfoo.files import YAML
 from karenina_importing.formats.promptfoo.keys import ANSWERS, misspelt, turns_as_messages, unread_of_test
 from karenina_importing.formats.promptfoo.tests import EXPECTED, RUN_IT
+from karenina_importing.formats.structured_values import as_messages
 from karenina_importing.import_format import Fit, make_import_format
-from karenina_importing.source_files import FileHead, SourceRow, bounded, read_json, read_lines
-from karenina_toolkit.files import TABLES, bounded_files
+from karenina_importing.source_files import FileHead, SourceRow, read_json, read_lines
+from karenina_toolkit.files import TABLES
 
 _RESULT: Final = {"prompt", "success"}
 _LINE: Final = {"prompt", "success", "testIdx", "promptIdx"}
@@ -37,7 +38,6 @@ _TOP_KEY: Final = re.compile(r"^(\w+)[ \t]*:", re.MULTILINE)
 _TEST_KEY: Final = re.compile(r"^-[ \t]+(?:vars|assert|description)[ \t]*:", re.MULTILINE)
 _PART_KEY: Final = re.compile(r"^[ \t]+(?:- )?(?:vars|assert)[ \t]*:", re.MULTILINE)
 _PROGRAMS: Final = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
-_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 _HEAD: Final = 1 << 20
 
 
@@ -62,8 +62,7 @@ def _detect(head: FileHead) -> Fit:
 
 def _is_yaml(path: Path) -> bool:
     """Return whether the beginning of a YAML file looks like a configuration or a list of tests."""
-    with bounded(path), bounded_files.open_file(path) as file:
-        start = (file.read(_HEAD) or b"").decode("utf-8", "replace")
+    start = FileHead(path).text(_HEAD)
     keys = set(_TOP_KEY.findall(start))
     if "karenina" in keys or "karenina_import" in keys:
         return False
@@ -96,7 +95,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     if head.lines and all(map(is_test, head.lines)):
         yield from config_rows(path)
         return
-    document = read_json(path) if head.start.lstrip(_BLANK).startswith((b"{", b"[")) else None
+    document = read_json(path) if head.is_json else None
     found = _results(document)
     if found is None and (is_configuration(document) or isinstance(document, list)):
         yield from config_rows(path)
@@ -134,12 +133,7 @@ def _row(place: str, result: Any) -> SourceRow:
 
 def _prompt(prompt: Any) -> Mapping[str, Any]:
     raw = prompt.get("raw") if isinstance(prompt, Mapping) else prompt
-    if isinstance(raw, str) and raw.lstrip().startswith("["):
-        try:
-            messages = json.loads(raw)
-        except (ValueError, RecursionError):
-            messages = None
-        raw = messages if is_conversation(messages) else raw
+    raw = as_messages(raw)
     return {**prompt, "raw": raw} if isinstance(prompt, Mapping) else {"raw": raw}
 
 

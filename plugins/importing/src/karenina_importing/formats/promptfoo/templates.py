@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from karenina_importing.field_paths import MISSING, look_up
+from karenina_importing.field_mapping import MISSING, look_up
 
 _PLACE: Final = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
 _COMMENT: Final = re.compile(r"\{#.*?#\}", re.DOTALL)

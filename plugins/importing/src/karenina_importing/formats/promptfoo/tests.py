@@ -47,7 +47,7 @@ RUN_IT: Final = "run `promptfoo eval -o results.json`, and import the results"
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test and its location, or the problem with which it could not be read."""
+    """A test and its location, or the problem because of which it cannot be read."""
 
     place: str
     values: Mapping[str, Any]
