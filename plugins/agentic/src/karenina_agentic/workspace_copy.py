@@ -16,9 +16,6 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
-from karenina_toolkit.files.file_names import resolve_links
-from karenina_toolkit.files.nofollow_files import FOLDER, open_file_at, open_folder
-from karenina_agentic.workspace_paths import WorkspaceError, is_created_name, printable_path
 from karenina_toolkit.files.safe_paths import FOLDER, open_file_at, open_folder, resolve_links
 
 LONGEST_BASE: Final = 80

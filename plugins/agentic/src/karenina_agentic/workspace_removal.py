@@ -24,8 +24,6 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from karenina_agentic.workspace_copy import is_created_name, printable_path
-from karenina_toolkit.files.nofollow_files import FOLDER
-from karenina_agentic.workspace_paths import is_created_name, printable_path
 from karenina_toolkit.files.safe_paths import FOLDER
 from karenina_toolkit.files.state_folder import (
     MOST_BYTES,

@@ -16,8 +16,6 @@ from karenina_calibration.draw import FORMAT, Draw
 from karenina_core.errors import ConfigError
 from karenina_engine.journal.view import JournalView, find_journal
 from karenina_engine.results.result_file import read_header
-from karenina_report.runs import journal_results
-from karenina_engine.results.header import read_header
 from karenina_report.runs import base_name, journal_results
 from karenina_toolkit.files import FileError, read_records
 

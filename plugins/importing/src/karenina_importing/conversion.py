@@ -33,10 +33,8 @@ from karenina_importing.answer_fields import (
 from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping, as_response, find_first
 from karenina_importing.source_files import SizeLimit, SourceRow
 from karenina_importing.verdicts import make_label, settle_scales
-from karenina_toolkit.files.bounded_files import format_size, max_file_bytes, size_limit_cure
-from karenina_toolkit.files.json_values import find_problem
 from karenina_toolkit.files.bounded_files import max_file_bytes, size_limit_cure
-from karenina_toolkit.files.value_limits import find_problem
+from karenina_toolkit.files.json_values import find_problem
 from karenina_toolkit.printable import quantity
 
 ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]

@@ -14,9 +14,8 @@ from pydantic_core import to_json
 
 from karenina_core.catalog import __version__
 from karenina_engine.results.rates import Rate
-from karenina_engine.user_files import locked, read_private
 from karenina_engine.results.summary_text import percent
-from karenina_engine.user.private_files import locked, read_private
+from karenina_engine.user_files import locked, read_private
 from karenina_report.page.section import Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
 from karenina_report.run_notes import NotedRun, RunNote
 from karenina_report.runs import iterate_results

@@ -156,7 +156,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 def _without_cost(files: Sequence[Path]) -> list[Path]:
     """Return the files without a journal, except those of free runs."""
     from karenina_engine.journal.view import find_journal
-    from karenina_engine.results.header import read_header
+    from karenina_engine.results.result_file import read_header
 
     return [file for file in files if find_journal(file) is None and read_header(file).get("free") is not True]
 
@@ -206,7 +206,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.check.run_checks import check_recordings
     from karenina_engine.check.stage_checks import check_models
-    from karenina_engine.cost.price_table import PriceTable
+    from karenina_engine.cost.ledger import PriceTable
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.settings import EngineSettings
 

@@ -15,16 +15,14 @@ import pytest
 
 from karenina_core.artifacts.artifact import AnyKey, Slot
 from karenina_core.artifacts.declarations import why_refused
-from karenina_core.artifacts.keys import ArtifactKeys
 from karenina_core.artifacts.keys import ArtifactKeys, BoundTemplate
-from karenina_core.artifacts.slots import Slot
 from karenina_core.config import VerificationConfig
 from karenina_core.data.question import Question
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, LLMReply, Message, ParserReply, PortError
-from karenina_core.planning.selection import select
 from karenina_core.plugins import active_plugins
+from karenina_core.stage_selection import select
 from karenina_core.stages.finalize import make_result
 from karenina_core.stages.stage import CheckStage, RegisteredStage, Skip, Stage, registered_stages
 from karenina_testing.contracts.plugin import PluginContract, find_unmarked_fields

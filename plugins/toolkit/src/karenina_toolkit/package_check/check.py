@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.artifacts.artifact import ANY, AnyKey
+from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
 from karenina_core.artifacts.keys import standard_keys
-from karenina_core.artifacts.slots import Slot
 from karenina_core.catalog import read_catalog
 from karenina_core.config import VerificationConfig, all_settings, registered_adapters
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_core.hooks import API_VERSION
-from karenina_core.planning.plan import PlanError, make_plan
-from karenina_core.planning.selection import SLOT_RULES
+from karenina_core.plan import PlanError, make_plan
 from karenina_core.plugins import active_plugins
 from karenina_core.plugins.discovery import GROUPS
+from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import RegisteredStage, registered_stages
 from karenina_core.text import did_you_mean
 from karenina_toolkit.package_check.metadata import (
@@ -35,7 +34,7 @@ from karenina_toolkit.package_check.metadata import (
 from karenina_toolkit.package_check.offers import check_adapters, check_hooks, check_settings
 
 if TYPE_CHECKING:
-    from karenina_core.planning.plan import Plan
+    from karenina_core.plan import Plan
     from karenina_core.plugins import Plugins
 _PORTS = ("llm", "parser", "agent")
 
