@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from karenina_engine.progress.run_progress import RunProgress
     from karenina_engine.results.aggregate import Totals
     from karenina_engine.results.result_text import Results
+    from karenina_engine.run.precompute import PrecomputedResults
     from karenina_engine.run.request import RunRequest
     from karenina_engine.run.session import RunSession
 
@@ -58,12 +59,19 @@ def execute_run(
     If the run is stopped, its results so far are printed; after Ctrl-C, only the summary, except with `as_json`.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
+    from karenina_engine.run.execution import execute_session, run_blocking
     from karenina_engine.run.prepare import open_run
 
     output = request.output
     assert output is not None  # commands always set it
-    with exit_without_journal(screen, open_run(request), output) as session:
-        totals, interrupted = run_with_progress(screen, session, output, quiet=quiet)
+    with (
+        exit_without_journal(screen, open_run(request), output) as session,
+        show_progress(screen, session, output, quiet=quiet) as shown,
+    ):
+        shown.totals = run_blocking(
+            lambda: execute_session(session, output=output, on_result=shown.finished, computed=shown.computed)
+        )
+    totals, interrupted = shown.totals, shown.interrupted
     note_reuse(screen, session)
     missing = len(session) - len(totals)
     summary = totals.summary()
@@ -106,12 +114,18 @@ def execute_run(
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
     """Execute a run with progress, and return its results, for other commands. Exits if the run is stopped early."""
     from karenina_engine.results.result_set import read_results
+    from karenina_engine.run.execution import execute_session, run_blocking
     from karenina_engine.run.prepare import open_run
 
-    with exit_without_journal(screen, open_run(request), output) as session:
-        totals, interrupted = run_with_progress(screen, session, output, quiet=quiet)
+    with (
+        exit_without_journal(screen, open_run(request), output) as session,
+        show_progress(screen, session, output, quiet=quiet) as shown,
+    ):
+        shown.totals = run_blocking(
+            lambda: execute_session(session, output=output, on_result=shown.finished, computed=shown.computed)
+        )
     note_reuse(screen, session)
-    exit_if_stopped(screen, session, output, done=len(totals), interrupted=interrupted)
+    exit_if_stopped(screen, session, output, done=len(shown.totals), interrupted=shown.interrupted)
     return read_results(output)
 
 
@@ -148,29 +162,31 @@ def exit_without_journal(
         screen.fail(f"{results}{error}", code)
 
 
-def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
-    """Execute a run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
+@contextmanager
+def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
+    """Show the progress of the run in the `with` block, which sets `totals`, and stop the run on Ctrl-C.
+
+    If Ctrl-C ended the block, `totals` are those of the results in `path`. Exits if the journal or `path` cannot be
+    written.
+    """
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
     from karenina_engine.results.result_set import VerificationResultSet, read_results
-    from karenina_engine.run.execution import execute_session, run_blocking
     from karenina_engine.run.precompute import precompute_results
 
     progress = RunProgress(len(session), limits=session.limits, cost=lambda: spent_text(session.ledger))
-    shown = ProgressOutput(screen.err, progress, quiet=quiet)
+    shown = ShownRun(ProgressOutput(screen.err, progress, quiet=quiet))
     try:
-        with precompute_results(session) as computed, shown, stop_on_signals(session, screen.note):
-            found = run_blocking(
-                lambda: execute_session(
-                    session,
-                    output=path,
-                    on_result=lambda _place, result: shown.finished(result),
-                    computed=computed,
-                )
-            )
+        with precompute_results(session) as shown.computed, shown.output, stop_on_signals(session, screen.note):
+            shown.began = True
+            yield shown
+        shown.interrupted = session.stopped == INTERRUPTED and len(shown.totals) < len(session)
     except KeyboardInterrupt:
+        if not shown.began:
+            raise
         screen.note(f"Stopped after {progress.done} of {quantity(len(session), 'item')}.")
-        return VerificationResultSet(read_results(path) if progress.done else ()).totals(), True
+        shown.totals = VerificationResultSet(read_results(path) if progress.done else ()).totals()
+        shown.interrupted = True
     except JournalError as error:
         code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
         screen.fail(f"stopped after {progress.done} of {quantity(len(session), 'item')}: {error}", code)
@@ -180,7 +196,6 @@ def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet:
             f"{error.strerror or error}; the results written so far are kept",
             ExitCode.FAILED,
         )
-    return found, session.stopped == INTERRUPTED and len(found) < len(session)
 
 
 def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool) -> None:
@@ -297,6 +312,22 @@ class ProgressOutput:
             self._bar.advance_to(self.progress.done)
         elif not self._quiet and (line := self.progress.next_line()) is not None:
             self._console.print(Text(line), soft_wrap=True)
+
+
+class ShownRun:
+    """A run whose progress is shown: its totals, and whether Ctrl-C stopped it early."""
+
+    totals: Totals
+    computed: PrecomputedResults | None = None
+    began = False
+    interrupted = False
+
+    def __init__(self, output: ProgressOutput) -> None:
+        self.output = output
+
+    def finished(self, _index: int, result: VerificationResult) -> None:
+        """Count a result and update the display; `execute_session` calls this for each result."""
+        self.output.finished(result)
 
 
 @contextmanager
