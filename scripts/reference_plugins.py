@@ -233,7 +233,7 @@ def hooks() -> str:
     parts = [
         "The functions that a plugin may implement, each marked with `@hookimpl`. "
         "[Plugins](../how-to/plugins.md) shows a whole plugin; `karenina plugins --hooks` prints the hooks of your "
-        "installation. [Changes of hooks](../explanation/hook-policy.md) states what stable and provisional promise."
+        "installation. [Changes to hooks](../explanation/hook-policy.md) states what stable and provisional mean."
     ]
     for owner in owners:
         for name in owner.hooks:
