@@ -104,7 +104,7 @@ def describe_error(error: BaseException, of: object = None) -> str:
     from karenina_core.text import replace_surrogates
 
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(dict.fromkeys(describe_error(one, of) for one in error.exceptions))
+        return "; ".join(dict.fromkeys(describe_error(exception, of) for exception in error.exceptions))
     try:
         text = replace_surrogates(str(error))
     except Exception:

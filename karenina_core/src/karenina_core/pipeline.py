@@ -52,7 +52,9 @@ class Pipeline:
         self._item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
-        if lost := [one for one in plan.stages if one not in self._answer_stages and one not in self._item_stages]:
+        if lost := [
+            stage for stage in plan.stages if stage not in self._answer_stages and stage not in self._item_stages
+        ]:
             raise RunError(f"{lost[0].name} would never run: its scope is {lost[0].stage.scope!r}")
         self._constant_values = {planned.name: _constant_values(planned) for planned in plan.stages}
         self._listener = listener
@@ -274,7 +276,7 @@ def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     interrupt if one of its parts is.
     """
     if isinstance(error, BaseExceptionGroup):
-        return any(is_interrupt(one, task) for one in error.exceptions)
+        return any(is_interrupt(exception, task) for exception in error.exceptions)
     if isinstance(error, Exception | ItemInterrupt):
         return isinstance(error, RunError | ItemInterrupt)
     if isinstance(error, asyncio.CancelledError):

@@ -98,7 +98,7 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
     """Return why the nodes of a cycle wait for each other. In `cycle`, each is followed by one that waits for it."""
-    steps = [sorted(str(one) for one in edges if (one.first, one.second) == pair) for pair in pairwise(cycle)]
+    steps = [sorted(str(edge) for edge in edges if (edge.first, edge.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
     return f"these stages wait for each other: {reasons}; change one of these relations or block one of the plugins"
 
@@ -217,7 +217,7 @@ def make_plan(
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
         raise PlanError(selection.problems)
-    stages = frozenset((one.stage.name, one.distribution) for one in selection.stages)
+    stages = frozenset((stage.stage.name, stage.distribution) for stage in selection.stages)
     plan = known.get(stages) if known is not None else None
     if plan is None:
         plan = order_stages(selection.stages, selection.left_out)
@@ -317,7 +317,7 @@ def _chain_revisers(
         placed, problems = sort_nodes(nodes, edges)
         if problems:
             break
-        chain = [stage for stage in placed if stage in {one.stage.name for one in revisers}]
+        chain = [stage for stage in placed if stage in {reviser.stage.name for reviser in revisers}]
         edges = edges + [Edge(first, second, name, "revises, one after another") for first, second in pairwise(chain)]
     return edges
 

@@ -94,7 +94,7 @@ class StageSelection:
         for name in dict.fromkeys(names):
             if name in by_name:
                 self.stages.append(by_name[name])
-            elif other := next((one for one in self.candidates if one.stage.name == name), None):
+            elif other := next((candidate for candidate in self.candidates if candidate.stage.name == name), None):
                 place = other.slot.config_name if other.slot is not None else "no slot"
                 self.problems.append(f"{line} names {name}, which is a stage for {place}: name a stage for this slot")
             else:
@@ -260,11 +260,11 @@ def select(
     """
     candidates, problems = _make_candidates(offered)
     found = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
-    there = {one.stage.name for one in candidates}
+    there = {candidate.stage.name for candidate in candidates}
     found.left_out += [(name, f"its plugin is not used: {why}") for name, why in failures.items() if name not in there]
     named = {slot: names for slot in Slot if (names := config.core.slots.get(slot.config_name)) is not None}
     for slot in Slot:
-        here = [one for one in candidates if one.slot is slot]
+        here = [candidate for candidate in candidates if candidate.slot is slot]
         rule = SLOT_RULES[slot]
         mode = config.core.evaluation_mode
         if mode not in rule.modes:
@@ -277,7 +277,7 @@ def select(
             found.take_included(here)
             if rule.scores_rubric:
                 found.check_traits_have_stages(slot, here)
-    found.take_included([one for one in candidates if one.slot is None])
+    found.take_included([candidate for candidate in candidates if candidate.slot is None])
     found.check_artifacts()
     found.drop_unmet_stages({name for names in named.values() for name in names})
     return found

@@ -356,7 +356,7 @@ def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
     be either a conversation or an answer.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
-        return {**value, "replicates": [parse_text(one, delimited, place) for one in value["replicates"]]}
+        return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
     if not isinstance(value, str) or delimited is False:
         return value
     looks = "begins with a role, and an answer follows" if is_transcript(value) else ""

@@ -108,7 +108,7 @@ def _wrong_values(stage: type[Any]) -> Iterator[str]:
         if not accepts(value):
             if not isinstance(value, Set | list | tuple | dict | str | ArtifactKey | Slot):
                 example = example or "{...}"
-            elif wanted == _KEYS[1] and any(isinstance(one, str) for one in _items(value)):
+            elif wanted == _KEYS[1] and any(isinstance(item, str) for item in _items(value)):
                 example = '{ArtifactKey("my_package.name", type)}'
             mended = example or _source(stage, dict.fromkeys(_items(value)).keys(), slots=True)
             yield f"{name} is {_source(stage, value)}, not {wanted}: write {name} = {mended}"
@@ -142,7 +142,7 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
             yield f"{name}() is a generator, which does nothing: write it without yield"
         elif base is None and near and [*signature(method).parameters] == [*signature(inherited[near]).parameters]:
             yield f"there is no method {name}() of stages, so it is never called: write def {near}(...)"
-    given = [one for one in signature(stage).parameters.values() if one.default is Parameter.empty]
+    given = [parameter for parameter in signature(stage).parameters.values() if parameter.default is Parameter.empty]
     if any(one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for one in given):
         yield f"it is created without arguments, but needs {', '.join(one.name for one in given)}: give them defaults"
 
@@ -185,4 +185,4 @@ def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
     if isfunction(value) or isinstance(value, property):
         return f"a {type(value).__name__}"
     constants = getattr(sys.modules.get(stage.__module__), "__dict__", {}) if not isinstance(value, str | None) else {}
-    return next((name for name, one in constants.items() if one is value), f"{value!r:.200}")
+    return next((name for name, constant in constants.items() if constant is value), f"{value!r:.200}")

@@ -238,5 +238,8 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
     """Return the texts that plugins add to the prompt of `task` for judges with this `interface`, sorted."""
-    found = [one.value(task=task, interface=interface) for one in plugins.implementations(karenina_prompt_instructions)]
+    found = [
+        implementation.value(task=task, interface=interface)
+        for implementation in plugins.implementations(karenina_prompt_instructions)
+    ]
     return tuple(sorted(text for text in found if text))

@@ -147,7 +147,7 @@ def canonical(distribution: str) -> str:
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
     """Return `info` if it is the one to use for its name, else a copy with the reason why it is not."""
-    owners = [one.distribution for one in rivals]
+    owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
         return info
     if picked in owners:
@@ -158,7 +158,7 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
             f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}; "
             f"name one that does: {', '.join(owners)}",
         )
-    both = " and ".join(f"{one.distribution} {one.version}" for one in rivals)
+    both = " and ".join(f"{rival.distribution} {rival.version}" for rival in rivals)
     return info.with_failure(
         "conflict",
         f"two distributions offer the {info.kind} {info.name}: {both}; pick one in the configuration: "

@@ -173,8 +173,10 @@ class Plugins:
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
-            offers = [one for hook in hooks for one in self.offers(getattr(self._manager.hook, hook).spec.function)]
-            named = [((kind, name_of(one.value, one.hook, one.plugin), one.distribution), one) for one in offers]
+            offers = [offer for hook in hooks for offer in self.offers(getattr(self._manager.hook, hook).spec.function)]
+            named = [
+                ((kind, name_of(offer.value, offer.hook, offer.plugin), offer.distribution), offer) for offer in offers
+            ]
             unused = {key for key, info in self._infos.items() if info.state != "loaded"}
             self._offered[kind] = [one for key, one in sorted(named, key=lambda pair: pair[0]) if key not in unused]
         return self._offered[kind]
@@ -248,14 +250,18 @@ class Plugins:
 
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
         """Return a copy for a plugin that is used, with its hooks that are ignored because their owner is missing."""
-        names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
+        names = [
+            hookcaller.name for hookcaller in self._manager.get_hookcallers(plugin) or () if not hookcaller.has_spec()
+        ]
         known = [name for name in names if name in read_catalog()["hooks"]]
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in known)
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
         """Call `offered` of hook owners: of all, or only of those with hooks that `plugin` implements."""
-        hooks = None if plugin is None else {one.name for one in self._manager.get_hookcallers(plugin) or ()}
+        hooks = (
+            None if plugin is None else {hookcaller.name for hookcaller in self._manager.get_hookcallers(plugin) or ()}
+        )
         for owner in self.specifications.owners:
             offered = getattr(owner.module, "offered", None)
             if offered is None or (hooks is not None and not hooks.intersection(owner.hooks)):

@@ -168,7 +168,7 @@ class ModelOverrides:
                 where = f"model_override of trait {trait.name!r}"
                 problems = error.errors(include_url=False, include_input=False)
                 raise ConfigError(
-                    [f"{where}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems]
+                    [f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
                 ) from None
             _check_programs(made, trait.name)
             self._models[key] = made
@@ -377,7 +377,7 @@ class AgenticRubricEvaluation(Stage):
         if promoted:
             context.extend_result_field("dynamic_rubric_promoted_traits", promoted)
         more: dict[str, dict[str, Any]] = {
-            "agentic_trait_reasoning": {name: one.reasoning for name, one in verdicts.items()},
+            "agentic_trait_reasoning": {name: verdict.reasoning for name, verdict in verdicts.items()},
             "agentic_trait_labels": {
                 one.name: score.label for one in scored if (score := one.score) is not None and score.label is not None
             },

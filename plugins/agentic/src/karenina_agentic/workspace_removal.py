@@ -273,7 +273,7 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
                 found.pop(noted["removed"], None)
                 continue
             path, numbers = noted["path"], (noted["device"], noted["inode"])
-            if isinstance(path, str) and Path(path).is_absolute() and all(type(one) is int for one in numbers):
+            if isinstance(path, str) and Path(path).is_absolute() and all(type(number) is int for number in numbers):
                 found[path] = noted
     return list(found.values())
 

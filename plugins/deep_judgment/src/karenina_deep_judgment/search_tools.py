@@ -146,7 +146,7 @@ class TavilySearch:
             query[:400], max_results=RESULTS
         )
         results = found.get("results") or []
-        lines = [f"{one.get('title')}\n{one.get('content')}\n{one.get('url')}" for one in results]
+        lines = [f"{result.get('title')}\n{result.get('content')}\n{result.get('url')}" for result in results]
         return "\n\n".join(lines) or "The search found nothing."
 
 
@@ -186,7 +186,7 @@ async def assess_risks(context: VerificationContext, chosen: str | SearchFunctio
 
 def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the highest risk among several excerpts, or None if none was assessed."""
-    risks = [one["hallucination_risk"] for one in excerpts if "hallucination_risk" in one]
+    risks = [excerpt["hallucination_risk"] for excerpt in excerpts if "hallucination_risk" in excerpt]
     return max(risks, key=RISKS.index, default=None)
 
 

@@ -51,7 +51,7 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
         found += own.external_examples
     if config.source != "question_pool":
         found += config.global_external_examples
-    return [one for one in dict.fromkeys(found) if not is_same_question(one.question, question.question)]
+    return [fromkey for fromkey in dict.fromkeys(found) if not is_same_question(fromkey.question, question.question)]
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:

@@ -156,13 +156,13 @@ async def open_connections(
     """
     connections = [Connection(server, workspace, bounds) for server in servers]
     try:
-        outcomes = await asyncio.gather(*(one.begin() for one in connections), return_exceptions=True)
+        outcomes = await asyncio.gather(*(connection.begin() for connection in connections), return_exceptions=True)
         failures = [outcome for outcome in outcomes if outcome is not None]
         if failures:
             raise failures[0]
         yield connections
     finally:
-        await asyncio.gather(*(one.aclose() for one in connections))
+        await asyncio.gather(*(connection.aclose() for connection in connections))
 
 
 class Connection:

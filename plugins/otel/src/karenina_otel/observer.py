@@ -119,7 +119,7 @@ class RunObserver:
             "karenina.run.pass_rate_if_undecided_wrong": (
                 rate.if_undecided_wrong if rate is not None and rate.undecided else None
             ),
-            "karenina.run.pass_rates": json.dumps({one.name: one.pass_rate.value for one in summary.groups})
+            "karenina.run.pass_rates": json.dumps({group.name: group.pass_rate.value for group in summary.groups})
             if rate is None
             else None,
             names.INTERRUPTED: event.interrupted,
@@ -191,8 +191,8 @@ class RunObserver:
         if not result.outcome.judged:
             span.set_status(Status(StatusCode.ERROR, self._content(result.metadata.error) or result.outcome.value))
         where = trace.set_span_in_context(NonRecordingSpan(evaluated or span.get_span_context()), Context())
-        for one in evaluations(result, content=self.settings.otel_content):
-            found = one.attributes()
+        for evaluation in evaluations(result, content=self.settings.otel_content):
+            found = evaluation.attributes()
             if self.settings.otel_span_events:
                 span.add_event(names.EVALUATION, found, timestamp=ended)
             self._telemetry.events.emit(

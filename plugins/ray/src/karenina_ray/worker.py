@@ -308,7 +308,7 @@ class Worker:
         if self._runner is None:
             return
         calls = self._runner.calls
-        servers = [[one.limit, one.held, one.queued, one.retrying] for one in calls.limits.servers]
+        servers = [[server.limit, server.held, server.queued, server.retrying] for server in calls.limits.servers]
         state = [servers, calls.limits.capacity()]
         counts = calls.take_counts()
         if state != self._reported or counts != CallCounts():

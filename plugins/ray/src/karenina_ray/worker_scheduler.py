@@ -271,7 +271,7 @@ class Scheduler:
         """Assign jobs to each worker that has room; groups of suspect jobs go to workers without jobs."""
         if self._stopping is not None or self._tasks.failure is not None:
             return
-        for worker in sorted((one for one in self._handles if one.ready), key=lambda one: len(one.jobs)):
+        for worker in sorted((handle for handle in self._handles if handle.ready), key=lambda one: len(one.jobs)):
             if self._suspect_groups and not worker.jobs:
                 self._send_jobs(worker, self._suspect_groups.popleft(), suspect=True)
             elif not (worker.suspect and worker.jobs):
@@ -358,7 +358,7 @@ class Scheduler:
         core = self._session.config.core
         if not self._models:
             models = (*core.answering_models, *core.parsing_models)
-            self._models = [(serialization.to_plain(one), one) for one in models]
+            self._models = [(serialization.to_plain(model), model) for model in models]
         known = next((model for plain, model in self._models if plain == payload), None)
         if known is None:
             known = ModelConfig.model_validate(payload)

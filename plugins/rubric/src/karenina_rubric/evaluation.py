@@ -147,7 +147,7 @@ class RubricEvaluation(Stage):
         """Return whether the question has source code or an invalid trait; always True if no judge is configured."""
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
-        return any(pattern_error(one.pattern) for one in _regex_traits(question)) or bool(_truth_problem(question))
+        return any(pattern_error(trait.pattern) for trait in _regex_traits(question)) or bool(_truth_problem(question))
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
@@ -235,7 +235,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
             errors[trait.name] = trait.unscorable
             continue
         try:
-            claimer = next((at for at, one in enumerate(evaluators) if one.claims(trait, context)), None)
+            claimer = next((at for at, evaluator in enumerate(evaluators) if evaluator.claims(trait, context)), None)
         except Exception as error:
             errors[trait.name] = f"an evaluator failed to decide whether it scores the trait: {describe_error(error)}"
             continue
@@ -334,16 +334,18 @@ def _truth_problem(question: Question) -> str | None:
 
 def _names_needing_judge(question: Question) -> list[str]:
     """Return the names of the traits that need a judge; every dynamic trait does."""
-    judged = [one.name for one in _static_traits(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
-    return [*judged, *(one.name for one in _dynamic_traits(question))]
+    judged = [trait.name for trait in _static_traits(question) if isinstance(trait, LLMRubricTrait | MetricRubricTrait)]
+    return [*judged, *(trait.name for trait in _dynamic_traits(question))]
 
 
 def _static_traits(question: Question) -> list[RubricTrait]:
-    return [one for one in question.rubric.traits if not _is_agentic(one)] if question.rubric else []
+    return [trait for trait in question.rubric.traits if not _is_agentic(trait)] if question.rubric else []
 
 
 def _dynamic_traits(question: Question) -> list[RubricTrait]:
-    return [one for one in question.dynamic_rubric.traits if not _is_agentic(one)] if question.dynamic_rubric else []
+    return (
+        [trait for trait in question.dynamic_rubric.traits if not _is_agentic(trait)] if question.dynamic_rubric else []
+    )
 
 
 def _is_agentic(trait: RubricTrait) -> bool:

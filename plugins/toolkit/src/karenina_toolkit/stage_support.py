@@ -36,7 +36,7 @@ async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [one for one in ended if isinstance(one, BaseException)]
     if errors:
-        raise next((one for one in errors if isinstance(one, RunError | ItemInterrupt)), errors[0])
+        raise next((error for error in errors if isinstance(error, RunError | ItemInterrupt)), errors[0])
     return [one for one in ended if not isinstance(one, BaseException)]
 
 

@@ -373,8 +373,8 @@ class ConcurrencyLimits:
 
     def capacity(self) -> int:
         """Return how many calls could be in flight now, plus the calls that wait for a retry, up to the same number."""
-        permits = min(self.most, sum(int(one.limit) for one in self._limiters.values()))
-        return int(permits) + min(sum(one.retrying for one in self._limiters.values()), int(permits))
+        permits = min(self.most, sum(int(limiter.limit) for limiter in self._limiters.values()))
+        return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
 
     def close(self) -> None:
         """Grant no more permits: calls in flight may end, but no new call starts."""
@@ -386,7 +386,9 @@ class ConcurrencyLimits:
             changed.wake()
             return
         while self.held < self.most:
-            waiting = [(order, one) for one in self._limiters.values() if (order := one.next_order()) is not None]
+            waiting = [
+                (order, limiter) for limiter in self._limiters.values() if (order := limiter.next_order()) is not None
+            ]
             if not waiting:
                 return
             min(waiting, key=itemgetter(0))[1].wake_one()

@@ -56,7 +56,7 @@ class JournalLabels:
         return cls(
             _name(command.get("benchmark")),
             _name(command.get("output")),
-            [one for one in questions if isinstance(one, str)] if isinstance(questions, list) else None,
+            [question for question in questions if isinstance(question, str)] if isinstance(questions, list) else None,
             {name: value for name, value in values.items() if name not in ("answering_models", "parsing_models")},
             _entries(values.get("answering_models")),
             _entries(values.get("parsing_models")),

@@ -304,7 +304,9 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
         yield _missing(plugins)
     if (wanted or model.mcp_urls_dict) and spec.agent is None:
         able = sorted(
-            one.spec.interface for one in registered_adapters(plugins) if one.spec.agent and not one.spec.recorded
+            adapter.spec.interface
+            for adapter in registered_adapters(plugins)
+            if adapter.spec.agent and not adapter.spec.recorded
         )
         yield (
             f"tools are configured for it, but the adapter {spec.interface!r} has no agent port to use them; these "

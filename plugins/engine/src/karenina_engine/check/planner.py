@@ -127,7 +127,7 @@ class Planner:
 
     def _selection_key(self, question: Question) -> Hashable:
         """Return the results of all stage selection for a question as a cache key; None if a stage raises."""
-        traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
+        traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         try:
             return (
                 tuple([_comparable(stage.included(self._config, question)) for stage in self._choosers]),

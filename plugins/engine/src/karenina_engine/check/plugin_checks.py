@@ -116,7 +116,12 @@ def deprecated_hooks(plugins: Plugins) -> list[str]:
     return [
         f"{distribution} implements the hook {spec.__name__}, which is deprecated: {policy_of(spec).deprecated}"
         for spec in deprecated
-        for distribution in sorted({f"{one.distribution} {one.version}" for one in plugins.implementations(spec)})
+        for distribution in sorted(
+            {
+                f"{implementation.distribution} {implementation.version}"
+                for implementation in plugins.implementations(spec)
+            }
+        )
     ]
 
 
@@ -166,10 +171,10 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
     used = {info.name for info in named if info.state == "loaded"}
     blocked = {(info.name, info.distribution) for info in named if info.state == "blocked" and info.name not in used}
     offers = [
-        (_name(one.value), one, slot)
+        (_name(offer.value), offer, slot)
         for room in ((active_plugins(), plugins) if blocked else ())
         for hook, slot in STAGE_HOOKS.items()
-        for one in room.offers(getattr(hookspecs, hook))
+        for offer in room.offers(getattr(hookspecs, hook))
     ]
     found = {name: (one.value, slot) for name, one, slot in offers if (name, one.distribution) in blocked}
     usable = [found[name] for name in sorted(found) if why_refused(found[name][0]) is None]
@@ -234,7 +239,7 @@ class OwnedFields:
     """The fields that installed plugins own, by full name, each with the model that declares it."""
 
     def __init__(self, plugins: Plugins) -> None:
-        stages = [one.stage for one in registered_stages(plugins)]
+        stages = [stage.stage for stage in registered_stages(plugins)]
         self.models: Mapping[Kind, Models] = {
             "question_fields": owned_fields(stage.question_settings for stage in stages),
             "trait_fields": owned_fields(stage.trait_settings for stage in stages),

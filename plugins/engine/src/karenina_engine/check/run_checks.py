@@ -146,7 +146,9 @@ def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
     """Raise `ConfigError` for models that would be called in a run that only evaluates recorded answers."""
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
-        recorded = ", ".join(sorted(one.spec.interface for one in registered_adapters(plugins) if one.spec.recorded))
+        recorded = ", ".join(
+            sorted(adapter.spec.interface for adapter in registered_adapters(plugins) if adapter.spec.recorded)
+        )
         raise ConfigError(
             [
                 f"parsing_only is true, but the answering model {model.id!r} would be called: its interface "
@@ -254,7 +256,7 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
     """Warn about each given setting whose owner provides stages, if no plan includes one or a stage that reads it."""
-    stages = {one.stage.name: one.distribution for one in registered_stages(plugins)}
+    stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
     used = {stage.distribution for stage in planned}
     read = {name for stage in planned for name in stage.stage.reads}

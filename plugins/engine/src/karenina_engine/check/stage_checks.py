@@ -107,7 +107,9 @@ def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
 
 def _adapters_with_port(plugins: Plugins, port: str) -> str:
     able = sorted(
-        one.spec.interface for one in registered_adapters(plugins) if port in one.spec.ports and not one.spec.recorded
+        adapter.spec.interface
+        for adapter in registered_adapters(plugins)
+        if port in adapter.spec.ports and not adapter.spec.recorded
     )
     return f"; these adapters have it: {', '.join(able)}" if able else "; no installed adapter has it"
 

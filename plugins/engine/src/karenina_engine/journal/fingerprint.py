@@ -108,7 +108,7 @@ class Fingerprints:
         known = self._common.get(at)
         if known is None:
             models = self._model(answering) + (self._model(judge) if judge is not None else b"")
-            stages = digest_json([[one.name, one.distribution, one.version] for one in plan.stages])
+            stages = digest_json([[stage.name, stage.distribution, stage.version] for stage in plan.stages])
             known = self._common[at] = (plan, answering, judge), self._config + stages + models
         return known[1]
 
@@ -139,7 +139,7 @@ class Fingerprints:
     def _model(self, model: ModelConfig) -> bytes:
         if isinstance(model, PanelModel):
             judges = [self._model(one) for one in (*model.members, *model.others)]
-            return digest_json([model.id, [one.hex() for one in judges]])
+            return digest_json([model.id, [judge.hex() for judge in judges]])
         if id(model) not in self._models:
             offered = find_adapter(self._plugins, model.interface)
             identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)

@@ -143,7 +143,7 @@ class Estimate:
             "done": self.done,
             "kept_calls": self.kept,
             "rehearsed_questions": self.sample,
-            "calls": [round(one, 2) for one in self.calls],
+            "calls": [round(call, 2) for call in self.calls],
             "cost_usd": _dollars(self.cost) if self.known or any(self.cost) else None,
             "complete": self.known,
             "spent_earlier_usd": float(to_dollars(self.spent)),
@@ -153,9 +153,9 @@ class Estimate:
                     "interface": line.interface,
                     "model_name": line.model_name,
                     "stage": line.stage,
-                    "calls": [round(one, 2) for one in line.calls],
-                    "input_tokens": [round(one) for one in line.input_tokens],
-                    "output_tokens": [round(one) for one in line.output_tokens],
+                    "calls": [round(call, 2) for call in line.calls],
+                    "input_tokens": [round(token) for token in line.input_tokens],
+                    "output_tokens": [round(token) for token in line.output_tokens],
                     "cost_usd": _dollars(line.cost) if line.cost is not None else None,
                     "measured": line.measured,
                 }
@@ -303,9 +303,9 @@ async def _make_estimate(
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
     """Return the judges that are asked for every item, each with the index of its items and whether it is the first."""
     found = [
-        (at, one)
+        (at, member)
         for at, judge in enumerate(matrix.judges)
-        for one in (judge.members if isinstance(judge, PanelModel) else (judge,))
+        for member in (judge.members if isinstance(judge, PanelModel) else (judge,))
     ]
     return [(at, judge, number == 0) for number, (at, judge) in enumerate(found)]
 
@@ -390,9 +390,9 @@ def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
     if prompt.options is None:
         return Span(1, 1, 1), sent.plus(_OVERHEAD), output
     limit = prompt.options.max_turns
-    turns = Span(*(min(one, limit) for one in TURNS))
+    turns = Span(*(min(turn, limit) for turn in TURNS))
     # Every turn resends everything before it: the prompt each time, and on average half of all turns.
-    before = turns.times(Span(*(max(0, one - 1) / 2 for one in turns))).times(TEXT)
+    before = turns.times(Span(*(max(0, turn - 1) / 2 for turn in turns))).times(TEXT)
     return turns, turns.times(sent.plus(_OVERHEAD)).plus(before), turns.times(output)
 
 

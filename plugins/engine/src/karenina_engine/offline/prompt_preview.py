@@ -265,11 +265,11 @@ class _Records:
         """Return whether a request continues one of the same stage and schema, because the reply was rejected."""
         assert self.current is not None
         return any(
-            one.stage == self.current.name
-            and one.schema == request.schema
-            and len(one.messages) < len(request.messages)
-            and one.messages == tuple(request.messages[: len(one.messages)])
-            for one in self.prompts
+            prompt.stage == self.current.name
+            and prompt.schema == request.schema
+            and len(prompt.messages) < len(request.messages)
+            and prompt.messages == tuple(request.messages[: len(prompt.messages)])
+            for prompt in self.prompts
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:

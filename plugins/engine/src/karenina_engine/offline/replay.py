@@ -164,9 +164,9 @@ class ReplayReplies:
 
     async def _find_any(self, call: CallRecord) -> CallOutcome | None:
         *others, last = self._with_identities(call)
-        for one in others:
+        for other in others:
             with suppress(NoRecordedReply):
-                kept = await self._from_journal(one)
+                kept = await self._from_journal(other)
                 if kept is not None:
                     return kept
         return await self._from_journal(last)

@@ -133,7 +133,7 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
             yield "" if place else name, line
     worse = len(flips) - better
     yield "Flips", f"{quantity(len(flips), 'item')}: {worse} no longer correct, {better} now correct"
-    undecided, decided = (sum(getattr(one, name) for one in report.changes) for name in ("undecided", "decided"))
+    undecided, decided = (sum(getattr(change, name) for change in report.changes) for name in ("undecided", "decided"))
     if undecided or decided:
         yield "Undecided", f"{quantity(undecided, 'item')} undecided now, {decided:,} no longer"
     others = len(report.changes) - len(flips) - len(report.missing) - undecided - decided
@@ -272,7 +272,7 @@ def rescore(
             changes += part.changes
             held += part.lines
             outcomes = [now for *_, now, _ in part.scores]
-            if output is not None and add is None and any(one.judged for one in outcomes):
+            if output is not None and add is None and any(outcome.judged for outcome in outcomes):
                 add = stack.enter_context(_open_output(Path(output)))
             if add is not None:
                 add(held)

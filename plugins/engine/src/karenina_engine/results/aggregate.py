@@ -31,7 +31,7 @@ _NUMBER: Final = re.compile(r"(?<!HTTP )(?<![\w.])\d+([.,]\d+)*(?![\w])")
 _COMPARED_LENGTH: Final = 500
 _STORED_LENGTH: Final = 2000
 _MIN_ID_LENGTH: Final = 4
-_USAGE_FIELDS: Final = tuple(one.name for one in fields(Usage))
+_USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage))
 GroupKey = tuple[str, str]
 """The ids of an answering model and a judge. A jury is one judge, and all replicates are in one group."""
 

@@ -275,13 +275,16 @@ class KeptFiles:
 
     def __init__(self, results: Path, journal: Path | None = None) -> None:
         named = [files_folder(one) for one in (journal, default_journal(results)) if one is not None]
-        self.own: Sequence[Path] = [one for one in dict.fromkeys(named) if one.is_dir()]
+        self.own: Sequence[Path] = [fromkey for fromkey in dict.fromkeys(named) if fromkey.is_dir()]
         """The folders that are named after the result file or its journal."""
         try:
             others = sorted(results.parent.glob("*.files"))
         except OSError:
             others = []
-        self.folders: Sequence[Path] = [*self.own, *(one for one in others if one.is_dir() and one not in self.own)]
+        self.folders: Sequence[Path] = [
+            *self.own,
+            *(other for other in others if other.is_dir() and other not in self.own),
+        ]
 
     def find(self, kept: KeptFile) -> FoundFile:
         """Return a file after comparing its content with its digest, since names in results are not trusted."""

@@ -93,8 +93,10 @@ class Table:
         }
         schema = pyarrow.schema(
             [
-                pyarrow.field(one.name, types.get(one.type, pyarrow.string()), metadata={"meaning": one.meaning})
-                for one in self.columns
+                pyarrow.field(
+                    column.name, types.get(column.type, pyarrow.string()), metadata={"meaning": column.meaning}
+                )
+                for column in self.columns
             ]
         )
         return pyarrow.table(self.cells(), schema=schema)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Panel", "PanelAnswer", "PanelModel", "not_judged"]
 
-_COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
+_COUNTS: Final = (*(field.name for field in fields(Usage)), "total_tokens")
 
 
 @dataclass(frozen=True, slots=True)

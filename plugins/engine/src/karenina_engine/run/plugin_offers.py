@@ -60,8 +60,10 @@ def _add_observer(found: Listeners, plugins: Plugins, observer: object, distribu
 
 def _add_hooks(found: Listeners, plugins: Plugins) -> None:
     for hook in OBSERVER_HOOKS:
-        for one in plugins.implementations(hook):
-            found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.value))
+        for implementation in plugins.implementations(hook):
+            found.setdefault(hook.__name__, []).append(
+                (f"{implementation.distribution} {implementation.version}", implementation.value)
+            )
 
 
 def _offered_observers(found: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
@@ -84,7 +86,7 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
     Raises `ConfigError` if there are several panels, and the `KareninaError` with which a plugin refuses the run.
     """
     offers = plugins.implementations(hookspecs.karenina_panel)
-    found = [(one.distribution, panel) for one in offers if (panel := one.value(config=config)) is not None]
+    found = [(offer.distribution, panel) for offer in offers if (panel := offer.value(config=config)) is not None]
     if len(found) > 1:
         names = " and ".join(distribution for distribution, _ in found)
         raise ConfigError([f"a run can have one panel of judges, but {names} offer one each: configure only one"])

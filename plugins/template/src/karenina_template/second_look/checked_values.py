@@ -252,7 +252,7 @@ async def check_value(
             return None
         if best == same or (same in others and scores[best] < scores[same] + lead):
             return value
-        if same is None and any(scores[best] < scores[one] + lead / 2 for one in others):
+        if same is None and any(scores[best] < scores[other] + lead / 2 for other in others):
             return value
         if not others or normalize_value(best) in named or await is_plausible(response, best, others, choose):
             return best
@@ -263,7 +263,7 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
     item = {"type": "string", "minLength": 1, "maxLength": 60}
     form = object_schema({"values": {"type": "array", "items": item, "minItems": count, "maxItems": 4}})
     request = break_special_tokens(text)
-    return (await ask(context, LISTED, request, form, lambda found: [str(one) for one in found["values"]])).value
+    return (await ask(context, LISTED, request, form, lambda found: [str(value) for value in found["values"]])).value
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:

@@ -183,7 +183,9 @@ class MaskedText:
         text = "".join([*parts, self._response[position:]])
         sentences = _SENTENCE.findall(text)
         marked = [place for place, sentence in enumerate(sentences) if _MARK in sentence] or range(len(sentences))
-        near = [one for place, one in enumerate(sentences) if any(abs(place - other) <= NEAR for other in marked)]
+        near = [
+            sentence for place, sentence in enumerate(sentences) if any(abs(place - other) <= NEAR for other in marked)
+        ]
         return " ".join(near).replace(_MARK, "")
 
 

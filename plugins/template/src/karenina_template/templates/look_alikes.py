@@ -83,7 +83,7 @@ class EqualTruths:
     ) -> None:
         equal = self._seen.setdefault((name, normalizers, normalize(text, normalizers)), {})
         written = " ".join(normalize(text, [*harmless, "lowercase"]).split())
-        other = next((one for one in equal.items() if one[0] != written), None)
+        other = next((item for item in equal.items() if item[0] != written), None)
         if other is not None and written not in equal:
             first, id = other[1]
             where = "" if id == question else f" (question {id})"
@@ -125,5 +125,5 @@ def _differences(text: str, other: str) -> str:
 
 
 def _named(characters: Iterable[str]) -> str:
-    shown = [f"U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip() for one in characters]
+    shown = [f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() for character in characters]
     return " ".join(shown) or "nothing"

@@ -190,7 +190,7 @@ def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
         case "array":
             length = max(part.get("minItems", 0), _LENGTHS[turn])
             kinds = part.get("prefixItems") or [part.get("items", {})] * length
-            return [_value(one, root, turn + place, depth + 1) for place, one in enumerate(kinds)]
+            return [_value(kind, root, turn + place, depth + 1) for place, kind in enumerate(kinds)]
         case "boolean":
             return turn % 2 == 0
         case "integer" | "number":

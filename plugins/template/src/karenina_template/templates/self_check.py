@@ -274,7 +274,7 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
     for owner, rule in bound.template.key.rules.items():
         if rule.reads_trace:
             continue
-        choices = [text for one in _choices(parts.get(owner, {}), schema) for text in _texts_of(one)]
+        choices = [text for choice in _choices(parts.get(owner, {}), schema) for text in _texts_of(choice)]
         for truth in _texts_of(rule.truth):
             if _contains(question, truth):
                 continue
@@ -282,7 +282,7 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
                 if part.startswith("name") and not part.startswith(_CLASS) and truth in choices:
                     continue
                 contains = _contains_in_name if part.startswith("name") else _contains
-                others = [one for one in choices if one != truth and contains(text, one)]
+                others = [choice for choice in choices if choice != truth and contains(text, choice)]
                 if contains(text, truth) and not others:
                     of = "" if owner == name else f" of {owner!r}"
                     what = f"the {part} of {name!r} contains the truth{of}, {truth!r}, which the judge would see"
@@ -305,7 +305,7 @@ def _shown_texts(
         if "not" in inner:
             yield "exclusion", json.dumps(inner["not"], ensure_ascii=False)
         options = [one for key in ("anyOf", "oneOf") for one in inner.get(key, ()) if one.get("type") != "null"]
-        literals = [one["const"] for one in options if "const" in one]
+        literals = [option["const"] for option in options if "const" in option]
         if len(literals) == 1 < len(options):
             yield "literal", str(literals[0])
         for nested, one in inner.get("properties", {}).items():
@@ -342,7 +342,7 @@ def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]
     name = str(option.get("$ref", "")).rpartition("/")[2]
     option = schema.get("$defs", {}).get(name, option) if name else option
     values = [option["const"]] if "const" in option else option.get("enum", [])
-    return [one for one in values if one is not None]
+    return [value for value in values if value is not None]
 
 
 def _texts_of(truth: object) -> list[str]:

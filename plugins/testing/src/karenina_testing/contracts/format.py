@@ -84,7 +84,7 @@ class FormatContract(PluginContract):
     def test_the_format_has_a_name_and_suffixes(self) -> None:
         assert self.format.name.strip()
         assert self.format.suffixes
-        wrong = [one for one in self.format.suffixes if not one.startswith(".") or one != one.lower()]
+        wrong = [suffix for suffix in self.format.suffixes if not suffix.startswith(".") or suffix != suffix.lower()]
         assert wrong == [], "a suffix begins with a dot and is in lower case"
 
     def test_a_file_gives_its_questions(self, tmp_path: Path) -> None:
@@ -222,4 +222,4 @@ class ImportFormatContract(FormatContract):
         assert checked.code == 0, checked.out + checked.err
         if self.answers:
             lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text("utf-8").splitlines()]
-            assert sorted((one["id"], one["response"]) for one in lines) == sorted(self.answers)
+            assert sorted((line["id"], line["response"]) for line in lines) == sorted(self.answers)

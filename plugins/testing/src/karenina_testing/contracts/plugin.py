@@ -47,7 +47,7 @@ class PluginContract:
 def problems_of_package(entry_point: str) -> list[str]:
     """Return the problems that `karenina plugins --check` finds in the installed package of an entry point."""
     _, findings = check_package(entry_point.partition(":")[0])
-    return [f"{one.area}: {one.text}" for one in findings if one.state == "problem"]
+    return [f"{finding.area}: {finding.text}" for finding in findings if finding.state == "problem"]
 
 
 class SettingsContract:

@@ -43,7 +43,7 @@ def sample_results(
 
 def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
     """Write the results to `file`, one JSON line each, and return `file`."""
-    file.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
+    file.write_text("".join(result.model_dump_json() + "\n" for result in results), "utf-8")
     return file
 
 
@@ -153,7 +153,7 @@ class ExporterContract(PluginContract):
         assert self.exporter.name == self.exporter.name.strip() != ""
         assert self.exporter.summary.strip()
         assert "\n" not in self.exporter.summary
-        wrong = [one for one in self.exporter.suffixes if not one.startswith(".") or one != one.lower()]
+        wrong = [suffix for suffix in self.exporter.suffixes if not suffix.startswith(".") or suffix != suffix.lower()]
         assert wrong == [], "a suffix begins with a dot and is in lower case"
 
     def test_its_suffix_selects_it(self, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ class ExporterContract(PluginContract):
 
     def test_no_result_is_left_out(self, tmp_path: Path) -> None:
         results = sample_results()
-        ids = [one.question_id for one in results]
+        ids = [result.question_id for result in results]
         content = self.exported(tmp_path, results)
         assert content
         if self.names_questions:
@@ -231,7 +231,7 @@ class ReportSectionContract(PluginContract):
         found = _HEAD.search((folder / "report.html").read_text("utf-8"))
         assert found
         head = json.loads(gzip.decompress(base64.b64decode(found[1])))
-        own = [one for one in head["sections"] if one["distribution"] == self.distribution]
+        own = [section for section in head["sections"] if section["distribution"] == self.distribution]
         assert len({one["id"] for one in own}) == len(own), "two sections have the same id"
         return {one["id"]: one for one in own}
 

@@ -75,7 +75,7 @@ class StageContract(PluginContract):
 
         None means that the stage has no slot: its relations to other stages decide its place.
         """
-        offered = [one.slot for one in registered_stages(active_plugins()) if one.stage is self.stage]
+        offered = [stage.slot for stage in registered_stages(active_plugins()) if stage.stage is self.stage]
         return offered[0] if offered else self.stage.for_slot
 
     def models(self) -> ScriptedModels:
@@ -262,7 +262,7 @@ class ParseStageContract(StageContract):
     @property
     def truths(self) -> list[str]:  # type: ignore[override]
         """The template's truths as text, without booleans and empty ones."""
-        found = [one for value in self.template.expected().values() for one in _parts(value)]
+        found = [part for value in self.template.expected().values() for part in _parts(value)]
         return [str(value) for value in found if value is not None and not isinstance(value, bool)]
 
     def test_it_is_a_stage_of_the_parse_slot(self) -> None:

@@ -98,7 +98,7 @@ class TraitContract(PluginContract):
         Raises `RuntimeError` if the evaluation failed as a whole.
         """
         evaluator, scored = self.evaluator, traits or (self.trait,)
-        others = [one for one in OTHERS if not isinstance(one, type(self.trait))]
+        others = [other for other in OTHERS if not isinstance(other, type(self.trait))]
 
         class Scoring(Stage):
             name = "Scoring"

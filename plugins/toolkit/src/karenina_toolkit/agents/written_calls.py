@@ -226,17 +226,17 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
         or not isinstance(node.func, ast.Name)
         or node.func.id not in known
         or node.args
-        or any(one.arg is None for one in node.keywords)
+        or any(keyword.arg is None for keyword in node.keywords)
     ):
         raise ValueError("no call")
-    return ToolCall("", node.func.id, {str(one.arg): _literal(one.value) for one in node.keywords})
+    return ToolCall("", node.func.id, {str(keyword.arg): _literal(keyword.value) for keyword in node.keywords})
 
 
 def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
-        return [_literal(one) for one in node.elts]
+        return [_literal(elt) for elt in node.elts]
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
         return {str(ast.literal_eval(key)): _literal(value) for key, value in pairs if key is not None}

@@ -238,7 +238,7 @@ def suggest_rows(document: Any) -> list[str]:
 
 def _find_rows(value: Any, parts: tuple[str, ...], found: dict[str, int]) -> None:
     items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
-    objects = [one for one in items if isinstance(one, Mapping) and one]
+    objects = [item for item in items if isinstance(item, Mapping) and item]
     alike = isinstance(value, list) or (len(objects) > 1 and set.intersection(*map(set, objects[:_LOOKED_AT])))
     if objects and len(objects) == len(items) and alike:
         path = ".".join((*parts, ANY))

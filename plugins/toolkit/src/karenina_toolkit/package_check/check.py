@@ -106,7 +106,7 @@ def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]
     another package does not look like one in this package.
     """
     counted = {distribution, *required, *read_catalog()["members"]}
-    offered = tuple(one for one in registered_stages(plugins) if one.distribution in counted)
+    offered = tuple(stage for stage in registered_stages(plugins) if stage.distribution in counted)
     for one in offered:
         if one.distribution != distribution:
             continue

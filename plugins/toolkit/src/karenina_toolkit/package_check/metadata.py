@@ -140,7 +140,7 @@ def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
 
 def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
     here = package.distribution
-    found = {canonical(one.name or ""): one for one in reversed(list(distributions()))}
+    found = {canonical(distribution.name or ""): distribution for distribution in reversed(list(distributions()))}
     problems = list(unmet_requirements(here, found))
     python = here.metadata.json.get("requires_python")
     try:
@@ -150,7 +150,9 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
         problems.append(
             f'its requires-python is not a version range: {python!r}; write, say, requires-python = ">=3.11"'
         )
-    core = next((one for one in requirements(here) if canonical(one.name) == "karenina-core"), None)
+    core = next(
+        (requirement for requirement in requirements(here) if canonical(requirement.name) == "karenina-core"), None
+    )
     if core is not None and not any(one.operator in ("<", "<=", "~=", "==") for one in core.specifier):
         yield Finding(
             "Versions",
@@ -164,7 +166,11 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
-    needed = [one for one in requirements(package.distribution) if not _FOR_TESTS.search(str(one.marker))]
+    needed = [
+        requirement
+        for requirement in requirements(package.distribution)
+        if not _FOR_TESTS.search(str(requirement.marker))
+    ]
     declared = {canonical(one.name) for one in needed} | {package.name}
     with_ours = declared | {
         canonical(need.name) for name in declared if name.startswith("karenina") for need in _needs_of(name)
@@ -198,8 +204,8 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_types(package: InstalledPackage) -> Iterator[Finding]:
-    folders = {name: places for name, places in package.roots.items() if any(one.is_dir() for one in places)}
-    missing = [name for name, places in folders.items() if not any((one / "py.typed").is_file() for one in places)]
+    folders = {name: places for name, places in package.roots.items() if any(place.is_dir() for place in places)}
+    missing = [name for name, places in folders.items() if not any((place / "py.typed").is_file() for place in places)]
     for name in missing:
         text = (
             f"{name} has no py.typed, so type checkers ignore its types: add an empty file py.typed beside __init__.py"
@@ -229,7 +235,7 @@ def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Yield the top-level names that code imports, except under TYPE_CHECKING and where it catches the failure."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
-            yield from ((one.name.partition(".")[0], node.lineno) for one in node.names)
+            yield from ((name.name.partition(".")[0], node.lineno) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
             yield node.module.partition(".")[0], node.lineno
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -297,7 +303,7 @@ def _root_of(module: str) -> tuple[str, list[Path]]:
         if spec is None:
             return name, []
         if spec.origin is not None:
-            folders = [Path(one) for one in spec.submodule_search_locations or ()]
+            folders = [Path(location) for location in spec.submodule_search_locations or ()]
             return name, folders or [Path(spec.origin)]
     return module, []
 

@@ -98,7 +98,7 @@ def open_recording(recording: object) -> OpenedRecording:
 
 def find_envelope(recording: Entry) -> Envelope | None:
     """Return the envelope of `recording`; None if it is unknown. Raises `TraceFormatError` if two envelopes fit."""
-    found = [one for one in ENVELOPES if one.marks(recording)]
+    found = [envelope for envelope in ENVELOPES if envelope.marks(recording)]
     if not found and _is_single(recording):
         return SINGLE
     if len(found) > 1:

@@ -112,7 +112,7 @@ class Opener:
                 return _or_any(annotation) if is_one_option(map(plain, annotation)) else annotation
             return self._model(annotation) if issubclass(annotation, BaseModel) else annotation
         opened_parts = tuple(self.open(part, shown=shown) for part in parts)
-        if origin is None or all(one is other for one, other in zip(parts, opened_parts, strict=True)):
+        if origin is None or all(part is other for part, other in zip(parts, opened_parts, strict=True)):
             return annotation
         return origin[opened_parts]
 
@@ -155,7 +155,7 @@ class Opener:
             self._model(part, tags) if part in models else self.open(part, shown=shown, is_option=is_option or several)
             for part in parts
         ]
-        if any(one is not other for one, other in zip(parts, opened, strict=True)):
+        if any(part is not other for part, other in zip(parts, opened, strict=True)):
             annotation = Union[tuple(opened)]  # noqa: UP007 - made from a tuple
         # The union itself comes first: a number that is written as text is still read as a number if it has numbers.
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation

@@ -260,7 +260,8 @@ class ParsedPattern:
             description: object = arguments
             if isinstance(arguments, tuple):
                 given = {
-                    one.parameter: one.value(values) if one.place is None else values[one.place] for one in arguments
+                    argument.parameter: argument.value(values) if argument.place is None else values[argument.place]
+                    for argument in arguments
                 }
                 description = given.pop("description", None)
                 rules[name] = make_rule(
@@ -288,7 +289,7 @@ def _join_constant(places: tuple[int, ...], values: Values) -> Any:
 
 def _are_identical(some: Values, others: Values) -> bool:
     """Return whether the values are equal and have the same types: 1 is not 1.0."""
-    return some == others and [type(one) for one in some] == [type(one) for one in others]
+    return some == others and [type(one) for one in some] == [type(other) for other in others]
 
 
 def _make_pattern(
@@ -315,7 +316,7 @@ def _make_pattern(
         arguments = tuple(
             _Argument(key, one, scope, tuple(places.constants(one))) for key, one in given.items() if key in VERIFIED
         )
-        free.update(place for one in arguments for _, found in one.constants for place in found)
+        free.update(place for argument in arguments for _, found in argument.constants for place in found)
         fields.append((name, bool(item.description), arguments, item.rule.options))
     for constant in _bare_constants(tree):
         free.update(places.find(constant))

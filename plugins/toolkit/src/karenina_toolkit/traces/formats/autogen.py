@@ -228,7 +228,7 @@ def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
     if isinstance(states, Mapping):
         threads = [find_messages(state) for state in states.values() if isinstance(state, Mapping)]
         held = [state["message_thread"] for state in states.values() if _is_thread(state)]
-        found = held or [one for one in threads if one is not None]
+        found = held or [thread for thread in threads if thread is not None]
         if len(found) == 1:
             return list(found[0])
         raise TraceFormatError(f"its agent_states contain {len(found)} conversations; give the state of one agent")

@@ -152,8 +152,10 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
-    for one in conversations:
-        if [comparable(message) for message in one] != [comparable(message) for message in longest[: len(one)]]:
+    for conversation in conversations:
+        if [comparable(message) for message in conversation] != [
+            comparable(message) for message in longest[: len(conversation)]
+        ]:
             raise TraceFormatError(
                 "its spans contain several conversations: give the attributes of one span, or one conversation"
             )
@@ -235,7 +237,7 @@ def _any_value(value: Any) -> Any:
         return [_any_value(one) for one in _objects(value["arrayValue"], "values")]
     if "kvlistValue" in value:
         pairs = _objects(value["kvlistValue"], "values")
-        return {str(one["key"]): _any_value(one.get("value")) for one in pairs if "key" in one}
+        return {str(pair["key"]): _any_value(pair.get("value")) for pair in pairs if "key" in pair}
     return next(iter(value.values()), None)
 
 
