@@ -79,8 +79,8 @@ class Pipeline:
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
             await self.run_stages(self._item_stages, state)
-            found: VerificationResult | None = state.read(VERIFICATION_RESULT.name)
-            result = found if found is not None else make_result(state)
+            finished: VerificationResult | None = state.read(VERIFICATION_RESULT.name)
+            result = finished if finished is not None else make_result(state)
             result.stages = [*answer.records, *state.records]
             return result
         finally:
@@ -164,7 +164,7 @@ class Pipeline:
     ) -> str | None:
         """Run the stage. Return the error message if it failed."""
         stage = planned.stage
-        known = state.first_error()
+        earlier = state.first_error()
         try:
             waiting = stage.execute(context)
             if waiting is not None and inspect.isawaitable(waiting):
@@ -175,7 +175,7 @@ class Pipeline:
             if context.calls.no_recorded_reply is not None:
                 raise context.calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
             raised = state.first_error()
-            if raised is known:
+            if raised is earlier:
                 if not planned.writes <= state.artifacts.keys():
                     missing = sorted(planned.writes - state.artifacts.keys())
                     raise MissingProduct(

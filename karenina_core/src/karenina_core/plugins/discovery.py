@@ -116,10 +116,10 @@ def load_entry_points(
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
-            found = (info, accept(load_entry_point(point), info) if info.state == "found" else None)
+            loaded = (info, accept(load_entry_point(point), info) if info.state == "found" else None)
         except (Exception, SystemExit) as error:
-            found = (info.with_failure("failed", type_and_message(error)), None)
-        yield found
+            loaded = (info.with_failure("failed", type_and_message(error)), None)
+        yield loaded
 
 
 def load_entry_point(point: EntryPoint) -> object:
@@ -132,12 +132,12 @@ def load_entry_point(point: EntryPoint) -> object:
 
     failures: list[BaseException] = []
     ExtensionManager.ENTRY_POINT_CACHE[point.group] = [point]
-    found: NamedExtensionManager[object] = NamedExtensionManager(
+    manager: NamedExtensionManager[object] = NamedExtensionManager(
         point.group, [point.name], on_load_failure_callback=lambda _manager, _point, error: failures.append(error)
     )
     if failures:
         raise failures[0]
-    return found[point.name].plugin
+    return manager[point.name].plugin
 
 
 def canonical(distribution: str) -> str:
