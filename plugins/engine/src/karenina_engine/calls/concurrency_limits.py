@@ -158,9 +158,9 @@ class ServerLimiter:
 
     def tighten(self, bounds: Bounds) -> None:
         """Apply `bounds` in addition to the current bounds."""
-        known = self._bounds
-        ceiling = min(known.ceiling, bounds.ceiling)
-        self._bounds = Bounds(min(known.start, bounds.start, ceiling), ceiling, known.fixed or bounds.fixed)
+        current = self._bounds
+        ceiling = min(current.ceiling, bounds.ceiling)
+        self._bounds = Bounds(min(current.start, bounds.start, ceiling), ceiling, current.fixed or bounds.fixed)
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
@@ -187,15 +187,15 @@ class ServerLimiter:
 
     def on_success(self) -> None:
         """Return the permit after a reply, which may raise the limit."""
-        wanted = self._growth_replies > 0
-        self._growth_replies -= wanted
+        may_grow = self._growth_replies > 0
+        self._growth_replies -= may_grow
         self.held -= 1
         self._limits.held -= 1
         self._refusals = 0
         self._refusing_since = None
         if self._pausing is not None:
             self._end_pause()
-        if not wanted:
+        if not may_grow:
             self._round.began = 0.0
         elif not self._bounds.fixed and self.limit < self._bounds.ceiling and not self._test.measuring:
             self._grow()
@@ -301,15 +301,15 @@ class ServerLimiter:
         now = self._limits.clock()
         rate = this.replies / max(now - this.began, 1e-9)
         self._round = _Round(now, self.limit)
-        known = self._reference
-        if known.rate and this.limit < _LARGER * known.limit:
+        reference = self._reference
+        if reference.rate and this.limit < _LARGER * reference.limit:
             return
-        if known.rate and rate < _GAIN * known.rate:
-            self.limit = self._ceiling_seen = known.limit
+        if reference.rate and rate < _GAIN * reference.rate:
+            self.limit = self._ceiling_seen = reference.limit
             self._step = self._first_step = max(_SLOWEST, self._first_step / 4)
             self._round.limit = self.limit
         else:
-            known.limit, known.rate = this.limit, rate
+            reference.limit, reference.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
         """Grant no permits for a while, because the server has only refused calls and would refuse further ones too."""
@@ -351,10 +351,10 @@ class ConcurrencyLimits:
     def limiter(self, model: ModelConfig) -> ServerLimiter:
         """Return the limiter for the model's server."""
         server = server_of(model)
-        found = self._limiters.get(server)
-        if found is None:
-            found = self._limiters[server] = ServerLimiter(self, model.display_string, self.bounds(model))
-        return found
+        limiter = self._limiters.get(server)
+        if limiter is None:
+            limiter = self._limiters[server] = ServerLimiter(self, model.display_string, self.bounds(model))
+        return limiter
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
         """Create the limiters for all `models`. If models on the same server differ, the narrowest bounds apply."""

@@ -132,12 +132,12 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _texts(value: Any) -> dict[str, str]:
-    found = value if isinstance(value, dict) else {}
-    return {str(name): column for name, column in found.items() if isinstance(column, str)}
+    columns = value if isinstance(value, dict) else {}
+    return {str(name): column for name, column in columns.items() if isinstance(column, str)}
 
 
 def _name(path: Any) -> str | None:

@@ -102,13 +102,13 @@ def check_questions(
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
     """Look up the prices of the models, and return the budget in picodollars, or None. Raises `ConfigError`."""
-    found = {model.id: prices.price(model) for model in models}
-    unknown = {id: price.why for id, price in found.items() if price.tariff is None or price.assumed}
+    by_model = {model.id: prices.price(model) for model in models}
+    unknown = {id: price.why for id, price in by_model.items() if price.tariff is None or price.assumed}
     if settings.budget is None:
         return None
     if unknown:
         problems = [
-            f"a budget {'counts nothing for' if found[id].assumed else 'needs the price of'} {id!r}, which is {why}"
+            f"a budget {'counts nothing for' if by_model[id].assumed else 'needs the price of'} {id!r}, which is {why}"
             for id, why in unknown.items()
         ]
         unit = "prices are in dollars per million tokens"
@@ -270,7 +270,7 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
 
 
 def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
-    found: dict[str, dict[str, None]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
-        found.setdefault(left.why, {})[left.name] = None
-    return "; ".join(f"{why} ({', '.join(names)})" for why, names in found.items())
+        reasons.setdefault(left.why, {})[left.name] = None
+    return "; ".join(f"{why} ({', '.join(names)})" for why, names in reasons.items())
