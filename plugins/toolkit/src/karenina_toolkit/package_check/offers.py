@@ -82,9 +82,9 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
     for offer in plugins.offers(karenina_settings):
         if offer.distribution == distribution:
             models[offer.value] = True
-    for one in registered_stages(plugins):
-        if one.distribution == distribution:
-            stage = one.stage
+    for registered in registered_stages(plugins):
+        if registered.distribution == distribution:
+            stage = registered.stage
             if stage.settings is not None:
                 models[stage.settings] = True
             for model in (stage.trait_settings, stage.question_settings, stage.field_settings):
@@ -217,8 +217,8 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
         if not callable(written):
             yield "problem", f"its {name} port has no {method}(): write async def {signature}, or leave out {name}="
         elif not _takes(written, count, info=None):
-            given = f"{method}{inspect.signature(written)}"
-            yield "problem", f"its {name} port has {given}, which cannot be called: write async def {signature}"
+            actual = f"{method}{inspect.signature(written)}"
+            yield "problem", f"its {name} port has {actual}, which cannot be called: write async def {signature}"
         if not inspect.iscoroutinefunction(getattr(port, "aclose", None)):
             yield "problem", f"its {name} port has no aclose(): write async def aclose(self)"
 
