@@ -206,8 +206,10 @@ class ExecutorContract(RunContract):
         """A run that continues an earlier run's journal runs only the items that are missing from it."""
         first = self.executed(tmp_path)
         again = self.executed(tmp_path, replicate_count=2)
-        kept = {result.item: result.metadata.timestamp for result in again.results}
-        assert [result.item for result in first.results if kept.get(result.item) != result.metadata.timestamp] == []
+        timestamps = {result.item: result.metadata.timestamp for result in again.results}
+        assert [
+            result.item for result in first.results if timestamps.get(result.item) != result.metadata.timestamp
+        ] == []
         assert len(again.results) == 2 * len(first.results)
 
     def test_a_failure_ends_one_item_only(self, tmp_path: Path) -> None:
@@ -300,7 +302,9 @@ class PanelContract(RunContract):
         done = run_command(tmp_path, "rescore", JOURNAL, "-o", "again.jsonl", OPENAI_API_KEY="a-key")
         assert done.code == 0, done.err
         again = read_results(tmp_path / "again.jsonl")
-        assert {one.item: one.outcome for one in again} == {result.item: result.outcome for result in run.results}
+        assert {result.item: result.outcome for result in again} == {
+            result.item: result.outcome for result in run.results
+        }
 
 
 def _right(_judge: int, question: str) -> str:
