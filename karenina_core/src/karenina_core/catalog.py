@@ -57,8 +57,8 @@ def read_catalog() -> Catalog:
     """Return the content of `catalog.json`, which is read once."""
     from importlib.resources import files  # imported here because it slows down the start of the command line
 
-    found: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))
-    return found
+    catalog: Catalog = json.loads(files("karenina_core").joinpath("catalog.json").read_text("utf-8"))
+    return catalog
 
 
 def official_first(distribution: str) -> bool:
@@ -80,11 +80,11 @@ def install_command(requirement: str) -> str:
     whole = {name: f"karenina[{extra}]" if extra else "karenina" for name, extra in read_catalog()["members"].items()}
     name, bracket, extras = whole.get(requirement, requirement).partition("[")
     names = (name, CORE) if name == "karenina" else (name,)  # a checkout of `karenina` contains the folder of the core
-    for one in [one for known in names for one in Distribution.discover(name=known)][:1]:
-        found = json.loads(one.read_text("direct_url.json") or "{}")
-        folder = Path(url2pathname(found.get("url", "").removeprefix("file://")))
-        folder = folder.parent if one.name == CORE else folder
-        if "dir_info" in found and (folder / "pyproject.toml").is_file():
-            option = "-e " if found["dir_info"].get("editable") else ""
+    for installed in [match for name in names for match in Distribution.discover(name=name)][:1]:
+        origin = json.loads(installed.read_text("direct_url.json") or "{}")
+        folder = Path(url2pathname(origin.get("url", "").removeprefix("file://")))
+        folder = folder.parent if installed.name == CORE else folder
+        if "dir_info" in origin and (folder / "pyproject.toml").is_file():
+            option = "-e " if origin["dir_info"].get("editable") else ""
             return f"pip install {option}{quote(f'{folder}{bracket}{extras}')}"
     return f"pip install {quote(f'{name}{bracket}{extras}')}"

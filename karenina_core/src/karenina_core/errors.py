@@ -104,7 +104,7 @@ def describe_error(error: BaseException, of: object = None) -> str:
     from karenina_core.text import replace_surrogates
 
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(dict.fromkeys(describe_error(one, of) for one in error.exceptions))
+        return "; ".join(dict.fromkeys(describe_error(exception, of) for exception in error.exceptions))
     try:
         text = replace_surrogates(str(error))
     except Exception:
@@ -117,13 +117,13 @@ def describe_error(error: BaseException, of: object = None) -> str:
 
 
 def _line(error: BaseException, of: object) -> str:
-    package, found = type(of).__module__.partition(".")[0], ""
+    package, place = type(of).__module__.partition(".")[0], ""
     for frame, number in walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))
         if module.partition(".")[0] == package:
             file = Path(frame.f_code.co_filename)
-            found = f" ({'/'.join(file.parts[-1 - module.count('.') - (file.stem == '__init__') :])}:{number})"
-    return found
+            place = f" ({'/'.join(file.parts[-1 - module.count('.') - (file.stem == '__init__') :])}:{number})"
+    return place
 
 
 def type_and_message(error: BaseException) -> str:

@@ -27,8 +27,8 @@ installed: Final = cache(entry_points)
 def third_parties() -> frozenset[str]:
     """Return the import packages of the installed plugins that are not members of this project."""
     groups = (group for group in installed().groups if group.startswith("karenina."))
-    found = {point.module.partition(".")[0] for group in groups for point in installed().select(group=group)}
-    return frozenset(found - _members())
+    packages = {point.module.partition(".")[0] for group in groups for point in installed().select(group=group)}
+    return frozenset(packages - _members())
 
 
 @cache
@@ -71,16 +71,16 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
 
     Names in `known` are not treated as namespaces. Raises `ValueError` for a name that is given in both forms.
     """
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in values.items():
         is_table = isinstance(value, Mapping) and name not in known and name in third_parties()
-        for key, one in (
-            {f"{name}.{inner}": one for inner, one in value.items()}.items() if is_table else [(name, value)]
+        for key, entry in (
+            {f"{name}.{inner}": item for inner, item in value.items()}.items() if is_table else [(name, value)]
         ):
-            if key in found or (is_table and key in values):
+            if key in flat or (is_table and key in values):
                 raise ValueError(f"{key} is given twice: remove one of the two")
-            found[key] = one
-    return found
+            flat[key] = entry
+    return flat
 
 
 def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:

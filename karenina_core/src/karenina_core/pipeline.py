@@ -52,7 +52,9 @@ class Pipeline:
         self._item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
         self._item_stages = plan.of_scope("item")
-        if lost := [one for one in plan.stages if one not in self._answer_stages and one not in self._item_stages]:
+        if lost := [
+            stage for stage in plan.stages if stage not in self._answer_stages and stage not in self._item_stages
+        ]:
             raise RunError(f"{lost[0].name} would never run: its scope is {lost[0].stage.scope!r}")
         self._constant_values = {planned.name: _constant_values(planned) for planned in plan.stages}
         self._listener = listener
@@ -77,8 +79,8 @@ class Pipeline:
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
             await self.run_stages(self._item_stages, state)
-            found: VerificationResult | None = state.read(VERIFICATION_RESULT.name)
-            result = found if found is not None else make_result(state)
+            finished: VerificationResult | None = state.read(VERIFICATION_RESULT.name)
+            result = finished if finished is not None else make_result(state)
             result.stages = [*answer.records, *state.records]
             return result
         finally:
@@ -162,7 +164,7 @@ class Pipeline:
     ) -> str | None:
         """Run the stage. Return the error message if it failed."""
         stage = planned.stage
-        known = state.first_error()
+        earlier = state.first_error()
         try:
             waiting = stage.execute(context)
             if waiting is not None and inspect.isawaitable(waiting):
@@ -173,7 +175,7 @@ class Pipeline:
             if context.calls.no_recorded_reply is not None:
                 raise context.calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
             raised = state.first_error()
-            if raised is known:
+            if raised is earlier:
                 if not planned.writes <= state.artifacts.keys():
                     missing = sorted(planned.writes - state.artifacts.keys())
                     raise MissingProduct(
@@ -274,7 +276,7 @@ def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     interrupt if one of its parts is.
     """
     if isinstance(error, BaseExceptionGroup):
-        return any(is_interrupt(one, task) for one in error.exceptions)
+        return any(is_interrupt(exception, task) for exception in error.exceptions)
     if isinstance(error, Exception | ItemInterrupt):
         return isinstance(error, RunError | ItemInterrupt)
     if isinstance(error, asyncio.CancelledError):

@@ -51,8 +51,8 @@ class Edge:
     why: str
 
     def __str__(self) -> str:
-        what = f" {self.artifact}" if self.artifact is not None else ""
-        return f"{self.second} after {self.first} ({self.why}{what})"
+        artifact = f" {self.artifact}" if self.artifact is not None else ""
+        return f"{self.second} after {self.first} ({self.why}{artifact})"
 
 
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
@@ -98,7 +98,7 @@ def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str],
 
 def _describe_cycle(cycle: Sequence[str], edges: Sequence[Edge]) -> str:
     """Return why the nodes of a cycle wait for each other. In `cycle`, each is followed by one that waits for it."""
-    steps = [sorted(str(one) for one in edges if (one.first, one.second) == pair) for pair in pairwise(cycle)]
+    steps = [sorted(str(edge) for edge in edges if (edge.first, edge.second) == pair) for pair in pairwise(cycle)]
     reasons = "; ".join(" and ".join(step) for step in steps)
     return f"these stages wait for each other: {reasons}; change one of these relations or block one of the plugins"
 
@@ -165,16 +165,16 @@ class Plan:
 
         Raises `RunError` if a stage fails to name its folders: stored results could not be checked without them.
         """
-        found: list[SourceFolder] = []
+        folders: list[SourceFolder] = []
         for planned in self._with_source_folders:
             try:
-                found += planned.stage.source_folders(config, question)
+                folders += planned.stage.source_folders(config, question)
             except Exception as error:
                 raise RunError(
                     f"{planned.name} of {planned.distribution} {planned.version} failed to name the folders on which "
                     f"the result of question {question.id!r} depends: {describe_error(error)}"
                 ) from error
-        return tuple(found)
+        return tuple(folders)
 
     @cached_property
     def _with_source_folders(self) -> tuple[PlannedStage, ...]:
@@ -217,7 +217,7 @@ def make_plan(
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
         raise PlanError(selection.problems)
-    stages = frozenset((one.stage.name, one.distribution) for one in selection.stages)
+    stages = frozenset((stage.stage.name, stage.distribution) for stage in selection.stages)
     plan = known.get(stages) if known is not None else None
     if plan is None:
         plan = order_stages(selection.stages, selection.left_out)
@@ -235,38 +235,38 @@ def order_stages(
 
     `ranks` replaces the ranks of slots, by stage name. Ranks only break ties; tests permute them to prove it.
     """
-    nodes = [_node(one, ranks) for one in selected]
+    nodes = [_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)
     placed, problems = sort_nodes(nodes, edges)
     if problems:
         raise PlanError(problems)
-    by_name = {one.stage.name: one for one in selected}
+    by_name = {choice.stage.name: choice for choice in selected}
     return Plan(
         tuple(_make_planned_stage(by_name[name], edges, producers) for name in placed),
         tuple(LeftOut(name, why) for name, why in sorted(left_out)),
     )
 
 
-def _node(one: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    slot = one.slot
-    rank = None if slot is None else slot.value if ranks is None else ranks[one.stage.name]
-    lowest = max((slot.value for slot in one.stage.after if isinstance(slot, Slot)), default=0)
+def _node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
+    slot = choice.slot
+    rank = None if slot is None else slot.value if ranks is None else ranks[choice.stage.name]
+    lowest = max((slot.value for slot in choice.stage.after if isinstance(slot, Slot)), default=0)
     last = Slot.FINALIZE_RESULT.value
-    highest = min((slot.value for slot in one.stage.before if isinstance(slot, Slot)), default=last)
+    highest = min((slot.value for slot in choice.stage.before if isinstance(slot, Slot)), default=last)
     if rank is not None:  # a relation to a slot counts even if the slot is empty
         rank = min(max(rank, lowest), highest)
-    return Node(one.stage.name, rank, one.stage.scope, lowest)
+    return Node(choice.stage.name, rank, choice.stage.scope, lowest)
 
 
 def make_edges(
     selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
     """Return all relations between the stages as edges, and the producer of each artifact by name."""
-    producers = {key.name: one.stage.name for one in selected for key in one.stage.produces}
+    producers = {key.name: choice.stage.name for choice in selected for key in choice.stage.produces}
     edges: list[Edge] = []
-    for one in selected:
-        edges += _order_edges(one, selected)
-        edges += _artifact_edges(one, selected, producers)
+    for choice in selected:
+        edges += _order_edges(choice, selected)
+        edges += _artifact_edges(choice, selected, producers)
     return _chain_revisers(selected, edges, ranks), producers
 
 
@@ -308,31 +308,31 @@ def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
     """Return `edges` plus edges that chain the revisers of each artifact, in the order given by the existing edges."""
-    revised = sorted({key.name for one in selected for key in one.stage.revises})
+    revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:
-        revisers = [one for one in selected if any(key.name == name for key in one.stage.revises)]
+        revisers = [choice for choice in selected if any(key.name == name for key in choice.stage.revises)]
         if len(revisers) < 2:
             continue
-        nodes = [_node(one, ranks) for one in selected]
+        nodes = [_node(choice, ranks) for choice in selected]
         placed, problems = sort_nodes(nodes, edges)
         if problems:
             break
-        chain = [stage for stage in placed if stage in {one.stage.name for one in revisers}]
+        chain = [stage for stage in placed if stage in {reviser.stage.name for reviser in revisers}]
         edges = edges + [Edge(first, second, name, "revises, one after another") for first, second in pairwise(chain)]
     return edges
 
 
-def _make_planned_stage(one: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
-    stage = one.stage
+def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
+    stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY
     declared = [] if everything else [*stage.requires, *stage.optional, *stage.revises, *stage.produces]
     return PlannedStage(
         stage=stage,
         name=stage.name,
-        distribution=one.distribution,
-        version=one.version,
-        slot=one.slot,
+        distribution=choice.distribution,
+        version=choice.version,
+        slot=choice.slot,
         usage_key=stage.usage_key or stage.name,
         scope=stage.scope,
         settings=stage.settings,

@@ -90,42 +90,43 @@ class StageSelection:
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
             self.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one: name only one")
-        by_name = {one.stage.name: one for one in here}
+        by_name = {offer.stage.name: offer for offer in here}
         for name in dict.fromkeys(names):
             if name in by_name:
                 self.stages.append(by_name[name])
-            elif other := next((one for one in self.candidates if one.stage.name == name), None):
+            elif other := next((candidate for candidate in self.candidates if candidate.stage.name == name), None):
                 place = other.slot.config_name if other.slot is not None else "no slot"
                 self.problems.append(f"{line} names {name}, which is a stage for {place}: name a stage for this slot")
             else:
                 self.problems.append(f"{line} names {name}: {_describe_missing_stage(name, self.failures, by_name)}")
                 self.empty.add(slot)
-        self.left_out += [(one.stage.name, f"{line} names others") for one in here if one.stage.name not in names]
+        self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
         """Select the stage of a single-stage slot: the included one with the highest precedence, else a fallback."""
-        answers = {one.stage.name: self._is_included(one) for one in here}
-        wanted = [one for one in here if answers[one.stage.name]] or [one for one in here if one.stage.fallback]
-        top = max((one.stage.precedence for one in wanted), default=0)
-        best = [one for one in wanted if one.stage.precedence == top]
+        answers = {offer.stage.name: self._is_included(offer) for offer in here}
+        fitting = [offer for offer in here if answers[offer.stage.name]]
+        fitting = fitting or [offer for offer in here if offer.stage.fallback]
+        top = max((offer.stage.precedence for offer in fitting), default=0)
+        best = [offer for offer in fitting if offer.stage.precedence == top]
         if len(best) == 1:
             self.stages.append(best[0])
-            for one in here:
-                if one is not best[0]:
-                    answer = answers[one.stage.name]
+            for offer in here:
+                if offer is not best[0]:
+                    answer = answers[offer.stage.name]
                     why = f"{best[0].stage.name} fills the slot" if answer else _why_not(answer)
-                    self.left_out.append((one.stage.name, why))
+                    self.left_out.append((offer.stage.name, why))
             return
         line = f'[slots] {slot.config_name} = "..."'
         self.empty.add(slot)
         if best:
-            names = " and ".join(one.stage.name for one in best)
+            names = " and ".join(offer.stage.name for offer in best)
             self.problems.append(
                 f"slot {slot.config_name} takes one stage, and {names} have the same precedence: choose one with {line}"
             )
             return
         broken = [f"{name} ({why})" for name, why in sorted(self.failures.items()) if _fills(name, slot)]
-        have = ", ".join(one.stage.name for one in here)
+        have = ", ".join(offer.stage.name for offer in here)
         if broken:
             cure = f"a plugin for it cannot be used: {'; '.join(broken)}"
         elif have:
@@ -136,49 +137,49 @@ class StageSelection:
 
     def take_included(self, here: Iterable[SelectedStage]) -> None:
         """Select the stages in `here` that are included in the plan."""
-        for one in here:
-            answer = self._is_included(one)
+        for offer in here:
+            answer = self._is_included(offer)
             if answer:
-                self.stages.append(one)
+                self.stages.append(offer)
             else:
-                self.left_out.append((one.stage.name, _why_not(answer)))
+                self.left_out.append((offer.stage.name, _why_not(answer)))
 
     def check_traits_have_stages(self, slot: Slot, here: list[SelectedStage]) -> None:
         """Add a problem if no selected stage scores one of the question's rubric traits."""
-        selected = [one for one in here if one in self.stages]
+        selected = [offer for offer in here if offer in self.stages]
         traits = [
             trait.name
             for rubric in (self.question.rubric, self.question.dynamic_rubric)
             for trait in (rubric.traits if rubric is not None else ())
-            if not any(one.stage.scores(trait) for one in selected)
+            if not any(offer.stage.scores(trait) for offer in selected)
         ]
         if not traits:
             return
         broken = [f"{name} cannot be used ({why})" for name, why in sorted(self.failures.items()) if _fills(name, slot)]
-        commands = _install_commands(slot, {one.distribution for one in here})
+        commands = _install_commands(slot, {offer.distribution for offer in here})
         cure = "; ".join(broken) or f'{commands}, or set evaluation_mode = "template_only"'
         self.problems.append(
             f"question {self.question.id} has rubric traits ({', '.join(traits[:5])}), but no stage in slot "
             f"{slot.config_name} scores them: {cure}"
         )
 
-    def _is_included(self, one: SelectedStage) -> bool | Skip:
+    def _is_included(self, offer: SelectedStage) -> bool | Skip:
         """Return whether the stage belongs to the plan. An exception from `included` becomes a problem of the plan.
 
         A stage that does not define `included` is included, except in a single-stage slot, where installing a plugin
         must not change anything by itself.
         """
-        if one.slot is not None and SLOT_RULES[one.slot].single and type(one.stage).included is Stage.included:
+        if offer.slot is not None and SLOT_RULES[offer.slot].single and type(offer.stage).included is Stage.included:
             return Skip("not selected by the configuration")
         try:
-            return one.stage.included(self.config, self.question)
+            return offer.stage.included(self.config, self.question)
         except ConfigError as error:
             self.problems += [problem for problem in error.problems if problem not in self.problems]
             return False
         except Exception as error:
             problem = (
-                f"stage {one.stage.name} of {one.distribution} {one.version} failed in included(): "
-                f'{type(error).__name__}: {error}; block it: [plugins] block = ["{one.stage.name}"]'
+                f"stage {offer.stage.name} of {offer.distribution} {offer.version} failed in included(): "
+                f'{type(error).__name__}: {error}; block it: [plugins] block = ["{offer.stage.name}"]'
             )
             if problem not in self.problems:
                 self.problems.append(problem)
@@ -188,19 +189,19 @@ class StageSelection:
         """Check that each artifact has one producer and one type, and that stages produce what their slots require."""
         producers: dict[str, list[str]] = {}
         types: dict[str, dict[str, list[str]]] = {}
-        for one in self.stages:
-            stage = one.stage
+        for selected in self.stages:
+            stage = selected.stage
             for key in stage.produces:
                 producers.setdefault(key.name, []).append(stage.name)
             declared: set[AnyKey] = set(stage.produces) | set(stage.requires) | set(stage.revises)
             for key in declared | (set() if stage.optional is ANY else set(stage.optional)):
                 types.setdefault(key.name, {}).setdefault(key.type.__name__, []).append(stage.name)
-            if one.slot is not None:
-                missing = sorted(key.name for key in SLOT_RULES[one.slot].produces - set(stage.produces))
+            if selected.slot is not None:
+                missing = sorted(key.name for key in SLOT_RULES[selected.slot].produces - set(stage.produces))
                 if missing:
                     self.problems.append(
-                        f"stage {stage.name} of {one.distribution} fills slot {one.slot.config_name} without producing "
-                        f"{', '.join(missing)}: choose another stage for the slot, or fix the plugin"
+                        f"stage {stage.name} of {selected.distribution} fills slot {selected.slot.config_name} without "
+                        f"producing {', '.join(missing)}: choose another stage for the slot, or fix the plugin"
                     )
         for name, stages in sorted(producers.items()):
             if len(stages) > 1:
@@ -225,16 +226,16 @@ class StageSelection:
         changed = True
         while changed:
             changed = False
-            produced = {key for one in self.stages for key in one.stage.produces}
-            for one in list(self.stages):
-                for key in sorted(one.stage.requires - produced - reported, key=lambda key: key.name):
+            produced = {key for selected in self.stages for key in selected.stage.produces}
+            for selected in list(self.stages):
+                for key in sorted(selected.stage.requires - produced - reported, key=lambda key: key.name):
                     producers = [other.stage.name for other in self.candidates if key in other.stage.produces]
                     left_out = [name for name in producers if name in reasons]
-                    stage = one.stage
-                    must_run = stage.name in named or (one.slot is not None and SLOT_RULES[one.slot].single)
+                    stage = selected.stage
+                    must_run = stage.name in named or (selected.slot is not None and SLOT_RULES[selected.slot].single)
                     if left_out and not must_run:
                         why = f"needs {key.name} of {left_out[0]}, which is left out: {reasons[left_out[0]]}"
-                        self.stages.remove(one)
+                        self.stages.remove(selected)
                         self.left_out.append((stage.name, why))
                         reasons[stage.name] = why
                         changed = True
@@ -259,40 +260,42 @@ def select(
     distribution the user meant.
     """
     candidates, problems = _make_candidates(offered)
-    found = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
-    there = {one.stage.name for one in candidates}
-    found.left_out += [(name, f"its plugin is not used: {why}") for name, why in failures.items() if name not in there]
+    chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
+    there = {candidate.stage.name for candidate in candidates}
+    chosen.left_out += [(name, f"its plugin is not used: {why}") for name, why in failures.items() if name not in there]
     named = {slot: names for slot in Slot if (names := config.core.slots.get(slot.config_name)) is not None}
     for slot in Slot:
-        here = [one for one in candidates if one.slot is slot]
+        here = [candidate for candidate in candidates if candidate.slot is slot]
         rule = SLOT_RULES[slot]
         mode = config.core.evaluation_mode
         if mode not in rule.modes:
-            found.left_out += [(one.stage.name, f"slot {slot.config_name} does not exist in {mode}") for one in here]
+            chosen.left_out += [
+                (offer.stage.name, f"slot {slot.config_name} does not exist in {mode}") for offer in here
+            ]
         elif slot in named:
-            found.take_named(slot, named[slot], here)
+            chosen.take_named(slot, named[slot], here)
         elif rule.single:
-            found.take_one(slot, here)
+            chosen.take_one(slot, here)
         else:
-            found.take_included(here)
+            chosen.take_included(here)
             if rule.scores_rubric:
-                found.check_traits_have_stages(slot, here)
-    found.take_included([one for one in candidates if one.slot is None])
-    found.check_artifacts()
-    found.drop_unmet_stages({name for names in named.values() for name in names})
-    return found
+                chosen.check_traits_have_stages(slot, here)
+    chosen.take_included([candidate for candidate in candidates if candidate.slot is None])
+    chosen.check_artifacts()
+    chosen.drop_unmet_stages({name for names in named.values() for name in names})
+    return chosen
 
 
 def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedStage], list[str]]:
     """Return one instance of each stage class, sorted by name, and the problems: names that are offered twice."""
     by_name: dict[str, list[RegisteredStage]] = {}
-    for one in offered:
-        by_name.setdefault(one.stage.name, []).append(one)
+    for registered in offered:
+        by_name.setdefault(registered.stage.name, []).append(registered)
     candidates, problems = [], []
     for name in sorted(by_name):
-        same = sorted(by_name[name], key=lambda one: (one.distribution, one.version))
+        same = sorted(by_name[name], key=lambda registered: (registered.distribution, registered.version))
         if len(same) > 1:
-            owners = " and ".join(f"{one.distribution} {one.version}" for one in same)
+            owners = " and ".join(f"{registered.distribution} {registered.version}" for registered in same)
             problems.append(
                 f"two plugins offer the stage {name}: {owners}; pick one in the configuration: "
                 f'[plugins.pick] {name} = "{same[0].distribution}"'

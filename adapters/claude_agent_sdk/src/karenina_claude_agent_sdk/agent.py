@@ -63,11 +63,11 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
     async def call_tool(_context: Any, asked: Any) -> CallToolResult:
         call = ToolCall("", asked.name, asked.arguments or {})
         try:
-            said = await run_tool(call, tools)
+            result = await run_tool(call, tools)
         except PortError as error:
             lost(error)
-            said = Message.tool(str(error), call, is_error=True)
-        return CallToolResult(content=[TextContent(type="text", text=said.content)], is_error=said.is_error)
+            result = Message.tool(str(error), call, is_error=True)
+        return CallToolResult(content=[TextContent(type="text", text=result.content)], is_error=result.is_error)
 
     server = Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
     return McpSdkServerConfig(type="sdk", name=SERVER, instance=server)
@@ -109,13 +109,13 @@ class ClaudeAgent:
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
-        found: dict[str, Tool] = {}
+        by_name: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():
             raise self._refused(f"the workspace {options.workspace} is not a folder")
         for tool in options.tools:
-            if tool.name in own or found.setdefault(tool.name, tool) is not tool:
+            if tool.name in own or by_name.setdefault(tool.name, tool) is not tool:
                 raise self._refused(f"two tools are called {tool.name!r}: remove one of them")
-        return found
+        return by_name
 
     def _refused(self, why: str) -> PortError:
         return PortError(f"{self._runner.where}: {why}", category=ErrorCategory.PERMANENT)
@@ -173,15 +173,15 @@ class _AgentTask:
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
             blocks = [block for block in message.content if isinstance(block, ToolResultBlock)]
             for block in blocks:
-                told = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": block.content}
-                self._record_results(results_of([{**told, "is_error": bool(block.is_error)}]))
+                entry = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": block.content}
+                self._record_results(results_of([{**entry, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
         """Return the trace so far, with each tool result after the turn that called the tool."""
         trace: list[Message] = []
-        for said, results in zip(self._said, self._results, strict=True):
-            trace.append(said)
-            for call in said.tool_calls:
+        for message, results in zip(self._said, self._results, strict=True):
+            trace.append(message)
+            for call in message.tool_calls:
                 if call.id in results:
                     text, failed = results[call.id]
                     trace.append(Message.tool(text, call, is_error=failed))

@@ -86,16 +86,16 @@ class CLI:
         The CLI reads one message at a time. Earlier messages are sent as history, which it does not answer.
         """
         try:
-            said = self.client.receive_messages()
+            received = self.client.receive_messages()
             for entry in wire[:-1]:
                 asks = entry["role"] == "user"
                 await self._tell({**_to_entry(entry), **({"shouldQuery": False} if asks else {})})
                 if asks:
-                    async for message in said:
+                    async for message in received:
                         if isinstance(message, ResultMessage):
                             break
             await self._tell(_to_entry(wire[-1]))
-            async for message in said:
+            async for message in received:
                 yield message
         except (ClaudeSDKError, OSError) as error:
             raise CLIError(await _why(str(error), self.process)) from None

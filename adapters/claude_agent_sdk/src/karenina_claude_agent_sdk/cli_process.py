@@ -139,10 +139,10 @@ async def _discard(pipe: asyncio.StreamReader) -> None:
 
 def _message(line: bytearray) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(line)
+        message: dict[str, Any] = json.loads(line)
     except (ValueError, RecursionError):
         raise CLIConnectionError(f"it wrote a line that is not JSON: {bytes(line[:200])!r}") from None
-    return found
+    return message
 
 
 def _end_group(pid: int) -> None:
@@ -159,22 +159,22 @@ def _end_all(pids: set[int]) -> None:
 
 def _find_descendants(pid: int) -> set[int]:
     """Return the descendants of the process `pid`; empty if the system does not list them."""
-    found: set[int] = set()
+    descendants: set[int] = set()
     left = [pid]
     while left:
         for children in _PROC.glob(f"{left.pop()}/task/*/children"):
             with suppress(OSError, ValueError):
-                new = {int(child) for child in children.read_text("ascii").split()} - found
-                found |= new
+                new = {int(child) for child in children.read_text("ascii").split()} - descendants
+                descendants |= new
                 left += new
-    return found
+    return descendants
 
 
 def _find_marked(mark: bytes) -> set[int]:
     """Return the processes with `mark` in their environment, including orphans."""
-    found = set()
+    marked = set()
     for environ in _PROC.glob("[0-9]*/environ"):
         with suppress(OSError):
             if mark in environ.read_bytes():
-                found.add(int(environ.parent.name))
-    return found
+                marked.add(int(environ.parent.name))
+    return marked

@@ -165,9 +165,9 @@ class CLIRunner:
         await self.messages_client.aclose()
 
 
-async def _run_until_done(said: AsyncGenerator[claude_agent_sdk.Message, None], work: CLITask[T]) -> None:
+async def _run_until_done(received: AsyncGenerator[claude_agent_sdk.Message, None], work: CLITask[T]) -> None:
     async def listen() -> None:
-        async with aclosing(said) as messages:
+        async with aclosing(received) as messages:
             async for message in messages:
                 work.on_message(message)
 

@@ -56,13 +56,13 @@ def turn_of(reply: WireMessage) -> Turn:
         for block in content
     ]
     try:
-        found = list(read([{"role": "assistant", "content": blocks}]))
+        messages = list(read([{"role": "assistant", "content": blocks}]))
     except TraceFormatError as error:
         raise ValueError(f"its content cannot be read: {error}") from None
     model = reply.get("model")
     end, server_reason = read_end(reply.get("stop_reason"))
     return Turn(
-        found[0] if found else Message.assistant(),
+        messages[0] if messages else Message.assistant(),
         read_usage(reply.get("usage")),
         end,
         model if isinstance(model, str) else None,
@@ -84,11 +84,11 @@ def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
 
 def results_of(blocks: Sequence[WireMessage]) -> dict[str, tuple[str, bool]]:
     """Return the tool results in `blocks`, by call id: the text, and whether the tool failed."""
-    found = [block for block in blocks if block.get("type") == "tool_result"]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
     return {
-        str(said.tool_call_id): (said.content, said.is_error)
-        for said in read([{"role": "user", "content": found}])
-        if said.role == "tool"
+        str(message.tool_call_id): (message.content, message.is_error)
+        for message in read([{"role": "user", "content": results}])
+        if message.role == "tool"
     }
 
 

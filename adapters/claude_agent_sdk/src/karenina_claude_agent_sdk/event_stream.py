@@ -68,9 +68,9 @@ def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
     if kind == "tool_use":
         return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block.get("input"))}]
     if kind == "thinking":
-        said = [(name, field) for name, field in _TEXTS.items() if field != "text" and field in block]
+        deltas = [(name, field) for name, field in _TEXTS.items() if field != "text" and field in block]
         empty = {**block, "thinking": "", "signature": ""}
-        return empty, [{"type": name, field: block[field]} for name, field in said]
+        return empty, [{"type": name, field: block[field]} for name, field in deltas]
     return block, []
 
 
@@ -78,7 +78,7 @@ def _assemble_reply(text: str) -> WireMessage:
     reply: WireMessage | None = None
     ended = False
     written: dict[int, list[str]] = {}
-    said: dict[tuple[int, str], list[str]] = {}
+    deltas: dict[tuple[int, str], list[str]] = {}
     for data in _event_data(text):
         event = _json(data)
         kind = event.get("type")
@@ -91,7 +91,7 @@ def _assemble_reply(text: str) -> WireMessage:
         elif kind == "content_block_start":
             reply["content"].append(dict(event["content_block"]))
         elif kind == "content_block_delta":
-            _collect_delta(reply["content"], event, written, said)
+            _collect_delta(reply["content"], event, written, deltas)
         elif kind == "message_delta":
             ending = dict(event.get("delta") or {})
             reason = more_serious(reply.get("stop_reason"), ending.get("stop_reason"))
@@ -101,7 +101,7 @@ def _assemble_reply(text: str) -> WireMessage:
             ended = True
     if reply is None or not ended:
         raise ValueError("its stream of events ends before the reply does")
-    for (index, name), texts in said.items():
+    for (index, name), texts in deltas.items():
         reply["content"][index][name] = "".join([str(reply["content"][index].get(name) or ""), *texts])
     for index, parts in written.items():
         reply["content"][index]["input"] = read_arguments("".join(parts))
@@ -117,7 +117,7 @@ def _collect_delta(
     content: list[WireMessage],
     event: WireMessage,
     written: dict[int, list[str]],
-    said: dict[tuple[int, str], list[str]],
+    deltas: dict[tuple[int, str], list[str]],
 ) -> None:
     """Collect a delta's content. The texts are joined at the end, because joining each one takes quadratic time."""
     index = event.get("index")
@@ -129,7 +129,7 @@ def _collect_delta(
         written.setdefault(index, []).append(str(delta.get("partial_json", "")))
     elif kind in _TEXTS:
         name = _TEXTS[kind]
-        said.setdefault((index, name), []).append(str(delta.get(name, "")))
+        deltas.setdefault((index, name), []).append(str(delta.get(name, "")))
 
 
 def _event_data(text: str) -> Iterator[str]:
@@ -149,8 +149,8 @@ def _check_reply(reply: Any) -> WireMessage:
     return reply
 
 
-def _error(said: WireMessage) -> ServerReportedError:
-    error = said.get("error") or {}
+def _error(event: WireMessage) -> ServerReportedError:
+    error = event.get("error") or {}
     return ServerReportedError(str(error.get("type") or ""), str(error.get("message") or "no message"))
 
 

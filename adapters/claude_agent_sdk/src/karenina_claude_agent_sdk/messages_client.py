@@ -66,8 +66,8 @@ class MessagesClient:
         for _ in range(_MOST_PAUSES):
             if turn.wire.get("stop_reason") not in PAUSED or turn.message.tool_calls:
                 break
-            said = {"role": "assistant", "content": turn.wire["content"]}
-            going_on = {**request, "messages": [*request["messages"], said]}
+            message = {"role": "assistant", "content": turn.wire["content"]}
+            going_on = {**request, "messages": [*request["messages"], message]}
             try:
                 after = await self._post_once(going_on, headers, prompt)
             except PortError as error:

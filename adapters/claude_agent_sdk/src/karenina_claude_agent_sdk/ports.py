@@ -64,9 +64,9 @@ class ClaudeAgentParser:
         filled = [call.arguments for call in turn.message.tool_calls if call.name == _TOOL]
         text = json.dumps(filled[0], ensure_ascii=False) if filled else turn.message.content
         reason = "stop" if filled and turn.finish_reason == "tool_calls" else turn.finish_reason
-        found = ParserReply(text, "tool", turn.usage, reason, turn.model)
-        found.reasoning, found.server_reason = turn.message.reasoning, turn.server_reason
-        return found
+        reply = ParserReply(text, "tool", turn.usage, reason, turn.model)
+        reply.reasoning, reply.server_reason = turn.message.reasoning, turn.server_reason
+        return reply
 
     async def aclose(self) -> None:
         """Close the proxy and the connections."""

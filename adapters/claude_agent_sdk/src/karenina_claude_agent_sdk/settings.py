@@ -77,10 +77,10 @@ def cli_of(extra: ClaudeAgentExtra) -> Path | None:
     """Return the path of the Claude CLI: the configured one, else the one in the SDK's wheel, else None."""
     if extra.cli_path is not None:
         return extra.cli_path
-    found = find_spec("claude_agent_sdk")
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec("claude_agent_sdk")
+    if spec is None or not spec.submodule_search_locations:
         return None
-    bundled = Path(found.submodule_search_locations[0], "_bundled", "claude.exe" if os.name == "nt" else "claude")
+    bundled = Path(spec.submodule_search_locations[0], "_bundled", "claude.exe" if os.name == "nt" else "claude")
     return bundled if bundled.is_file() else None
 
 

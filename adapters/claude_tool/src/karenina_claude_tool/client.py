@@ -177,8 +177,8 @@ class Client:
         if not isinstance(data, dict):
             raise self._unusable("its body is not a JSON object")
         if isinstance(data.get("error"), dict) and not data.get("content"):
-            kind, said = str(data["error"].get("type") or ""), str(data["error"].get("message") or "no message")
-            raise messages_api_error(self.where, kind, said, self._secrets, messages)
+            kind, message = str(data["error"].get("type") or ""), str(data["error"].get("message") or "no message")
+            raise messages_api_error(self.where, kind, message, self._secrets, messages)
         return data
 
     def _unusable(self, why: str) -> PortError:
@@ -199,8 +199,8 @@ class Client:
                     mounts={"all://": None, "http://": None, "https://": None} if here else {},
                 )
             except (ImportError, ValueError):  # the error's text can contain the proxy URL
-                what = "the proxy in the environment has a scheme that is not supported, or is not a URL"
-                raise PortError(f"{self.where}: {what}", category=ErrorCategory.PERMANENT) from None
+                problem = "the proxy in the environment has a scheme that is not supported, or is not a URL"
+                raise PortError(f"{self.where}: {problem}", category=ErrorCategory.PERMANENT) from None
             # An explicit key, even an empty one, prevents the SDK from searching for credentials.
             self._sdk = AsyncAnthropic(
                 api_key=self._key or "",

@@ -98,12 +98,12 @@ def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
         raise ValueError("its content is not a list of blocks")
     blocks = [{**block, "input": read_arguments(block.get("input"))} if _is_call(block) else block for block in content]
     try:
-        found = list(read([{"role": "assistant", "content": [_server_tool_as_thought(block) for block in blocks]}]))
+        messages = list(read([{"role": "assistant", "content": [_server_tool_as_thought(block) for block in blocks]}]))
     except TraceFormatError as error:
         raise ValueError(f"its content cannot be read: {error}") from None
     model = data.get("model")
     return ClaudeReply(
-        found[0] if found else Message.assistant(),
+        messages[0] if messages else Message.assistant(),
         blocks,
         read_usage(data.get("usage")),
         str(data.get("stop_reason") or ""),

@@ -55,29 +55,29 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     against the original schema. Defaults are removed, and objects allow no other keys. `oneOf` becomes `anyOf`, and so
     does a `$ref` with other keywords beside it.
     """
-    kept = {key: value for key, value in schema.items() if key in _KEPT}
+    reduced = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
-        kept["anyOf"] = schema["oneOf"]
+        reduced["anyOf"] = schema["oneOf"]
     if schema.get("format") in _FORMATS:
-        kept["format"] = schema["format"]
+        reduced["format"] = schema["format"]
     if schema.get("minItems") in (0, 1):
-        kept["minItems"] = schema["minItems"]
+        reduced["minItems"] = schema["minItems"]
     if "properties" in schema:
-        kept["additionalProperties"] = False
+        reduced["additionalProperties"] = False
     for key in ("properties", "$defs"):
-        if key in kept:
-            kept[key] = {name: native_schema(inner) for name, inner in kept[key].items()}
+        if key in reduced:
+            reduced[key] = {name: native_schema(inner) for name, inner in reduced[key].items()}
     for key in ("anyOf", "allOf"):
-        if key in kept:
-            kept[key] = [native_schema(inner) for inner in kept[key]]
-    if isinstance(kept.get("items"), Mapping):
-        kept["items"] = native_schema(kept["items"])
-    limits = ", ".join(f"{key}: {schema[key]}" for key in _DESCRIBED_LIMITS if key in schema and key not in kept)
+        if key in reduced:
+            reduced[key] = [native_schema(inner) for inner in reduced[key]]
+    if isinstance(reduced.get("items"), Mapping):
+        reduced["items"] = native_schema(reduced["items"])
+    limits = ", ".join(f"{key}: {schema[key]}" for key in _DESCRIBED_LIMITS if key in schema and key not in reduced)
     if limits:
-        kept["description"] = f"{schema.get('description', '')} ({limits})".strip()
-    if kept.keys() - {"$ref", "$defs"} and "$ref" in kept:
-        kept["anyOf"] = [{"$ref": kept.pop("$ref")}]
-    return kept
+        reduced["description"] = f"{schema.get('description', '')} ({limits})".strip()
+    if reduced.keys() - {"$ref", "$defs"} and "$ref" in reduced:
+        reduced["anyOf"] = [{"$ref": reduced.pop("$ref")}]
+    return reduced
 
 
 def can_be_native(schema: Any) -> bool:
@@ -122,8 +122,8 @@ class ClaudeParser:
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
-        wanted = self._client.extra.structured
-        self._modes: tuple[StructuredMode, ...] = MODES if wanted == "auto" else (wanted,)
+        mode = self._client.extra.structured
+        self._modes: tuple[StructuredMode, ...] = MODES if mode == "auto" else (mode,)
         self._server = (model.interface, base_url_of(model), model.model_name)
 
     async def parse(
@@ -138,8 +138,8 @@ class ClaudeParser:
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
         reply, mode = await with_best_mode(self._server, modes, schema, lambda mode: self._ask(mode, messages, schema))
-        said = reply.message.content
-        text = _arguments(reply) if mode == "tool" or not said.strip() else said
+        content = reply.message.content
+        text = _arguments(reply) if mode == "tool" or not content.strip() else content
         return json_reply(reply, text, mode)
 
     async def aclose(self) -> None:

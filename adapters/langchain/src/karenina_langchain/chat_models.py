@@ -120,7 +120,7 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
 
 def _common(model: ModelConfig) -> dict[str, Any]:
     extra = extra_of(model)
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         **extra.parameters,
         "model": model.model_name,
         "max_retries": 0,
@@ -129,10 +129,10 @@ def _common(model: ModelConfig) -> dict[str, Any]:
         "default_headers": {name: value.get_secret_value() for name, value in extra.headers.items()},
     }
     if model.temperature is not None:
-        found["temperature"] = model.temperature
+        arguments["temperature"] = model.temperature
     if model.max_tokens is not None:
-        found["max_tokens"] = model.max_tokens
-    return found
+        arguments["max_tokens"] = model.max_tokens
+    return arguments
 
 
 def describe_server(model: ModelConfig) -> str:
@@ -180,16 +180,16 @@ def _tls() -> ssl.SSLContext:
 def _unwanted_headers(model: ModelConfig) -> list[str]:
     """Return the headers that SDKs take from environment variables but that this model's server must not receive."""
     own = {name.lower() for name in extra_of(model).headers}
-    found = [] if key_of(model) is not None else [*_KEY_HEADERS]
+    names = [] if key_of(model) is not None else [*_KEY_HEADERS]
     if not is_trusted(model):
-        found += _OWNERS_HEADERS
+        names += _OWNERS_HEADERS
         for variable in _HEADERS_VARIABLES:
             lines = os.environ.get(variable, "").splitlines()
-            found += [line.partition(":")[0].strip().lower() for line in lines if ":" in line]
+            names += [line.partition(":")[0].strip().lower() for line in lines if ":" in line]
     sent = {"content-type", "content-length", "host", "accept", *own}
     if key_of(model) is not None:
         sent.update(_KEY_HEADERS)
-    return [name for name in found if name not in sent]
+    return [name for name in names if name not in sent]
 
 
 def _timeout(model: ModelConfig) -> float:
@@ -201,5 +201,5 @@ def _error_locations(error: Exception) -> str:
 
     if not isinstance(error, ValidationError):
         return ""
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    return f" at {', '.join(sorted({'.'.join(map(str, one['loc'])) for one in found if one['loc']}))}"
+    details = error.errors(include_input=False, include_url=False, include_context=False)
+    return f" at {', '.join(sorted({'.'.join(map(str, detail['loc'])) for detail in details if detail['loc']}))}"

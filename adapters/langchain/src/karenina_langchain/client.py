@@ -74,9 +74,9 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
         return status_error(where, status, headers, body, secrets, prompt, _CURES)
     passed_on = error.args[0] if error.args else None
     if isinstance(error, ValueError) and isinstance(passed_on, Mapping | str):
-        said = error_in_reply(where, passed_on, NO_USAGE, secrets, prompt)
-        if isinstance(passed_on, Mapping) or said.category is ErrorCategory.FILTERED:
-            return said
+        reported = error_in_reply(where, passed_on, NO_USAGE, secrets, prompt)
+        if isinstance(passed_on, Mapping) or reported.category is ErrorCategory.FILTERED:
+            return reported
     shown = redact_text(str(error), secrets, prompt)
     reason = f"{type(error).__name__}{f': {shown}' if shown else ''}"
     category = _category(error)
@@ -110,10 +110,14 @@ def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
     if b'"choices"' not in body:
         return None
     try:
-        found = read_json(bytes(body))
+        completion = read_json(bytes(body))
     except ValueError:
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("choices"), list) and found["choices"] else None
+    return (
+        completion
+        if isinstance(completion, dict) and isinstance(completion.get("choices"), list) and completion["choices"]
+        else None
+    )
 
 
 def _category(error: Exception) -> ErrorCategory | None:
@@ -172,7 +176,7 @@ class Client:
         token = BODY.set(body)
         try:
             async with deadline:
-                said = await runnable.ainvoke(sent)
+                output = await runnable.ainvoke(sent)
         except TimeoutError as error:
             if not deadline.expired():
                 raise port_error(self.where, error, self._secrets, messages) from None
@@ -189,7 +193,7 @@ class Client:
             return self._read(completion, None, messages)
         finally:
             BODY.reset(token)
-        raw = said["raw"] if isinstance(said, dict) else said
+        raw = output["raw"] if isinstance(output, dict) else output
         if isinstance(raw, AIMessage):
             check_tool_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
         if not isinstance(raw, AIMessage):
@@ -199,13 +203,13 @@ class Client:
         completion = read_completion(body)
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
-    def _read(self, completion: Mapping[str, Any], said: AIMessage | None, messages: Sequence[Message]) -> ChatReply:
+    def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> ChatReply:
         """Return the reply from the original chat completion, because LangChain and the SDK drop parts of it."""
         error = error_of_choice(completion)
         if error is not None:
             raise error_in_reply(self.where, error, usage_of(completion), self._secrets, messages)
         try:
-            reply = from_completion(completion, said)
+            reply = from_completion(completion, message)
         except ValueError as problem:
             raise BrokenReply(f"{self.where} sent no usable reply: {problem}") from None
         check_tool_call_count(self.where, reply.message.tool_calls)

@@ -67,8 +67,8 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Ch
     """
     reply = from_wire(completion)
     if said is None:
-        made = to_langchain([reply.message])[0]
-        said = made if isinstance(made, AIMessage) else AIMessage(reply.message.content)
+        converted = to_langchain([reply.message])[0]
+        said = converted if isinstance(converted, AIMessage) else AIMessage(reply.message.content)
     return ChatReply(reply.message, reply.usage, reply.finish_reason, reply.model, reply.server_reason, said)
 
 
@@ -114,11 +114,11 @@ def _to_langchain(message: Message) -> BaseMessage:
     )
 
 
-def _notes(said: AIMessage) -> tuple[str, ...]:
+def _notes(message: AIMessage) -> tuple[str, ...]:
     """Return notes on content blocks of unknown types."""
-    if isinstance(said.content, str):
+    if isinstance(message.content, str):
         return ()
-    blocks = [block for block in said.content if not (isinstance(block, dict) and _is_of_a_tool(block))]
+    blocks = [block for block in message.content if not (isinstance(block, dict) and _is_of_a_tool(block))]
     try:
         return split_parts(blocks).notes
     except TraceFormatError as error:
@@ -129,19 +129,19 @@ def _is_of_a_tool(block: Mapping[str, Any]) -> bool:
     return str(block.get("type")).endswith(("tool_use", "tool_call", "tool_call_chunk", "tool_result", "_call"))
 
 
-def _reasoning(said: AIMessage) -> str | None:
-    apart = said.additional_kwargs.get("reasoning_content")
+def _reasoning(message: AIMessage) -> str | None:
+    apart = message.additional_kwargs.get("reasoning_content")
     if isinstance(apart, str) and apart:
         return apart
-    if isinstance(said.content, str):
+    if isinstance(message.content, str):
         return None
-    blocks: Sequence[Mapping[str, Any]] = said.content_blocks
+    blocks: Sequence[Mapping[str, Any]] = message.content_blocks
     thoughts = [str(block.get("reasoning") or "") for block in blocks if block.get("type") == "reasoning"]
     return "\n".join(thought for thought in thoughts if thought) or None
 
 
-def _usage(said: AIMessage) -> Usage:
-    counted = said.usage_metadata
+def _usage(message: AIMessage) -> Usage:
+    counted = message.usage_metadata
     if counted is None:
         return Usage(calls=1)
     details: Mapping[str, Any] = counted.get("input_token_details", {})

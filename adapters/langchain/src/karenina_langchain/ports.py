@@ -67,8 +67,8 @@ class LangchainParser:
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
-        wanted = self._client.extra.structured
-        self._modes: tuple[StructuredMode, ...] = MODES if wanted == "auto" else (wanted,)
+        mode = self._client.extra.structured
+        self._modes: tuple[StructuredMode, ...] = MODES if mode == "auto" else (mode,)
         self._server = (model.interface, model.model_provider, self._client.base_url, model.model_name)
 
     async def parse(
@@ -81,8 +81,8 @@ class LangchainParser:
         reply, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
         )
-        said = reply.message.content
-        text = call_arguments(reply) if mode == "tool" or not said.strip() else said
+        content = reply.message.content
+        text = call_arguments(reply) if mode == "tool" or not content.strip() else content
         return json_reply(reply, text, mode)
 
     async def aclose(self) -> None:
@@ -165,8 +165,8 @@ class _Chat:
     def add_turn(self, turn: Turn) -> None:
         """Add the original reply, because some providers require their signed reasoning to be sent back unchanged."""
         self._messages.append(turn.message)
-        said = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
-        self._sent.append(said if isinstance(said, AIMessage) else to_langchain([turn.message])[0])
+        message = messages_from_dict([turn.wire])[0] if turn.wire is not None else None
+        self._sent.append(message if isinstance(message, AIMessage) else to_langchain([turn.message])[0])
 
     def add_results(self, results: Sequence[Message]) -> None:
         """Add the tool messages."""

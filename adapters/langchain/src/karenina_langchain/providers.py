@@ -98,11 +98,11 @@ def explain_missing_package(name: str) -> str | None:
             command = install_command(f"karenina-langchain[{name}]")
             return f"{_distribution_name(_KNOWN[name].package)} is not installed: {command}"
         return None
-    known = name in _PACKAGES
+    is_listed = name in _PACKAGES
     package = _PACKAGES.get(name, f"langchain_{name}")
     if package.isidentifier() and find_spec(package) is not None and find_spec("langchain") is not None:
         return None
-    if known:
+    if is_listed:
         return (
             f"the provider {name!r} needs packages that are not installed: "
             f"{install_command('karenina-langchain[others]')} {_distribution_name(package)}"

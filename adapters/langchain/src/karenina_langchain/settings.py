@@ -77,12 +77,12 @@ def base_url_of(model: ModelConfig) -> str | None:
         return (model.endpoint_base_url or "").rstrip("/") or None
     provider = provider_of(model)
     own = _own_base_url(model)
-    found = model.endpoint_base_url or own
-    if found is None:
+    url = model.endpoint_base_url or own
+    if url is None:
         return None
-    found = found.rstrip("/")
+    url = url.rstrip("/")
     # Anthropic's clients add the version themselves.
-    return found.removesuffix("/v1") if provider is not None and provider.name == "anthropic" else found
+    return url.removesuffix("/v1") if provider is not None and provider.name == "anthropic" else url
 
 
 def served_by(model: ModelConfig) -> str | None:

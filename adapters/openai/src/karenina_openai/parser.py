@@ -83,10 +83,10 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
     """Return the log-probabilities of the options from tokens that start with `before`, the text before the value."""
-    found: dict[str, float] = {}
+    logprobs: dict[str, float] = {}
     lowest = math.inf
-    for one in likeliest:
-        logprob, written = float(one["logprob"]), str(one["token"])
+    for token in likeliest:
+        logprob, written = float(token["logprob"]), str(token["token"])
         if not math.isfinite(logprob):
             continue
         lowest = min(lowest, logprob)
@@ -96,8 +96,8 @@ def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Seq
         for option in options:
             value = json.dumps(option, ensure_ascii=False)[1:]
             if value.startswith(rest) or rest.startswith(value):
-                found[option] = max(logprob, found.get(option, -math.inf))
-    return {option: found.get(option, lowest) for option in options} if math.isfinite(lowest) else None
+                logprobs[option] = max(logprob, logprobs.get(option, -math.inf))
+    return {option: logprobs.get(option, lowest) for option in options} if math.isfinite(lowest) else None
 
 
 class OpenAIParser:
@@ -106,8 +106,8 @@ class OpenAIParser:
     def __init__(self, model: ModelConfig, *, watch: Watch | None = None, client: type[Client] = Client) -> None:
         self._client = client(model, watch=watch)
         self._wants_logprobs = self._client.extra.option_logprobs
-        wanted = self._client.extra.structured
-        self._modes: tuple[StructuredMode, ...] = MODES if wanted == "auto" else (wanted,)
+        mode = self._client.extra.structured
+        self._modes: tuple[StructuredMode, ...] = MODES if mode == "auto" else (mode,)
         base_url = base_url_of(model)
         self._server = (base_url, model.model_name)
         self._official = is_official(urlsplit(base_url))
@@ -156,8 +156,8 @@ class OpenAIParser:
     def _reply(self, data: dict[str, Any], mode: StructuredMode) -> ParserReply:
         try:
             reply = from_wire(data)
-            said = reply.message.content
-            text = _arguments(data, reply) if mode == "tool" or not said.strip() else said
+            content = reply.message.content
+            text = _arguments(data, reply) if mode == "tool" or not content.strip() else content
         except ValueError as error:
             raise self._client.unusable_reply(str(error)) from None
         return json_reply(reply, text, mode)

@@ -250,20 +250,20 @@ class _Reply:
         return bool(parts.texts or parts.thoughts or parts.unknown)
 
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
-        given = piece.get("index")
+        number = piece.get("index")
         id = piece.get("id")
-        known = id if isinstance(id, str) else ""
-        if isinstance(given, int):
-            index = given
+        call_id = id if isinstance(id, str) else ""
+        if isinstance(number, int):
+            index = number
         else:
-            index = place if is_whole and not known else self._index_without_number(known, place)
+            index = place if is_whole and not call_id else self._index_without_number(call_id, place)
         call = self._calls.setdefault(index, _Call())
         check_tool_call_count(self._where, self._calls)
         self._last = max(self._last, index)
         if id:
             call.id = id
-        if known:
-            self._by_id.setdefault(known, index)
+        if call_id:
+            self._by_id.setdefault(call_id, index)
         function = piece.get("function")
         if isinstance(function, Mapping):
             call.add(function, is_whole=is_whole)

@@ -24,7 +24,7 @@ _Rule = tuple[Callable[[Any], bool], str, str | None]
 
 
 def _set_of(*types: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, Set) and all(isinstance(one, types) for one in value)
+    return lambda value: isinstance(value, Set) and all(isinstance(item, types) for item in value)
 
 
 def _is_model(value: Any) -> bool:
@@ -33,7 +33,7 @@ def _is_model(value: Any) -> bool:
 
 _KEYS: Final[_Rule] = (_set_of(ArtifactKey), "a set of artifact keys", None)
 _PLACES: Final[_Rule] = (
-    lambda value: _set_of(str, Slot)(value) and not any(isinstance(one, str) and find_slot(one) for one in value),
+    lambda value: _set_of(str, Slot)(value) and not any(isinstance(item, str) and find_slot(item) for item in value),
     "a set of slots or stage names",
     None,
 )
@@ -73,10 +73,10 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):
         raise PluginError(f"{plugin!r} offers {stage!r} through {hook}, but it is not a stage class with a name")
     slot = STAGE_HOOKS[hook]
-    for key, said in (("for_slot", getattr(stage, "for_slot", None) or slot), ("slot", getattr(stage, "slot", slot))):
-        if isinstance(said, Slot | None) and said is not slot:
-            home = next(one for one, slot in STAGE_HOOKS.items() if slot is said)
-            raise PluginError(f"stage {name} is offered through {hook}, but declares {key} = {said}: use {home}")
+    for key, stated in (("for_slot", getattr(stage, "for_slot", None) or slot), ("slot", getattr(stage, "slot", slot))):
+        if isinstance(stated, Slot | None) and stated is not slot:
+            home = next(owner for owner, slot in STAGE_HOOKS.items() if slot is stated)
+            raise PluginError(f"stage {name} is offered through {hook}, but declares {key} = {stated}: use {home}")
     for kind in ("settings", "trait_settings", "question_settings", "field_settings"):
         if _is_model(getattr(stage, kind)):
             check_owner(getattr(stage, kind), plugin)
@@ -103,15 +103,15 @@ def why_refused(stage: Any) -> str | None:
 
 
 def _wrong_values(stage: type[Any]) -> Iterator[str]:
-    for name, (accepts, wanted, example) in _RULES.items():
+    for name, (accepts, expected, example) in _RULES.items():
         value = getattr(stage, name, None)
         if not accepts(value):
             if not isinstance(value, Set | list | tuple | dict | str | ArtifactKey | Slot):
                 example = example or "{...}"
-            elif wanted == _KEYS[1] and any(isinstance(one, str) for one in _items(value)):
+            elif expected == _KEYS[1] and any(isinstance(item, str) for item in _items(value)):
                 example = '{ArtifactKey("my_package.name", type)}'
             mended = example or _source(stage, dict.fromkeys(_items(value)).keys(), slots=True)
-            yield f"{name} is {_source(stage, value)}, not {wanted}: write {name} = {mended}"
+            yield f"{name} is {_source(stage, value)}, not {expected}: write {name} = {mended}"
     for name, annotation in (pair for base in stage.__mro__ for pair in vars(base).get("__annotations__", {}).items()):
         if "ClassVar" in str(annotation) and not hasattr(stage, name):
             yield f"it has no {name}: write {name} = ... in the class"
@@ -122,36 +122,36 @@ def _mistyped_names(stage: type[Any]) -> Iterator[str]:
     for name, value in own.items():
         near = None if name in inherited else _nearest(name, _RULES)
         is_one = isinstance(value, Set | ArtifactKey | Slot) or _is_model(value)
-        holds_one = isinstance(value, list | tuple | dict) and any(isinstance(one, ArtifactKey | Slot) for one in value)
+        holds_one = isinstance(value, list | tuple | dict) and any(isinstance(key, ArtifactKey | Slot) for key in value)
         if near is not None and (is_one or holds_one or (near == "scope" and _RULES[near][0](value))):
             yield f"there is no declaration {name!r}, so it has no effect: write {near} = {_source(stage, value)}"
 
 
 def _wrong_methods(stage: type[Any]) -> Iterator[str]:
-    own, inherited = ({k: v for k, v in found.items() if isfunction(v)} for found in _attributes(stage))
+    own, inherited = ({k: v for k, v in attributes.items() if isfunction(v)} for attributes in _attributes(stage))
     missing = [name for name in dir(stage) if _is_missing(stage, name)]
     for name in missing:
         method, near = getattr(stage, name), _nearest(name, own)
         line = f"{'async ' * iscoroutinefunction(method)}def {name}({', '.join(signature(method).parameters)})"
         yield f"it has no {name}(): {f'{near}() is never called; ' if near else ''}write {line}"
     for name, method in own.items():
-        base, near = inherited.get(name), _nearest(name, [one for one in inherited if len(one) >= _LONG])
+        base, near = inherited.get(name), _nearest(name, [key for key in inherited if len(key) >= _LONG])
         if base is not None and name != "execute" and iscoroutinefunction(method) > iscoroutinefunction(base):
             yield f"{name}() is never awaited: write def {name}(...), without async"
         elif base is not None and (is_generator(method) > is_generator(base) or isasyncgenfunction(method)):
             yield f"{name}() is a generator, which does nothing: write it without yield"
         elif base is None and near and [*signature(method).parameters] == [*signature(inherited[near]).parameters]:
             yield f"there is no method {name}() of stages, so it is never called: write def {near}(...)"
-    given = [one for one in signature(stage).parameters.values() if one.default is Parameter.empty]
-    if any(one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for one in given):
-        yield f"it is created without arguments, but needs {', '.join(one.name for one in given)}: give them defaults"
+    needed = [parameter for parameter in signature(stage).parameters.values() if parameter.default is Parameter.empty]
+    if any(parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for parameter in needed):
+        yield f"it is created without arguments, but needs {', '.join(arg.name for arg in needed)}: give them defaults"
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
     """Return whether the stage must define the method: it is abstract, and the inherited `execute` calls it."""
     if not getattr(getattr_static(stage, name, None), "__isabstractmethod__", False):
         return False
-    owner, runs = (next(base for base in stage.__mro__ if one in vars(base)) for one in (name, "execute"))
+    owner, runs = (next(base for base in stage.__mro__ if method in vars(base)) for method in (name, "execute"))
     return issubclass(owner, runs)
 
 
@@ -165,7 +165,7 @@ def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
-    return next((one for one in known if is_one_edit_away(name, one)), None)
+    return next((candidate for candidate in known if is_one_edit_away(name, candidate)), None)
 
 
 def _items(value: object) -> Iterable[object]:
@@ -178,11 +178,11 @@ def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
     With `slots`, the names of slots are written as members of `Slot`.
     """
     if isinstance(value, Set | list):
-        inner = ", ".join(_source(stage, one, slots=slots) for one in value)
+        inner = ", ".join(_source(stage, item, slots=slots) for item in value)
         return f"[{inner}]" if isinstance(value, list) else f"{{{inner}}}" if inner else "frozenset()"
     if isinstance(value, Slot) or (slots and isinstance(value, str) and find_slot(value)):
         return str(value if isinstance(value, Slot) else find_slot(str(value)))
     if isfunction(value) or isinstance(value, property):
         return f"a {type(value).__name__}"
     constants = getattr(sys.modules.get(stage.__module__), "__dict__", {}) if not isinstance(value, str | None) else {}
-    return next((name for name, one in constants.items() if one is value), f"{value!r:.200}")
+    return next((name for name, constant in constants.items() if constant is value), f"{value!r:.200}")

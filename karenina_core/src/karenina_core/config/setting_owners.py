@@ -192,19 +192,19 @@ def all_settings() -> dict[str, Setting]:
     Third-party settings start with their package name, as in `my_package.words`. Raises `ConfigError` if two settings
     models own the same name, or a program's own model uses the name of a member's setting.
     """
-    found = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
+    settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
     shipped = read_catalog()["settings"]
     for model, distribution in settings_models(active_plugins()):
         for field, info in model.model_fields.items():
             name = namespace_of(model) + field
-            other = found.get(name)
+            other = settings.get(name)
             if name in shipped and not model.__module__.startswith(shipped[name].replace("-", "_")):
                 problems.append(
                     f"the configuration name {name!r} of {distribution} belongs to {shipped[name]}: rename it"
                 )
             if other is None:
-                found[name] = Setting(name, distribution, model, info)
+                settings[name] = Setting(name, distribution, model, info)
             elif other.model is not model:
                 problems.append(
                     f"the configuration name {name!r} has two owners: {other.owner} ({other.model.__name__}) and "
@@ -212,7 +212,7 @@ def all_settings() -> dict[str, Setting]:
                 )
     if problems:
         raise ConfigError(sorted(set(problems)))
-    return found
+    return settings
 
 
 def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,9 +236,9 @@ def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
     """Return the settings models of plugins, stages and hook owners, each with its distribution."""
-    found = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
-    found += [(one.value.settings, one.distribution) for one in plugins.of_kind("stage") if one.value.settings]
-    return [*found, *plugins.settings.items()]
+    models = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
+    models += [(offer.value.settings, offer.distribution) for offer in plugins.of_kind("stage") if offer.value.settings]
+    return [*models, *plugins.settings.items()]
 
 
 def prompt_tasks() -> frozenset[str]:
@@ -247,16 +247,16 @@ def prompt_tasks() -> frozenset[str]:
     They include the tasks of members of this project that are not installed, because instructions for a missing stage
     are as harmless as those for a stage that is switched off.
     """
-    tasks = [task for one in active_plugins().of_kind("stage") for task in one.value.prompts]
+    tasks = [task for offer in active_plugins().of_kind("stage") for task in offer.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
     return frozenset({*read_catalog()["prompts"], *(task.name for task in tasks), *families})
 
 
 def not_loaded(plugins: Plugins | None = None) -> str:
     """Return a suffix for errors about unknown names: the plugins that failed to load and why; empty if none did."""
-    chosen = active_plugins() if plugins is None else plugins
-    failed = [f"{one.distribution} {one.version} ({one.failure})" for one in chosen.describe() if one.state == "failed"]
-    return f". Plugins that could not be loaded: {'; '.join(dict.fromkeys(failed))}" if failed else ""
+    used = active_plugins() if plugins is None else plugins
+    bad = [f"{info.distribution} {info.version} ({info.failure})" for info in used.describe() if info.state == "failed"]
+    return f". Plugins that could not be loaded: {'; '.join(dict.fromkeys(bad))}" if bad else ""
 
 
 def read_environment() -> Iterator[tuple[str, Any]]:

@@ -74,14 +74,14 @@ class VerificationConfig(BaseModel):
             if name in values:
                 section[setting.field] = values[name]
         filled: dict[str, Any] = {}
-        for model, given in sections.items():
+        for model, section_values in sections.items():
             try:
-                made = model.model_validate(given, context=filled)
+                instance = model.model_validate(section_values, context=filled)
             except ValidationError as error:
                 prefix = namespace_of(model)
                 problems += [_describe_problem(problem, owned, prefix) for problem in error.errors(include_url=False)]
             else:
-                filled.update({name: getattr(made, owned[name].field) for name in owned_fields([model])})
+                filled.update({name: getattr(instance, owned[name].field) for name in owned_fields([model])})
         problems += _find_unknown_tasks(filled.get("prompt_config", {}))
         if problems:
             raise ConfigError(problems)
@@ -150,7 +150,7 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
         return f"{name}: {describe_unknown(f'{package}.', (), {})}{not_loaded()}"
     if plain == name:
         return f"{name}: there is no such configuration name{did_you_mean(name, owned, listed)}{not_loaded()}"
-    variables = [one.upper().replace(".", "__") for one in owned]
+    variables = [key.upper().replace(".", "__") for key in owned]
     near = did_you_mean(plain.upper(), variables, listed).replace("mean '", f"mean '{PREFIX}")
     return f"{name}: there is no setting {plain!r}: correct this environment variable, or unset it{near}{not_loaded()}"
 
@@ -177,14 +177,14 @@ def _show_value(problem: Any, owner: Setting | None) -> str:
 
     Return an empty text for any other value.
     """
-    given = problem.get("input")
+    value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
     if own_words or any(part in SECRECY for part in problem["loc"]):
         return ""
-    if isinstance(given, (bool, int, float, NoneType)):
-        return f", not {given!r}"
-    if isinstance(given, str) and owner is not None and len(problem["loc"]) == 1 and _is_plain(owner.info.annotation):
-        return f", not {given!r:.60}"
+    if isinstance(value, (bool, int, float, NoneType)):
+        return f", not {value!r}"
+    if isinstance(value, str) and owner is not None and len(problem["loc"]) == 1 and _is_plain(owner.info.annotation):
+        return f", not {value!r:.60}"
     return ""
 
 
@@ -206,7 +206,9 @@ def plugins_of(config: VerificationConfig) -> Plugins:
 
 def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
     """Return all registered adapters, sorted by interface and distribution."""
-    return tuple(RegisteredAdapter(one.value, one.distribution, one.version) for one in plugins.of_kind("adapter"))
+    return tuple(
+        RegisteredAdapter(offer.value, offer.distribution, offer.version) for offer in plugins.of_kind("adapter")
+    )
 
 
 def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
@@ -216,21 +218,21 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
     to load, and if two distributions offer it.
     """
     offered = registered_adapters(plugins)
-    found = [one for one in offered if one.spec.interface == interface]
-    found.sort(key=lambda one: official_first(one.distribution))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = " and ".join(f"{one.distribution} {one.version}" for one in found)
+    matching = [offer for offer in offered if offer.spec.interface == interface]
+    matching.sort(key=lambda offer: official_first(offer.distribution))
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        names = " and ".join(f"{offer.distribution} {offer.version}" for offer in matching)
         raise PluginError(
             f"two plugins offer the adapter {interface!r}: {names}; block one of them: "
-            f'[plugins] block = ["{found[-1].distribution}"]'
+            f'[plugins] block = ["{matching[-1].distribution}"]'
         )
     bad = [info for info in plugins.describe() if (info.kind, info.name) == ("adapter", interface)]
-    problem = "; ".join(f"{one.distribution} {one.version}: {one.failure}" for one in bad if one.state != "loaded")
+    problem = "; ".join(f"{info.distribution} {info.version}: {info.failure}" for info in bad if info.state != "loaded")
     if problem:
         raise PluginError(f"the adapter {interface!r} cannot be used: {problem}")
-    missing = f"there is no adapter {interface!r}{did_you_mean(interface, [one.spec.interface for one in offered])}"
+    missing = f"there is no adapter {interface!r}{did_you_mean(interface, [offer.spec.interface for offer in offered])}"
     if (owner := read_catalog()["adapters"].get(interface)) is not None:
         missing = f"the adapter {interface!r} is not installed: {install_command(owner)}"
     raise PluginError(f"{missing}{not_loaded(plugins)}")
@@ -238,5 +240,7 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
     """Return the texts that plugins add to the prompt of `task` for judges with this `interface`, sorted."""
-    found = [one.value(task=task, interface=interface) for one in plugins.implementations(karenina_prompt_instructions)]
-    return tuple(sorted(text for text in found if text))
+    texts = [
+        offer.value(task=task, interface=interface) for offer in plugins.implementations(karenina_prompt_instructions)
+    ]
+    return tuple(sorted(text for text in texts if text))

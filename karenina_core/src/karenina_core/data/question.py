@@ -76,13 +76,13 @@ class Question(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        given: object = None
+        answer_class: object = None
         if isinstance(data, (dict, Mapping)) and isinstance(data.get("answer_template"), type):
-            given = data["answer_template"]
+            answer_class = data["answer_template"]
             data = {**data, "answer_template": None}
         question = handler(data)
-        if isinstance(given, type):
-            question._answer_class = given
+        if isinstance(answer_class, type):
+            question._answer_class = answer_class
         if not question.id:
             object.__setattr__(question, "id", question_id(question.question))
         return question

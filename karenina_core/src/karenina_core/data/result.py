@@ -124,5 +124,5 @@ class VerificationResult(Section):
         names: dict[str, list[str]] = {}
         for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
             names.setdefault(error, []).append(name)
-        skipped = [one for one in self.stages if one.slot == "rubric_evaluation" and one.status == "skipped"]
+        skipped = [stage for stage in self.stages if stage.slot == "rubric_evaluation" and stage.status == "skipped"]
         return [f"{', '.join(of)}: {error}" for error, of in names.items()] + [f"{s.name}: {s.reason}" for s in skipped]

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
 
-_COUNTED: Final = tuple(one.name for one in fields(Usage))
+_COUNTED: Final = tuple(field.name for field in fields(Usage))
 
 
 class Section(BaseModel):

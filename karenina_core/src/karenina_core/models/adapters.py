@@ -107,8 +107,8 @@ def extra_of(model: ModelConfig, kind: type[E]) -> E:
     try:
         return kind.model_validate(model.extra)
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False, include_context=False)
-        problems = join_problems([f"{'.'.join(('extra', *map(str, one['loc'])))}: {one['msg']}" for one in found])
-        strange = any(one["type"] == "extra_forbidden" for one in found)
-        known = f". Supported: {', '.join(kind.model_fields)}" if strange else ""
-        raise AdapterConfigError(f"model {model.id!r}, {problems}{known}") from None
+        details = error.errors(include_input=False, include_url=False, include_context=False)
+        problems = join_problems([f"{'.'.join(('extra', *map(str, item['loc'])))}: {item['msg']}" for item in details])
+        strange = any(item["type"] == "extra_forbidden" for item in details)
+        supported = f". Supported: {', '.join(kind.model_fields)}" if strange else ""
+        raise AdapterConfigError(f"model {model.id!r}, {problems}{supported}") from None

@@ -39,8 +39,8 @@ def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, dict | list):
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _texts(one, f"{key}" if place == "it" else f"{place}.{key}")
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts(inner, f"{key}" if place == "it" else f"{place}.{key}")
 
 
 class ModelConfig(StrictSettings):

@@ -72,30 +72,30 @@ class Message:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the message as JSON values, without empty fields."""
-        found: dict[str, Any] = {"role": self.role, "content": self.content}
+        data: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
-            found["tool_calls"] = [
+            data["tool_calls"] = [
                 {"id": call.id, "name": call.name, "arguments": dict(call.arguments)} for call in self.tool_calls
             ]
         if self.tool_call_id is not None:
-            found["tool_call_id"] = self.tool_call_id
+            data["tool_call_id"] = self.tool_call_id
         if self.tool_name is not None:
-            found["tool_name"] = self.tool_name
+            data["tool_name"] = self.tool_name
         if self.is_error:
-            found["is_error"] = True
+            data["is_error"] = True
         if self.reasoning is not None:
-            found["reasoning"] = self.reasoning
+            data["reasoning"] = self.reasoning
         if self.notes:
-            found["notes"] = list(self.notes)
-        return found
+            data["notes"] = list(self.notes)
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Return the message that `to_dict` converted. Raises `ValueError` for an unknown role or field."""
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(data) - known)
+        names = {item.name for item in fields(cls)}
+        unknown = sorted(set(data) - names)
         if unknown:
-            raise ValueError(f"a message has no field {unknown[0]!r}; it has {', '.join(sorted(known))}")
+            raise ValueError(f"a message has no field {unknown[0]!r}; it has {', '.join(sorted(names))}")
         if data.get("role") not in ("system", "user", "assistant", "tool"):
             raise ValueError(f"a message's role must be system, user, assistant or tool, not {data.get('role')!r}")
         values = dict(data)

@@ -83,7 +83,7 @@ def assemble(
 @lru_cache(maxsize=256)
 def _system(*parts: str) -> Message | None:
     """Return the system message of a prompt, which is the same for all items; None if it would be empty."""
-    text = "\n\n".join(part for one in parts if (part := one.strip()))
+    text = "\n\n".join(part for raw in parts if (part := raw.strip()))
     return Message.system(text) if text else None
 
 
@@ -119,7 +119,7 @@ def break_special_tokens(text: str) -> str:
 
     A token that is already broken gets one more bar, so that `restore_special_tokens` returns exactly `text`.
     """
-    return _patterns()[0].sub(lambda found: f"{found[0][0]}{_BAR}{_tail(found[0][1:])}", text)
+    return _patterns()[0].sub(lambda match: f"{match[0][0]}{_BAR}{_tail(match[0][1:])}", text)
 
 
 def restore_special_tokens(value: Any) -> Any:
@@ -131,6 +131,6 @@ def restore_special_tokens(value: Any) -> Any:
     return [restore_special_tokens(item) for item in value] if isinstance(value, list) else value
 
 
-def _restore(found: re.Match[str]) -> str:
-    token = found[0][0] + found[0][2:]
-    return token if _patterns()[0].fullmatch(token) else found[0].replace(_BAR, "|")
+def _restore(match: re.Match[str]) -> str:
+    token = match[0][0] + match[0][2:]
+    return token if _patterns()[0].fullmatch(token) else match[0].replace(_BAR, "|")

@@ -46,14 +46,14 @@ def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
 
     The mark of a class does not apply to fields that subclasses add. Raises `ValueError` for an unknown mark.
     """
-    found = declared(model.model_fields[name], "allowed_in_files")
-    if found is None:
-        owner = next((one for one in model.__mro__ if name in inspect.get_annotations(one)), model)
-        found = vars(owner).get("allowed_in_files")
-    if found is not None and found not in get_args(AllowedInFiles):
-        known = ", ".join(get_args(AllowedInFiles))
-        raise ValueError(f"{model.__name__}.{name}: allowed_in_files is {found!r}, but must be one of {known}")
-    return cast("AllowedInFiles | None", found)
+    mark = declared(model.model_fields[name], "allowed_in_files")
+    if mark is None:
+        owner = next((base for base in model.__mro__ if name in inspect.get_annotations(base)), model)
+        mark = vars(owner).get("allowed_in_files")
+    if mark is not None and mark not in get_args(AllowedInFiles):
+        marks = ", ".join(get_args(AllowedInFiles))
+        raise ValueError(f"{model.__name__}.{name}: allowed_in_files is {mark!r}, but must be one of {marks}")
+    return cast("AllowedInFiles | None", mark)
 
 
 def restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
@@ -74,11 +74,11 @@ class StrictSettings(BaseModel):
         except ValidationError as error:
             names = {*cls.model_fields, *(info.alias for info in cls.model_fields.values() if info.alias)}
             lines: list[InitErrorDetails] = []
-            for one in error.errors(include_url=False):
-                kind, message = one["type"], one["msg"]
+            for item in error.errors(include_url=False):
+                kind, message = item["type"], item["msg"]
                 if kind == "extra_forbidden":
-                    kind, message = "unknown_name", f"there is no such name{did_you_mean(str(one['loc'][-1]), names)}"
-                made = PydanticCustomError(kind, message)
-                lines.append(InitErrorDetails(type=made, loc=one["loc"], input=one["input"]))
+                    kind, message = "unknown_name", f"there is no such name{did_you_mean(str(item['loc'][-1]), names)}"
+                problem = PydanticCustomError(kind, message)
+                lines.append(InitErrorDetails(type=problem, loc=item["loc"], input=item["input"]))
             hidden = bool(cls.model_config.get("hide_input_in_errors"))
             raise ValidationError.from_exception_data(cls.__name__, lines, hide_input=hidden) from None

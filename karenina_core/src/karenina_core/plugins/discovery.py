@@ -116,10 +116,10 @@ def load_entry_points(
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
-            found = (info, accept(load_entry_point(point), info) if info.state == "found" else None)
+            loaded = (info, accept(load_entry_point(point), info) if info.state == "found" else None)
         except (Exception, SystemExit) as error:
-            found = (info.with_failure("failed", type_and_message(error)), None)
-        yield found
+            loaded = (info.with_failure("failed", type_and_message(error)), None)
+        yield loaded
 
 
 def load_entry_point(point: EntryPoint) -> object:
@@ -132,12 +132,12 @@ def load_entry_point(point: EntryPoint) -> object:
 
     failures: list[BaseException] = []
     ExtensionManager.ENTRY_POINT_CACHE[point.group] = [point]
-    found: NamedExtensionManager[object] = NamedExtensionManager(
+    manager: NamedExtensionManager[object] = NamedExtensionManager(
         point.group, [point.name], on_load_failure_callback=lambda _manager, _point, error: failures.append(error)
     )
     if failures:
         raise failures[0]
-    return found[point.name].plugin
+    return manager[point.name].plugin
 
 
 def canonical(distribution: str) -> str:
@@ -147,7 +147,7 @@ def canonical(distribution: str) -> str:
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
     """Return `info` if it is the one to use for its name, else a copy with the reason why it is not."""
-    owners = [one.distribution for one in rivals]
+    owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
         return info
     if picked in owners:
@@ -158,7 +158,7 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
             f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}; "
             f"name one that does: {', '.join(owners)}",
         )
-    both = " and ".join(f"{one.distribution} {one.version}" for one in rivals)
+    both = " and ".join(f"{rival.distribution} {rival.version}" for rival in rivals)
     return info.with_failure(
         "conflict",
         f"two distributions offer the {info.kind} {info.name}: {both}; pick one in the configuration: "

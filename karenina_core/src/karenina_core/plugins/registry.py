@@ -129,7 +129,7 @@ class Plugins:
         if caller is None or not caller.has_spec():
             why = self.specifications.why_missing(hook.__name__)
             raise PluginError(f"the hook {hook.__name__} cannot be used: {why}")
-        implementing = {id(found.plugin) for found in caller.get_hookimpls()}
+        implementing = {id(implementation.plugin) for implementation in caller.get_hookimpls()}
         return [
             Offer(partial(self._call_one, plugin, hook.__name__), distribution, version, plugin, hook.__name__)
             for plugin, distribution, version in self._plugins.values()
@@ -138,13 +138,13 @@ class Plugins:
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
         """Call `hook` on each plugin and yield the results. If a plugin raises, `reject` lists it as failed."""
-        for found in self.implementations(hook):
+        for offer in self.implementations(hook):
             try:
-                result = found.value(*args, **kwargs)
+                result = offer.value(*args, **kwargs)
             except Exception as error:
-                self.reject(found, error)
+                self.reject(offer, error)
             else:
-                yield Offer(result, found.distribution, found.version, found.plugin, found.hook)
+                yield Offer(result, offer.distribution, offer.version, offer.plugin, offer.hook)
 
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
         """Return the objects that plugins offer through `hook`, which takes no arguments, with their distributions.
@@ -152,8 +152,8 @@ class Plugins:
         The hook is called once, and again after another plugin is registered.
         """
         if hook.__name__ not in self._offered:
-            found: Iterable[Offer[Any]] = self.each(hook)
-            self._offered[hook.__name__] = [replace(one, value=value) for one in found for value in one.value or ()]
+            raw: Iterable[Offer[Any]] = self.each(hook)
+            self._offered[hook.__name__] = [replace(offer, value=value) for offer in raw for value in offer.value or ()]
         return self._offered[hook.__name__]
 
     def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
@@ -173,10 +173,12 @@ class Plugins:
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
-            offers = [one for hook in hooks for one in self.offers(getattr(self._manager.hook, hook).spec.function)]
-            named = [((kind, name_of(one.value, one.hook, one.plugin), one.distribution), one) for one in offers]
+            offers = [offer for hook in hooks for offer in self.offers(getattr(self._manager.hook, hook).spec.function)]
+            named = [
+                ((kind, name_of(offer.value, offer.hook, offer.plugin), offer.distribution), offer) for offer in offers
+            ]
             unused = {key for key, info in self._infos.items() if info.state != "loaded"}
-            self._offered[kind] = [one for key, one in sorted(named, key=lambda pair: pair[0]) if key not in unused]
+            self._offered[kind] = [offer for key, offer in sorted(named, key=lambda pair: pair[0]) if key not in unused]
         return self._offered[kind]
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
@@ -196,12 +198,12 @@ class Plugins:
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
         try:
             for each, (hooks, name_of, why_refused) in _HOOKS_OF_KIND.items() if failure is None else ():
-                found = [(one, hook) for hook in hooks for one in self._call_one(plugin, hook) or ()]
-                for one, hook in found:
-                    name = name_of(one, hook, plugin)
+                pairs = [(value, hook) for hook in hooks for value in self._call_one(plugin, hook) or ()]
+                for value, hook in pairs:
+                    name = name_of(value, hook, plugin)
                     if (each, name) in offers:
                         raise PluginError(f"the {each} {name} is offered twice, again through {hook}: offer it once")
-                    offers[each, name] = why_refused(one)
+                    offers[each, name] = why_refused(value)
         except Exception as error:
             failure = type_and_message(error)
         failure = failure or next((why for (_, name), why in offers.items() if why and name not in named), None)
@@ -248,14 +250,14 @@ class Plugins:
 
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
         """Return a copy for a plugin that is used, with its hooks that are ignored because their owner is missing."""
-        names = [one.name for one in self._manager.get_hookcallers(plugin) or () if not one.has_spec()]
-        known = [name for name in names if name in read_catalog()["hooks"]]
-        ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in known)
+        names = [caller.name for caller in self._manager.get_hookcallers(plugin) or () if not caller.has_spec()]
+        shipped = [name for name in names if name in read_catalog()["hooks"]]
+        ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in shipped)
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
         """Call `offered` of hook owners: of all, or only of those with hooks that `plugin` implements."""
-        hooks = None if plugin is None else {one.name for one in self._manager.get_hookcallers(plugin) or ()}
+        hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
             offered = getattr(owner.module, "offered", None)
             if offered is None or (hooks is not None and not hooks.intersection(owner.hooks)):

@@ -62,10 +62,10 @@ class Specifications:
         """Import the modules of `points`. If two specify the same hook, neither is used; the core's always are."""
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
-        found = [owner for _, owner in loaded if owner is not None]
+        owners = [owner for _, owner in loaded if owner is not None]
         accepted = [HookOwner(import_module(name), replace(_CORE, target=name)) for name in _CORE_MODULES]
-        everything = [*accepted, *found]
-        for one in found:
+        everything = [*accepted, *owners]
+        for one in owners:
             rivals = [other for other in everything if other is not one and set(one.hooks) & set(other.hooks)]
             if rivals:
                 problems.append(one.info.with_failure("conflict", _conflict(one, rivals[0])))
@@ -113,16 +113,16 @@ class _Manager(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
-        known = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
+        specified = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
         if options is not None and (options["wrapper"] or options["hookwrapper"]):
             why = "a wrapper, but each plugin is called separately: write @hookimpl, and return what it offers"
             raise pluggy.PluginValidationError(plugin, f"{name} is {why}")
-        if options is not None and not known:
+        if options is not None and not specified:
             if hook not in read_catalog()["hooks"]:
-                names = [one for one, caller in vars(self.hook).items() if caller.has_spec()]
+                names = [candidate for candidate, caller in vars(self.hook).items() if caller.has_spec()]
                 raise pluggy.PluginValidationError(plugin, f"unknown hook {hook!r}{did_you_mean(hook, names)}")
             options["optionalhook"] = True
-        elif options is None and known and not hasattr(getattr(plugin, name), f"{PROJECT}_spec"):
+        elif options is None and specified and not hasattr(getattr(plugin, name), f"{PROJECT}_spec"):
             raise pluggy.PluginValidationError(plugin, f"{name} is not marked with @hookimpl, so it has no effect")
         return options
 

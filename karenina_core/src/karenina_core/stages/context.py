@@ -370,10 +370,10 @@ class VerificationContext:
 
     def _check_type(self, key: AnyKey, value: object) -> None:
         if not key.accepts(value):
-            wanted = f"{key.type.__name__}: {key.cure}" if key.cure else key.type.__name__
+            requirement = f"{key.type.__name__}: {key.cure}" if key.cure else key.type.__name__
             raise ArtifactTypeError(
                 f"stage {self._planned.name} of {self._planned.distribution} set the artifact {key.name!r} to a "
-                f"{type(value).__name__}; its key requires {wanted}"
+                f"{type(value).__name__}; its key requires {requirement}"
             )
 
 

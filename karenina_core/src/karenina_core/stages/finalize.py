@@ -178,17 +178,17 @@ def _to_json_values(value: Any, levels: int) -> Any:
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
     """Return the result fields by section: from artifacts, then those set by name; an item's override its answer's."""
-    found: dict[str, dict[str, Any]] = {}
+    sections: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
         if level is None:
             continue
         for name, value in level.artifacts.items():
             if value is not None and name in _RESULT_FIELDS:
                 place, field = _RESULT_FIELDS[name]
-                found.setdefault(place, {})[field] = value
+                sections.setdefault(place, {})[field] = value
         for section, values in level.fields.items():
-            found.setdefault(section, {}).update(values)
-    return found
+            sections.setdefault(section, {}).update(values)
+    return sections
 
 
 def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
@@ -216,17 +216,17 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
     for level in (state.parent, state):
         for key, usage in level.usage.items() if level is not None else ():
-            found[key] = {**_usage_json(usage), "scope": "item" if level is state else "answer"}
+            entries[key] = {**_usage_json(usage), "scope": "item" if level is state else "answer"}
             total += usage
-    if not found:
+    if not entries:
         return None
-    if "answer_generation" in found:
-        found["answer_generation"]["model"] = state.item.answering_model.model_name
-    return {**found, "total": _usage_json(total)}
+    if "answer_generation" in entries:
+        entries["answer_generation"]["model"] = state.item.answering_model.model_name
+    return {**entries, "total": _usage_json(total)}
 
 
 def _usage_json(usage: Usage) -> dict[str, Any]:

@@ -189,8 +189,8 @@ class RegisteredStage:
 def registered_stages(plugins: Plugins) -> tuple[RegisteredStage, ...]:
     """Return all registered stages, sorted by name and distribution."""
     return tuple(
-        RegisteredStage(one.value, one.distribution, one.version, STAGE_HOOKS[one.hook])
-        for one in plugins.of_kind("stage")
+        RegisteredStage(offer.value, offer.distribution, offer.version, STAGE_HOOKS[offer.hook])
+        for offer in plugins.of_kind("stage")
     )
 
 
@@ -224,11 +224,11 @@ class CheckStage(Stage):
         """Return the four artifact keys: performed, detected, override applied, reasoning."""
         from karenina_core.artifacts.keys import standard_keys
 
-        known = standard_keys()
+        standard = standard_keys()
 
         def key(suffix: str, type: type) -> AnyKey:
             name = f"{cls.prefix}_{suffix}"
-            return known.get(name) or ArtifactKey(name, type)
+            return standard.get(name) or ArtifactKey(name, type)
 
         return key("check_performed", bool), key("detected", bool), key("override_applied", bool), key("reasoning", str)
 
@@ -248,18 +248,18 @@ class CheckStage(Stage):
     async def execute(self, context: VerificationContext) -> None:
         """Detect, record the result, and veto if the check triggers."""
         try:
-            found = await self.detect(context)
+            finding = await self.detect(context)
         except (PortError, StructuredError) as error:
             context.log.warning("%s could not be performed: %s", self.name, error)
-            found = Detection(None, performed=False, reasoning=f"not performed: {error}")
-        override = found.performed and found.detected is not None and self.triggers(found.detected)
-        values = (found.performed, found.detected if found.performed else None, override, found.reasoning)
+            finding = Detection(None, performed=False, reasoning=f"not performed: {error}")
+        override = finding.performed and finding.detected is not None and self.triggers(finding.detected)
+        values = (finding.performed, finding.detected if finding.performed else None, override, finding.reasoning)
         for key, value in zip(self.check_keys(), values, strict=True):
             context.set_artifact(key, value)
             if key.section is None:
                 context.set_result_field(key.name, value)
         if override:
-            context.veto(self.veto_reason(found), self.veto_outcome)
+            context.veto(self.veto_reason(finding), self.veto_outcome)
 
 
 class AutoFailStage(Stage):

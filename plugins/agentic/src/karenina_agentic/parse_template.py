@@ -91,7 +91,7 @@ class AgenticParseTemplate(ParsingStage):
             context.set_artifact(Keys.AGENTIC_PARSING_PERFORMED, False)
             return
         try:
-            found = await self._investigate(context, bound, shown)
+            investigation = await self._investigate(context, bound, shown)
         except InvestigationFailed as failure:
             context.set_artifact(Keys.INVESTIGATION_TRACE, failure.trace)
             context.mark_error(str(failure), Outcome.PARSE_ERROR)
@@ -99,8 +99,8 @@ class AgenticParseTemplate(ParsingStage):
         except WorkspaceError as error:
             context.mark_error(str(error), Outcome.PARSE_ERROR)
             return
-        context.set_artifact(Keys.INVESTIGATION_TRACE, found.trace)
-        await self._extract(context, bound, found.report)
+        context.set_artifact(Keys.INVESTIGATION_TRACE, investigation.trace)
+        await self._extract(context, bound, investigation.report)
 
     @staticmethod
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
@@ -142,11 +142,11 @@ class AgenticParseTemplate(ParsingStage):
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
         request = extraction_request(context.question.question, read_hints(context, bound), report)
         try:
-            found = await fill_template(context, bound, EXTRACTION, request, text=report)
+            filled = await fill_template(context, bound, EXTRACTION, request, text=report)
         except StructuredError as error:
             context.mark_error(f"the extraction from the report could not be read: {error}", Outcome.PARSE_ERROR)
             return
-        context.set_artifact(PARSED_ANSWER, found.value)
+        context.set_artifact(PARSED_ANSWER, filled.value)
         context.set_artifact(Keys.AGENTIC_PARSING_PERFORMED, True)
 
 

@@ -163,15 +163,15 @@ class ModelOverrides:
         key = json.dumps(fields, sort_keys=True)
         if key not in self._models:
             try:
-                made = ModelConfig.model_validate(fields)
+                model = ModelConfig.model_validate(fields)
             except ValidationError as error:
                 where = f"model_override of trait {trait.name!r}"
                 problems = error.errors(include_url=False, include_input=False)
                 raise ConfigError(
-                    [f"{where}: {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problems]
+                    [f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
                 ) from None
-            _check_programs(made, trait.name)
-            self._models[key] = made
+            _check_programs(model, trait.name)
+            self._models[key] = model
         return self._models[key]
 
 
@@ -284,14 +284,14 @@ class AgenticRubricEvaluation(Stage):
         if any(trait.context_mode != "workspace_only" for trait, _ in traits):
             shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric)
         scored = await gather_all(self._score(context, trait, dynamic, shown) for trait, dynamic in traits)
-        absent = [one for one in scored if one.verdict is not None and not one.verdict.present]
-        counted = [one for one in scored if one not in absent]
+        absent = [outcome for outcome in scored if outcome.verdict is not None and not outcome.verdict.present]
+        counted = [outcome for outcome in scored if outcome not in absent]
         context.set_artifact(
             Keys.AGENTIC_TRAIT_SCORES,
-            {one.name: score.value if (score := one.score) is not None else None for one in counted},
+            {outcome.name: score.value if (score := outcome.score) is not None else None for outcome in counted},
         )
         context.set_artifact(
-            Keys.AGENTIC_TRAIT_TRACES, {one.name: one.trace for one in scored if one.trace is not None}
+            Keys.AGENTIC_TRAIT_TRACES, {outcome.name: outcome.trace for outcome in scored if outcome.trace is not None}
         )
         self._record(context, traits, scored, absent)
 
@@ -302,20 +302,20 @@ class AgenticRubricEvaluation(Stage):
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
         response = shown.text if shown is not None and trait.context_mode != "workspace_only" else None
-        kept: str | None = None
+        kept_file: str | None = None
         trace: str | None = None
         try:
             model = self._overrides.model_for(trait) if trait.model_override is not None else context.parsing_model
             async with open_trait_workspace(trait, response, context) as place:
-                kept = place.kept_file
-                found = await self._investigate(context, trait, model, response, place)
-            trace = found.trace
-            verdict = await self._verdict(context, trait, model, found.report, dynamic)
+                kept_file = place.kept_file
+                investigation = await self._investigate(context, trait, model, response, place)
+            trace = investigation.trace
+            verdict = await self._verdict(context, trait, model, investigation.report, dynamic)
         except InvestigationFailed as failure:
-            return _TraitOutcome(trait.name, trace=failure.trace, error=str(failure), kept_file=kept)
+            return _TraitOutcome(trait.name, trace=failure.trace, error=str(failure), kept_file=kept_file)
         except Exception as error:  # a failure of one trait must not affect the others
-            return _TraitOutcome(trait.name, trace=trace, error=describe_error(error), kept_file=kept)
-        return _TraitOutcome(trait.name, verdict, trace, kept_file=kept)
+            return _TraitOutcome(trait.name, trace=trace, error=describe_error(error), kept_file=kept_file)
+        return _TraitOutcome(trait.name, verdict, trace, kept_file=kept_file)
 
     @staticmethod
     async def _investigate(
@@ -344,7 +344,7 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        found = await ask(
+        verdict = await ask(
             context,
             SCORING,
             scoring_request(trait, context.question.question, report),
@@ -352,7 +352,7 @@ class AgenticRubricEvaluation(Stage):
             lambda values: read_verdict(trait, values, dynamic=dynamic),
             model,
         )
-        return found.value
+        return verdict.value
 
     @staticmethod
     def _record(
@@ -362,9 +362,9 @@ class AgenticRubricEvaluation(Stage):
         absent: Sequence[_TraitOutcome],
     ) -> None:
         """Set the result fields that are not artifacts."""
-        verdicts = {one.name: one.verdict for one in scored if one.verdict is not None}
+        verdicts = {outcome.name: outcome.verdict for outcome in scored if outcome.verdict is not None}
         context.set_result_field("rubric_evaluation_performed", True)
-        errors = {one.name: one.error for one in scored if one.error is not None}
+        errors = {outcome.name: outcome.error for outcome in scored if outcome.error is not None}
         for name, error in errors.items():
             context.log.warning("the agentic trait %s could not be scored: %s", name, error)
         dynamic = [trait.name for trait, is_dynamic in traits if is_dynamic]
@@ -372,16 +372,20 @@ class AgenticRubricEvaluation(Stage):
         if errors:
             context.extend_result_field("trait_errors", errors)
         if absent:
-            skipped = {one.name: "its concept is not present in the answer" for one in absent}
+            skipped = {outcome.name: "its concept is not present in the answer" for outcome in absent}
             context.extend_result_field("dynamic_rubric_skipped_traits", skipped)
         if promoted:
             context.extend_result_field("dynamic_rubric_promoted_traits", promoted)
         more: dict[str, dict[str, Any]] = {
-            "agentic_trait_reasoning": {name: one.reasoning for name, one in verdicts.items()},
+            "agentic_trait_reasoning": {name: verdict.reasoning for name, verdict in verdicts.items()},
             "agentic_trait_labels": {
-                one.name: score.label for one in scored if (score := one.score) is not None and score.label is not None
+                outcome.name: score.label
+                for outcome in scored
+                if (score := outcome.score) is not None and score.label is not None
             },
-            "agentic_trait_files": {one.name: one.kept_file for one in scored if one.kept_file is not None},
+            "agentic_trait_files": {
+                outcome.name: outcome.kept_file for outcome in scored if outcome.kept_file is not None
+            },
         }
         for field, values in more.items():
             if values:
@@ -390,10 +394,10 @@ class AgenticRubricEvaluation(Stage):
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
     """Return the traits without duplicates: every question contains the same global traits."""
-    found: list[AgenticRubricTrait] = []
+    unique: list[AgenticRubricTrait] = []
     seen: set[int] = set()
     for trait in traits:
         if id(trait) not in seen:
             seen.add(id(trait))
-            found.append(trait)
-    return found
+            unique.append(trait)
+    return unique

@@ -39,15 +39,15 @@ def resolve_root(root: Path | None) -> Path:
             "no workspace root is set: set workspace_root in the configuration, or benchmark.workspace_root"
         )
     try:
-        found = resolve_links(root)
-        exists = found.is_dir()
+        resolved = resolve_links(root)
+        exists = resolved.is_dir()
     except (OSError, ValueError) as error:
         raise WorkspaceError(f"the workspace root {root} cannot be used: {error}") from None
-    if found != root.absolute():
-        raise WorkspaceError(f"the workspace root {root} leads to {found}: set workspace_root to that folder itself")
+    if resolved != root.absolute():
+        raise WorkspaceError(f"the workspace root {root} leads to {resolved}: set workspace_root to that folder itself")
     if not exists:
         raise WorkspaceError(f"the workspace root {root} is not a folder: create it, or set workspace_root to another")
-    return found
+    return resolved
 
 
 def resolve_folder(root: Path, path: str) -> Path:
@@ -56,23 +56,23 @@ def resolve_folder(root: Path, path: str) -> Path:
     Raises `WorkspaceError` if it is not a folder, and for `..`, absolute paths, the root itself, and links out of the
     root.
     """
-    wanted = PurePosixPath(path)
-    if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
+    relative = PurePosixPath(path)
+    if relative.is_absolute() or ".." in relative.parts or "\0" in path:
         raise WorkspaceError(f"workspace_path {path!r} is refused: give a path relative to the root, without '..'")
     try:
-        found = resolve_links(root / wanted)
-        exists = found.is_dir()
+        resolved = resolve_links(root / relative)
+        exists = resolved.is_dir()
     except OSError as error:
         raise WorkspaceError(f"workspace_path {path!r} cannot be used: {error}") from None
-    if not found.is_relative_to(root):
+    if not resolved.is_relative_to(root):
         raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link out of the workspace root {root}")
-    if found == root:
+    if resolved == root:
         raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: give a folder inside it")
     if not exists:
         raise WorkspaceError(
             f"there is no folder {path!r} in the workspace root {root}: create it, or correct workspace_path"
         )
-    return found
+    return resolved
 
 
 def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
@@ -180,11 +180,11 @@ class _Copying:
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         try:
-            found = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
-            if stat.S_ISLNK(found.st_mode):
+            status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode):
                 self._link(place, copied, inside)
             else:
-                self._copy(found, parent, place, place, copied, inside)
+                self._copy(status, parent, place, place, copied, inside)
         except OSError as error:
             if error.errno not in _CHANGED:
                 raise
@@ -200,20 +200,20 @@ class _Copying:
             copied.symlink_to(place.readlink())
             return
         with open_folder(self._root, real.parent) as parent:
-            found = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
-            if stat.S_ISDIR(found.st_mode):
+            status = os.stat(real.name, dir_fd=parent, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
                 self._followed += 1
                 if self._followed > MOST_LINKED:
                     self._left_out(place, f"is beyond the limit of {MOST_LINKED} links to folders")
                     return
-            self._copy(found, parent, real, place, copied, inside)
+            self._copy(status, parent, real, place, copied, inside)
 
     def _copy(
-        self, found: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
+        self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
-        elif stat.S_ISREG(found.st_mode):
+        elif stat.S_ISREG(status.st_mode):
             try:
                 self._file(parent, real.name, copied)
             except PermissionError:
@@ -238,15 +238,15 @@ class _Copying:
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
         with open_file_at(name, parent) as source, copied.open("xb") as target:
-            found = os.fstat(source.fileno())
-            self._count_bytes(found.st_size)
-            left = found.st_size  # if the file grows meanwhile, the rest is not copied
+            status = os.fstat(source.fileno())
+            self._count_bytes(status.st_size)
+            left = status.st_size  # if the file grows meanwhile, the rest is not copied
             while left and (chunk := source.read(min(left, _CHUNK))):
                 target.write(chunk)
                 left -= len(chunk)
             target.flush()
-            os.fchmod(target.fileno(), found.st_mode & 0o777)
-            os.utime(target.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+            os.fchmod(target.fileno(), status.st_mode & 0o777)
+            os.utime(target.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def _count_bytes(self, size: int) -> None:
         self._bytes += size

@@ -64,8 +64,8 @@ class CreatedFolder:
 
     @classmethod
     def _identify(cls, path: Path) -> Self:
-        found = path.lstat()
-        return cls(path, found.st_dev, found.st_ino)
+        status = path.lstat()
+        return cls(path, status.st_dev, status.st_ino)
 
     def remove(self) -> None:
         """Remove the folder and its contents without following links; do nothing if it does not exist.
@@ -85,8 +85,8 @@ class CreatedFolder:
         except NotADirectoryError:  # also for a link
             raise FolderReplaced("something else is at its path and was left alone") from None
         try:
-            found = os.fstat(folder)
-            if (found.st_dev, found.st_ino) != (self.device, self.inode):
+            status = os.fstat(folder)
+            if (status.st_dev, status.st_ino) != (self.device, self.inode):
                 raise FolderReplaced("another folder is at its path and was left alone")
             _empty(folder)
         finally:
@@ -265,17 +265,17 @@ def _clean_up_list(file: Path, root: Path) -> None:
 
 def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
     """Return the entries for folders that were not removed; invalid or incomplete lines are ignored."""
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
             noted = json.loads(line)
             if "removed" in noted:
-                found.pop(noted["removed"], None)
+                entries.pop(noted["removed"], None)
                 continue
             path, numbers = noted["path"], (noted["device"], noted["inode"])
-            if isinstance(path, str) and Path(path).is_absolute() and all(type(one) is int for one in numbers):
-                found[path] = noted
-    return list(found.values())
+            if isinstance(path, str) and Path(path).is_absolute() and all(type(number) is int for number in numbers):
+                entries[path] = noted
+    return list(entries.values())
 
 
 def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:

@@ -68,7 +68,7 @@ def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> Benchmark
 def _count_others(others: Sequence[BenchmarkFileError]) -> str:
     """Return how many more questions and traits cannot be read, and where the first of them is."""
     place = others[0].where
-    what = "question" if not any(one.where.startswith("rating") for one in others) else "question or trait"
+    what = "question" if not any(other.where.startswith("rating") for other in others) else "question or trait"
     if len(others) == 1:
         return f"1 more {what} cannot be read{f' ({place})' if place else ''}"
     plural = what.replace("question", "questions").replace("trait", "traits")
@@ -145,7 +145,7 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
 def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
     """Raise `BenchmarkFileError` for a trait whose function cannot be saved in a file."""
     questions = benchmark.questions_mentioning(("callable",))
-    of_questions = ((f"question {one.id}", (one.rubric, one.dynamic_rubric)) for one in questions)
+    of_questions = ((f"question {question.id}", (question.rubric, question.dynamic_rubric)) for question in questions)
     for place, rubrics in (("", (benchmark.global_rubric, benchmark.dynamic_rubric)), *of_questions):
         for trait in (trait for rubric in rubrics if rubric is not None for trait in rubric.callable_traits):
             if trait.unsaved is not None:

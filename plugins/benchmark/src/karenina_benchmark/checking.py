@@ -99,18 +99,18 @@ class CheckReport:
             "errors": len(self.errors),
             "warnings": len(self.warnings),
             "unchecked": len(self.unchecked),
-            "findings": [one.to_json() for one in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
     def _of(self, level: Level) -> tuple[Finding, ...]:
-        return tuple(one for one in self.findings if one.level == level)
+        return tuple(finding for finding in self.findings if finding.level == level)
 
 
 class BenchmarkErrors(KareninaError, ValueError):
     """Raised when a benchmark has errors; the message lists the first 20, and `findings` contains all of them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        lines = [str(one) for one in findings[:_SHOWN]]
+        lines = [str(finding) for finding in findings[:_SHOWN]]
         more = len(findings) - _SHOWN
         lines += [f"... and {more} more errors; `karenina check FILE` lists all"] if more > 0 else []
         super().__init__("\n".join(lines))
@@ -320,7 +320,7 @@ class _Check:
         if mode == "rubric_only" or (mode == "template_and_rubric" and question.trait_names()):
             return
         if self._benchmark.missing_answers:
-            if not any(one.what == self._benchmark.missing_answers for one in self.findings):
+            if not any(finding.what == self._benchmark.missing_answers for finding in self.findings):
                 self._add("error", None, self._benchmark.missing_answers, "")
             return
         what, cure = "the question has no answer template", "add `answer`"

@@ -294,7 +294,9 @@ class BenchmarkContent:
         check_dynamic_names(rubric, dynamic)
         if wanted is not None:
             rubric = Rubric.of(*(trait for trait in rubric.traits if trait.name in wanted)) if rubric else None
-            dynamic = DynamicRubric.of(*(one for one in dynamic.traits if one.name in wanted)) if dynamic else None
+            dynamic = (
+                DynamicRubric.of(*(trait for trait in dynamic.traits if trait.name in wanted)) if dynamic else None
+            )
         if (rubric or None) == question.rubric and (dynamic or None) == question.dynamic_rubric:
             return question
         return question.changed(rubric=rubric, dynamic_rubric=dynamic)

@@ -76,7 +76,10 @@ class Problems:
         first, *others = [error for found in self.found for error in found.each()]
         if not others:
             raise first
-        alone = [BenchmarkFileError(one.file, one.where, one.what, one.cure) if one.others else one for one in others]
+        alone = [
+            BenchmarkFileError(other.file, other.where, other.what, other.cure) if other.others else other
+            for other in others
+        ]
         raise BenchmarkFileError(first.file, first.where, first.what, first.cure, alone) from first.__cause__
 
 

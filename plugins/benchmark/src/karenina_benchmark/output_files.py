@@ -177,7 +177,7 @@ def _response_names(columns: Any) -> list[str]:
     names = list(map(str, columns))
     return [
         *ranked_columns(names, RESPONSE),
-        *(one for wanted in _ANSWERS for one in names if fold_name(one) == wanted),
+        *(name for wanted in _ANSWERS for name in names if fold_name(name) == wanted),
     ]
 
 

@@ -81,7 +81,7 @@ def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
     found = json.loads(text)
     if isinstance(found, list):  # rows of a table
         rows = [one for one in found if isinstance(one, Mapping)]
-        return _ids_of({name: one.get(find_role(one, name) or "") for name in _NAMES} for one in rows)
+        return _ids_of({name: row.get(find_role(row, name) or "") for name in _NAMES} for row in rows)
     return [str(item["@id"]) for item in found.get("dataFeedElement", ()) if item.get("@id")]
 
 

@@ -88,10 +88,10 @@ class Answer:
     @property
     def verdicts(self) -> str:
         """A summary of all judges' verdicts, such as `CORRECT` or `DISAGREE`; it decides the stratum of the answer."""
-        found = {one.verdict for one in self.judgements.values()} - {None}
+        found = {judgement.verdict for judgement in self.judgements.values()} - {None}
         if found:
             return DISAGREE if len(found) > 1 else CORRECT if True in found else WRONG
-        without = {one.outcome for one in self.judgements.values()} - {Outcome.SCORED}
+        without = {judgement.outcome for judgement in self.judgements.values()} - {Outcome.SCORED}
         if not without:
             return SCORED
         return UNDECIDED if without == {Outcome.UNDECIDED} else NOT_JUDGED
@@ -104,7 +104,7 @@ class Answer:
     @property
     def extractions(self) -> list[Extraction]:
         """The distinct values that judges extracted."""
-        return list(dict.fromkeys(one for found in self.judgements.values() for one in found.extractions))
+        return list(dict.fromkeys(extraction for found in self.judgements.values() for extraction in found.extractions))
 
 
 @dataclass(frozen=True, slots=True)

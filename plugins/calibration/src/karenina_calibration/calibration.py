@@ -124,14 +124,14 @@ def calibrate(
             more = f", as are {len(strange) - 1} more rows" if len(strange) > 1 else ""
             what = f"the row is about an answer that the results do not contain{more}"
             raise ConfigError([f"{strange[0]}: {what}; remove it, or give the results that it is about"])
-        for one in rows:
-            found.add(one)
+        for row in rows:
+            found.add(row)
     run = LabelledRun(everything, found, cluster=cluster, place=files[0], source=source)
     return describe_labels(run, source=source, worst=worst)
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
-    given = [Path(one) for one in labels]
+    given = [Path(label) for label in labels]
     if isinstance(results, str | Path):
         beside = find_labels_file(Path(results))
         if beside.exists() and not any(one.exists() and one.samefile(beside) for one in given):
@@ -166,7 +166,7 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     file = run.place if isinstance(run.place, Path) and run.place.suffix.lower() not in SUFFIXES else None
     if run.stale:
         notes.append(f"{stale_text(run.stale)}; `{label_command('label', name, file)}` asks again")
-    notes += [f"the draw in {run.labels.place} is used, not the one in {one}" for one in run.labels.other_draws]
+    notes += [f"the draw in {run.labels.place} is used, not the one in {draw}" for draw in run.labels.other_draws]
     outside = sum(one.stratum is None for one in run.labelled) if run.draw is not None else 0
     if outside:
         notes.append(outside_text(outside, len(run.answers.by_id), name, file))
@@ -208,10 +208,12 @@ def _carried(
 ) -> Calibration:
     """Return the pass rate of each model and judge, corrected by the same judge's error rates in another run."""
     units = assign_units(results, cluster)
-    qualities = {one.judge: one for one in other.verdicts}
+    qualities = {verdict.judge: verdict for verdict in other.verdicts}
     counts: dict[tuple[str, str], Clusters] = defaultdict(Clusters)
-    for one in results:
-        counts[one.metadata.answering_id, one.metadata.parsing_id].add_outcome(units.of(one.question_id), one.outcome)
+    for result in results:
+        counts[result.metadata.answering_id, result.metadata.parsing_id].add_outcome(
+            units.of(result.question_id), result.outcome
+        )
     notes = [*units.notes, f"sensitivity and specificity of the judge in {name} are assumed to carry over"]
     unknown = dict.fromkeys(judge for _, judge in counts if judge not in qualities)
     notes += [f"the judge {judge} has no labels in {name}" for judge in unknown]

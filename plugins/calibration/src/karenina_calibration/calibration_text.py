@@ -44,18 +44,23 @@ def calibration_sections(found: Calibration) -> Iterator[Section]:
         yield from _corrected(rate, several=len(found.corrected) > 1)
     if found.carried:
         yield [Title("Corrected by labels of another run"), Facts([*map(_carried, found.carried)])]
-    for one in found.verdicts:
-        yield [Title(in_one_line(f"Verdicts of {one.judge} and people")), Facts([*_verdict_rows(one)]), _table(one)]
+    for verdict in found.verdicts:
+        yield [
+            Title(in_one_line(f"Verdicts of {verdict.judge} and people")),
+            Facts([*_verdict_rows(verdict)]),
+            _table(verdict),
+        ]
     yield from _values(found)
     if found.templates:
         rows = [
             [
-                shorten(one.question, 60) + (f" (and {one.questions - 1:,} more)" if one.questions > 1 else ""),
-                percent(one.agreement.value),
-                bounds(one.agreement),
-                f"{one.agreement.out_of:,}",
+                shorten(template.question, 60)
+                + (f" (and {template.questions - 1:,} more)" if template.questions > 1 else ""),
+                percent(template.agreement.value),
+                bounds(template.agreement),
+                f"{template.agreement.out_of:,}",
             ]
-            for one in found.templates[:_MOST_TEMPLATES]
+            for template in found.templates[:_MOST_TEMPLATES]
         ]
         yield [Title("By template, the worst first"), Grid([["question", "agree", "95% CI", "labels"], *rows])]
     if found.worst:
@@ -193,20 +198,20 @@ def _values(found: Calibration) -> Iterator[Section]:
         return
     rows = [
         [
-            in_one_line(f"{one.kind} {one.name}"),
-            in_one_line(one.judge),
-            percent(one.agreement.value),
-            bounds(one.agreement),
-            f"{one.agreement.out_of:,}",
-            coefficient_text(one.kappa) if one.kappa is not None else "-",
+            in_one_line(f"{value.kind} {value.name}"),
+            in_one_line(value.judge),
+            percent(value.agreement.value),
+            bounds(value.agreement),
+            f"{value.agreement.out_of:,}",
+            coefficient_text(value.kappa) if value.kappa is not None else "-",
         ]
-        for one in sorted(found.values, key=lambda one: (one.agreement.value or 0.0, one.name, one.judge))
+        for value in sorted(found.values, key=lambda one: (one.agreement.value or 0.0, one.name, one.judge))
     ]
     head = ["extracted", "judge", "agree", "95% CI", "labels", "kappa"]
     yield [Title("Extracted values and people, the worst first"), Grid([head, *rows], texts=(0, 1))]
-    for one in found.values:
-        if one.table and len(one.table) <= MOST_CLASSES:
-            yield [Title(in_one_line(f"{one.kind} {one.name} by {one.judge}, and people")), _confusion(one)]
+    for value in found.values:
+        if value.table and len(value.table) <= MOST_CLASSES:
+            yield [Title(in_one_line(f"{value.kind} {value.name} by {value.judge}, and people")), _confusion(value)]
 
 
 def _confusion(found: ValueAgreement) -> Grid:

@@ -69,10 +69,10 @@ class Draw(BaseModel):
             raise ValueError(f"two strata have the answers of {twice[0][0]!r:.80} that are {twice[0][1]!r:.80}")
         if any((ANY in one.verdicts) != self.simple for one in self.strata):
             raise ValueError("the strata of a simple draw, and no others, have the verdict 'any'")
-        items = Counter(one.item for one in self.items)
+        items = Counter(item.item for item in self.items)
         if repeated := [item for item, count in items.items() if count > 1]:
             raise ValueError(f"the answer {repeated[0]!r:.80} was drawn twice")
-        counts = Counter(one.stratum for one in self.items)
+        counts = Counter(item.stratum for item in self.items)
         if outside := [number for number in counts if number >= len(self.strata)]:
             raise ValueError(f"there is no stratum {outside[0]}; the draw has {len(self.strata)}, counted from 0")
         for number, one in enumerate(self.strata):
@@ -93,10 +93,10 @@ class Draw(BaseModel):
                 return f"it has {_no_stratum(answer)}"
             members[number].append(answer)
         drawn: list[set[str]] = [set() for _ in self.strata]
-        for one in self.items:
-            if one.item not in answers.by_id:
-                return f"the results have no answer {one.item!r:.80}, which it lists"
-            drawn[one.stratum].add(one.item)
+        for item in self.items:
+            if item.item not in answers.by_id:
+                return f"the results have no answer {item.item!r:.80}, which it lists"
+            drawn[item.stratum].add(item.item)
         for number, stratum in enumerate(self.strata):
             if len(members[number]) != stratum.size:
                 return (
@@ -154,7 +154,7 @@ def draw_answers(
         raise ConfigError(["the results contain no answer that could be labelled"])
     strata = _strata(answers, simple=simple)
     members: list[list[Answer]] = [[] for _ in strata]
-    of = {(model, one): number for number, (model, verdicts) in enumerate(strata) for one in verdicts}
+    of = {(model, verdict): number for number, (model, verdicts) in enumerate(strata) for verdict in verdicts}
     for answer in answers.by_id.values():
         number = of.get((answer.model, answer.verdicts), of.get((answer.model, ANY)))
         assert number is not None

@@ -81,7 +81,7 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
     sizes: Counter[Stratum] = Counter()
     for (stratum, _), count in counts.items():
         sizes[stratum] += count
-    missing = sizes.keys() - {one.stratum for one in labels}
+    missing = sizes.keys() - {label.stratum for label in labels}
     if not total or missing:
         raise ValueError("every stratum needs a label, and the run an answer")
     scale = _scales(labels)
@@ -91,9 +91,9 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
     for (stratum, unit), count in counts.items():
         between[unit] += count * (shares[stratum] - value) / total
     within: dict[Unit, float] = defaultdict(float)
-    for one in labels:
-        part = sizes[one.stratum] / total / (numbers[one.stratum] + 2)
-        within[one.unit] += part * scale[one.stratum] * one.weight * (one.right - shares[one.stratum])
+    for label in labels:
+        part = sizes[label.stratum] / total / (numbers[label.stratum] + 2)
+        within[label.unit] += part * scale[label.stratum] * label.weight * (label.right - shares[label.stratum])
     influence = {unit: between[unit] + within.get(unit, 0.0) for unit in between}
     pseudo = sum(
         (size / total / (numbers[stratum] + 2)) ** 2 * ((1 - shares[stratum]) ** 2 + shares[stratum] ** 2)
@@ -113,9 +113,9 @@ def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
     """Return, for each stratum, the factor that scales its weights to a mean of 1."""
     sums: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
-    for one in labels:
-        sums[one.stratum] += one.weight
-        numbers[one.stratum] += 1
+    for label in labels:
+        sums[label.stratum] += label.weight
+        numbers[label.stratum] += 1
     return {stratum: numbers[stratum] / sums[stratum] for stratum in sums}
 
 
@@ -125,9 +125,9 @@ def _shares(
     """Return the share of right answers in each stratum, and its number of labels."""
     right: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
-    for one in labels:
-        right[one.stratum] += scale[one.stratum] * one.weight * one.right
-        numbers[one.stratum] += 1
+    for label in labels:
+        right[label.stratum] += scale[label.stratum] * label.weight * label.right
+        numbers[label.stratum] += 1
     return {stratum: (right[stratum] + 1) / (numbers[stratum] + 2) for stratum in numbers}, numbers
 
 
@@ -318,11 +318,11 @@ def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled:
     if count < 2 or not others:
         raise ValueError("PPI++ needs two labels, and answers without a label")
     everything = [*verdicts, *unlabelled]
-    covariance = _mean([one * other for one, other in zip(labels, verdicts, strict=True)])
+    covariance = _mean([label * other for label, other in zip(labels, verdicts, strict=True)])
     covariance -= _mean(labels) * _mean(verdicts)
     spread = _sample_variance(everything) * len(everything) / (len(everything) - 1)
     weight = min(1.0, max(0.0, covariance / ((1 + count / others) * spread))) if spread else 0.0
-    rest = [one - weight * other for one, other in zip(labels, verdicts, strict=True)]
+    rest = [label - weight * other for label, other in zip(labels, verdicts, strict=True)]
     value = weight * _mean(unlabelled) + _mean(rest)
     half = Z95 * sqrt(weight**2 * _sample_variance(unlabelled) / others + _sample_variance(rest) / count)
     return PoweredMean(value, value - half, value + half, weight)
@@ -334,4 +334,4 @@ def _mean(values: Sequence[float]) -> float:
 
 def _sample_variance(values: Sequence[float]) -> float:
     mean = _mean(values)
-    return _mean([(one - mean) ** 2 for one in values])
+    return _mean([(value - mean) ** 2 for value in values])

@@ -158,7 +158,7 @@ def label(
         if sheet is None and page is None and not from_:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
         known_items = opened.labels.known_items
-        done = sum(one.item in known_items for one in opened.draw.items)
+        done = sum(item.item in known_items for item in opened.draw.items)
         screen.note(f"{done} of {len(opened.draw.items)} drawn answers are labelled, in {file}.")
         outside = len(known_items & opened.answers.by_id.keys()) - done
         if outside:

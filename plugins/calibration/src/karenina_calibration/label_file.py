@@ -62,7 +62,11 @@ class Label(BaseModel):
 
         A value that the labeller gave (`own`) also decides whether the values of other judges are right.
         """
-        same = [one for one in self.extractions if (one.kind, one.name) == (wanted.kind, wanted.name)]
+        same = [
+            extraction
+            for extraction in self.extractions
+            if (extraction.kind, extraction.name) == (wanted.kind, wanted.name)
+        ]
         for one in same:
             if one.own is not None:
                 right = one.own == wanted.value
@@ -75,12 +79,13 @@ class Label(BaseModel):
         An earlier extraction label is dropped if this label covers the same value. One that states an own value is also
         dropped if this label covers the same field or trait.
         """
-        own = {(one.kind, one.name, one.value) for one in self.extractions}
+        own = {(extraction.kind, extraction.name, extraction.value) for extraction in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
         kept = [
-            one
-            for one in earlier.extractions
-            if (one.kind, one.name, one.value) not in own and (one.own is None or (one.kind, one.name) not in names)
+            extraction
+            for extraction in earlier.extractions
+            if (extraction.kind, extraction.name, extraction.value) not in own
+            and (extraction.own is None or (extraction.kind, extraction.name) not in names)
         ]
         return self.model_copy(update={"extractions": (*self.extractions, *kept)}) if kept else self
 
@@ -120,7 +125,7 @@ class Labels:
             if answer is None or answer.verdicts == SCORED:
                 continue
             before = drawn_from.by_id[item].truth_id
-            fitting = [one for one in labels if (one.truth or before) == answer.truth_id]
+            fitting = [label for label in labels if (label.truth or before) == answer.truth_id]
             if fitting:
                 self.by_item[item][labeller] = fitting[-1]
             else:
@@ -157,9 +162,9 @@ class Labels:
         """Return the ids of drawn answers not labelled by this labeller for their current truth, in draw order."""
         items = self.draw.items if self.draw is not None else ()
         return [
-            one.item
-            for one in items
-            if labeller not in self.by_item.get(one.item, {}) or (one.item, labeller) in self.stale
+            item.item
+            for item in items
+            if labeller not in self.by_item.get(item.item, {}) or (item.item, labeller) in self.stale
         ]
 
 
@@ -291,7 +296,7 @@ def append_draw(file: Path, draw: Draw) -> None:
 
 def append_labels(file: Path, labels: Sequence[Label]) -> None:
     """Add labels to a file. Raises `ConfigError`."""
-    _append(file, [label_line(one) for one in labels])
+    _append(file, [label_line(label) for label in labels])
 
 
 def label_line(label: Label) -> str:

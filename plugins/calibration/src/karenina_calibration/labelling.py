@@ -101,8 +101,8 @@ class Labelling:
         """Add labels, and append them to the file. Raises `ConfigError`."""
         if labels:
             append_labels(self.file, labels)
-        for one in labels:
-            self.labels.add(one)
+        for label in labels:
+            self.labels.add(label)
         self.labels.match_truths(self.answers, self.drawn_from)
 
     def drawn(self, items: Sequence[str]) -> list[Answer]:
@@ -115,7 +115,7 @@ class Labelling:
         If `labeller` is None, these are all drawn answers, unless labels are stale because a truth changed: then they
         are the answers with a stale label or none.
         """
-        drawn = [one.item for one in self.draw.items]
+        drawn = [item.item for item in self.draw.items]
         if labeller is not None:
             return self.labels.missing(labeller)
         stale = {item for item, _ in self.labels.stale}
@@ -133,7 +133,11 @@ class Labelling:
         if not people:
             return AskedAnswer(answer, answer.extractions)
         known = [self.labels.by_item[answer.id][name] for name in people]
-        left = [one for one in answer.extractions if any(label.extraction(one) is None for label in known)]
+        left = [
+            extraction
+            for extraction in answer.extractions
+            if any(label.extraction(extraction) is None for label in known)
+        ]
         before = self.drawn_from.by_id[answer.id]
         was = f"; it was {truth_text(before)}" if before.truth_id != answer.truth_id else ""
         return AskedAnswer(answer, left, f"the truth changed since {', '.join(people)} labelled the answer{was}")
@@ -156,11 +160,11 @@ class Labelling:
         Raises `ConfigError`.
         """
         new = []
-        for one in labels:
-            before = self.labels.by_item.get(one.item, {}).get(one.labeller)
-            whole = one.with_extractions_of(before) if before is not None else one
-            given = self.labels.given.get((one.item, one.labeller), ())
-            new += [whole] if one not in given and whole not in given else []
+        for label in labels:
+            before = self.labels.by_item.get(label.item, {}).get(label.labeller)
+            whole = label.with_extractions_of(before) if before is not None else label
+            given = self.labels.given.get((label.item, label.labeller), ())
+            new += [whole] if label not in given and whole not in given else []
         self.add(new)
 
     def stale(self) -> list[Answer]:

@@ -60,11 +60,13 @@ def ask_answer(
             return None
         right = _REPLIES[said]
     found = list(earlier)
-    for one in asked.extractions:
-        said = _ask(ask, extraction_question(one))
+    for extraction in asked.extractions:
+        said = _ask(ask, extraction_question(extraction))
         if said == SKIP:
             continue
-        found.append(ExtractionLabel(kind=one.kind, name=one.name, value=one.value, right=_REPLIES[said]))
+        found.append(
+            ExtractionLabel(kind=extraction.kind, name=extraction.name, value=extraction.value, right=_REPLIES[said])
+        )
     return Label(
         item=answer.id,
         labeller=labeller,
@@ -112,7 +114,10 @@ def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, bli
 
 def verdict_lines(answer: Answer) -> Sequence[str]:
     """Return the verdict of each judge with its reason."""
-    return [in_one_line(f"{one.outcome.value} ({one.judge}): {one.reason}") for one in answer.judgements.values()]
+    return [
+        in_one_line(f"{judgement.outcome.value} ({judgement.judge}): {judgement.reason}")
+        for judgement in answer.judgements.values()
+    ]
 
 
 def write_label_page(
@@ -161,12 +166,12 @@ def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
         "verdicts": list(verdict_lines(answer)) if show_verdict else [],
         "extractions": [
             {
-                "kind": one.kind,
-                "name": one.name,
-                "value": one.value,
-                "asked": extraction_question(one, _LONGEST_VALUE),
+                "kind": extraction.kind,
+                "name": extraction.name,
+                "value": extraction.value,
+                "asked": extraction_question(extraction, _LONGEST_VALUE),
             }
-            for one in asked.extractions
+            for extraction in asked.extractions
         ],
     }
 

@@ -168,7 +168,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
         kappa = [Column("Kappa", "number"), Column("Labels", "count")]
         blocks.append(TableBlock([*head, *kappa], judges, note="The agreement of verdicts with people."))
     others = [one for one in _notes(runs, found) if not one.values or "a" in one.values]
-    blocks.extend(TextBlock(f"{one.name}: {one.text}") for one in others)
+    blocks.extend(TextBlock(f"{other.name}: {other.text}") for other in others)
     stale = ((one.label, _stale(one)) for one in found if one.found is not None)
     blocks.extend(TextBlock(f"{label}: {text}.") for label, text in stale if text)
     return [PageSection("corrected", "Corrected by people", blocks)]

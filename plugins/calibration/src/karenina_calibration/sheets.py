@@ -63,8 +63,8 @@ def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
     answer = asked.answer
     shown = (answer.question, answer.text, truth_text(answer), asked.why, answer.truth_id)
     yield [answer.id, ANSWER, "", "", "", "", *shown]
-    for one in asked.extractions:
-        yield [answer.id, f"{one.kind} {one.name}", one.value, *[""] * (len(COLUMNS) - 3)]
+    for extraction in asked.extractions:
+        yield [answer.id, f"{extraction.kind} {extraction.name}", extraction.value, *[""] * (len(COLUMNS) - 3)]
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
@@ -189,7 +189,9 @@ def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]],
             right = said
         elif kind in ("field", "trait") and name:
             own = row.get("own", "").strip()
-            known = [one for one in answer.extractions if (one.kind, one.name) == (kind, name)]
+            known = [
+                extraction for extraction in answer.extractions if (extraction.kind, extraction.name) == (kind, name)
+            ]
             values = {_unprotected(one.value): one.value for one in known}
             value = values.get(_unprotected(row.get("value", "")), row.get("value", ""))
             extractions.append(

@@ -112,8 +112,8 @@ class JudgeCheck(CheckStage):
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         if not response.strip():
             return self.without_text
-        found = await ask(context, self.task, self.request(context, response), self.schema, self._read)
-        return found.value
+        result = await ask(context, self.task, self.request(context, response), self.schema, self._read)
+        return result.value
 
     def _read(self, data: Mapping[str, Any]) -> Detection:
         verdict = data[self.verdict]

@@ -130,9 +130,9 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
     def reason(self, context: VerificationContext) -> str | None:
         """Return a message with the traits without excerpts and their numbers of retries."""
-        known = context.find_artifact(Keys.TRAIT_METADATA) or {}
+        metadata = context.find_artifact(Keys.TRAIT_METADATA) or {}
         missing = [
-            f"{name} (retries: {known.get(name, {}).get('excerpt_retry_count', 0)})"
+            f"{name} (retries: {metadata.get(name, {}).get('excerpt_retry_count', 0)})"
             for name in context.find_artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) or []
         ]
         return f"nothing in the response supports the score of {', '.join(missing)}"
@@ -157,8 +157,8 @@ def _warn_about_unknown_names(config: VerificationConfig, questions: Sequence[Qu
     traits = {name for question in questions for name in question.trait_names()}
     ids = {question.id for question in questions}
     wished = [*wishes.everywhere, *(name for own in wishes.question_specific.values() for name in own)]
-    for what, names, known in (("trait", wished, traits), ("question", [*wishes.question_specific], ids)):
+    for kind, names, known in (("trait", wished, traits), ("question", [*wishes.question_specific], ids)):
         for name in dict.fromkeys(names):
             if name not in known:
                 near = did_you_mean(name, known)
-                logger.warning("deep_judgment_rubric_config: no %s of this run is called %r%s", what, name, near)
+                logger.warning("deep_judgment_rubric_config: no %s of this run is called %r%s", kind, name, near)

@@ -54,12 +54,14 @@ async def extract_excerpts(
     wrong: list[str] = []
     while asked:
         request = excerpts_request(context.question.question, text, asked, limits.most, wrong)
-        said = await ask(context, EXCERPTS, request, _schema(asked, limits.most), dict)
-        quoted.calls += said.tries
+        reply = await ask(context, EXCERPTS, request, _schema(asked, limits.most), dict)
+        quoted.calls += reply.tries
         quoted.retries += bool(wrong)
         wrong, again = [], {}
         for name, about in asked.items():
-            problems = await context.in_thread(_sort_quotes, quoted, name, said.value.get(name) or [], searched, limits)
+            problems = await context.in_thread(
+                _sort_quotes, quoted, name, reply.value.get(name) or [], searched, limits
+            )
             if problems and not quoted.found[name]:
                 again[name] = about
                 wrong += problems
@@ -70,7 +72,7 @@ async def extract_excerpts(
 def _sort_quotes(
     quoted: ExtractedExcerpts,
     name: str,
-    given: Sequence[Mapping[str, Any]],
+    quotations: Sequence[Mapping[str, Any]],
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
@@ -78,20 +80,22 @@ def _sort_quotes(
 
     Repeated quotations, and those beyond the limit, are dropped.
     """
-    found, problems = quoted.found[name], []
-    for one in given:
-        words = str((one or {}).get("text") or "")
+    accepted, problems = quoted.found[name], []
+    for quotation in quotations:
+        words = str((quotation or {}).get("text") or "")
         match = searched.find(words, limits.threshold)
         if match is None:
             problem = _explain_rejection(words, searched, limits.threshold)
             quoted.rejected.setdefault(name, []).append({"text": words, "problem": problem})
             problems.append(f'{name}: "{words[:_SHOWN]}": {problem}')
-        elif len(found) < limits.most and all((match.start, match.end) != (old["start"], old["end"]) for old in found):
-            found.append(
+        elif len(accepted) < limits.most and all(
+            (match.start, match.end) != (old["start"], old["end"]) for old in accepted
+        ):
+            accepted.append(
                 {
                     "text": searched.text[match.start : match.end],
                     "quoted": words,
-                    "confidence": one.get("confidence") or "low",
+                    "confidence": quotation.get("confidence") or "low",
                     "similarity_score": round(match.similarity, 4),
                     "start": match.start,
                     "end": match.end,

@@ -46,7 +46,7 @@ _FACT: Final = re.compile(
 
 def extract_facts(text: str) -> list[str]:
     """Return the numbers, with signs, and the negations in a text, in order; "doesn't" counts as "not"."""
-    return ["not" if found["short"] else found[0].replace("\u2212", "-") for found in _FACT.finditer(text.casefold())]
+    return ["not" if match["short"] else match[0].replace("\u2212", "-") for match in _FACT.finditer(text.casefold())]
 
 
 MatchKind = Literal["exact", "spacing", "changed"]
@@ -133,22 +133,22 @@ class SearchableText:
         is_copy = self.text[start:end] in excerpt
         return Match(start, end, match.similarity, "spacing" if match.kind == "exact" and not is_copy else match.kind)
 
-    def _find(self, wanted: str, threshold: float) -> Match | None:
-        bare = _without_quotes(wanted)
-        found = self._find_exact(wanted) or (self._find_exact(bare) if bare != wanted else None)
-        if found is not None or not bare:
-            return found
-        wanted = _normalize_spaces(bare)
-        if SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
-            span = _align(wanted, self._folded, threshold)
+    def _find(self, excerpt: str, threshold: float) -> Match | None:
+        bare = _without_quotes(excerpt)
+        match = self._find_exact(excerpt) or (self._find_exact(bare) if bare != excerpt else None)
+        if match is not None or not bare:
+            return match
+        excerpt = _normalize_spaces(bare)
+        if SHORTEST_CHANGED <= len(excerpt) <= LONGEST_CHANGED:
+            span = _align(excerpt, self._folded, threshold)
             if span is not None:
-                return self._accept(wanted, *span, threshold)
-        return self._find_normalized(wanted, threshold)
+                return self._accept(excerpt, *span, threshold)
+        return self._find_normalized(excerpt, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
         """Return why `find` did not find an excerpt with this threshold."""
-        wanted = _without_quotes(fold(excerpt).strip())
-        words = _split_words(wanted)
+        quote = _without_quotes(fold(excerpt).strip())
+        words = _split_words(quote)
         if not words:
             return Miss("empty")
         altered = find_excerpt(excerpt, self.text, threshold, exact_facts=False) if self.exact_facts else None
@@ -161,40 +161,42 @@ class SearchableText:
         shared = (Counter(words) & Counter(_split_words(passage))).total() / len(words)
         kind: MissKind = "reordered" if shared >= _SAME_WORDS and len(words) > 1 else "invented"
         start, end = self._places.original_span(*span)
-        return Miss(kind, _similarity(_ignore_case(wanted), _ignore_case(passage)), self.text[start:end])
+        return Miss(kind, _similarity(_ignore_case(quote), _ignore_case(passage)), self.text[start:end])
 
     # ---- exact
 
-    def _find_exact(self, wanted: str) -> Match | None:
-        at = _find_words(wanted, self._folded)
-        return Match(at, at + len(wanted), 1.0, "exact") if at >= 0 else None
+    def _find_exact(self, excerpt: str) -> Match | None:
+        at = _find_words(excerpt, self._folded)
+        return Match(at, at + len(excerpt), 1.0, "exact") if at >= 0 else None
 
     @cached_property
     def _normalized(self) -> str:
         return _normalize_spaces(self._folded)
 
-    def _find_normalized(self, wanted: str, threshold: float) -> Match | None:
+    def _find_normalized(self, excerpt: str, threshold: float) -> Match | None:
         """Search the text with normalized white space, and return the position in the folded text.
 
         Case folding of a long text is the slowest step here, so it is done only for excerpts that the alignment of
         characters, which tolerates some difference in case, cannot find.
         """
-        for cased in (wanted, wanted.upper(), wanted.lower()):
+        for cased in (excerpt, excerpt.upper(), excerpt.lower()):
             at = _find_words(cased, self._normalized)
             if at >= 0:
                 return Match(*self._original_span(self._normalized, at, at + len(cased)), 1.0, "spacing")
-        if wanted.isupper() or not SHORTEST_CHANGED <= len(wanted) <= LONGEST_CHANGED:
-            return self._find_ignoring_case(wanted)
+        if excerpt.isupper() or not SHORTEST_CHANGED <= len(excerpt) <= LONGEST_CHANGED:
+            return self._find_ignoring_case(excerpt)
         if not any(gap in self._folded for gap in _WIDE_GAPS):
             return None
-        span = _align(wanted, self._normalized, threshold)
+        span = _align(excerpt, self._normalized, threshold)
         return (
-            self._accept(wanted, *self._original_span(self._normalized, *span), threshold) if span is not None else None
+            self._accept(excerpt, *self._original_span(self._normalized, *span), threshold)
+            if span is not None
+            else None
         )
 
-    def _find_ignoring_case(self, wanted: str) -> Match | None:
+    def _find_ignoring_case(self, excerpt: str) -> Match | None:
         """Return the position of the excerpt, ignoring case and the width of white space."""
-        folded, text = _ignore_case(wanted), _ignore_case(self._folded)
+        folded, text = _ignore_case(excerpt), _ignore_case(self._folded)
         at = _find_words(folded, text)
         return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
 
@@ -211,20 +213,20 @@ class SearchableText:
 
     # ---- changed
 
-    def _accept(self, wanted: str, start: int, end: int, threshold: float) -> Match | None:
+    def _accept(self, excerpt: str, start: int, end: int, threshold: float) -> Match | None:
         """Return the match at or near a span, if it is similar enough and its words are in order."""
         around = max(0, start - _AROUND)
-        near = SearchableText(self._folded[around : end + len(wanted) + _AROUND])._find_ignoring_case(wanted)
+        near = SearchableText(self._folded[around : end + len(excerpt) + _AROUND])._find_ignoring_case(excerpt)
         if near is not None:
             return Match(near.start + around, near.end + around, 1.0, "spacing")
-        match = self._best_match_near(wanted, start, end)
+        match = self._best_match_near(excerpt, start, end)
         if self.exact_facts:
-            match = self._match_with_same_facts(wanted, match)
-        return match if match.similarity >= threshold and self._in_order(wanted, match) else None
+            match = self._match_with_same_facts(excerpt, match)
+        return match if match.similarity >= threshold and self._in_order(excerpt, match) else None
 
-    def _best_match_near(self, wanted: str, start: int, end: int) -> Match:
+    def _best_match_near(self, excerpt: str, start: int, end: int) -> Match:
         """Return the match at a span, extended or cut to whole words if it is then more similar to the excerpt."""
-        folded = _ignore_case(wanted)
+        folded = _ignore_case(excerpt)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self._folded, start)}:
             for last in {end, *_word_bounds(self._folded, end), _last_word(self._folded, start, end)}:
@@ -236,12 +238,12 @@ class SearchableText:
                     best = Match(first + lead, last - trail, similarity, "changed")
         return best
 
-    def _match_with_same_facts(self, wanted: str, match: Match) -> Match:
+    def _match_with_same_facts(self, excerpt: str, match: Match) -> Match:
         """Return `match`, or else the most similar passage near it that has the excerpt's numbers and negations.
 
         An alignment is as long as the excerpt, so a word at either end can be missing or too many.
         """
-        facts, folded = extract_facts(wanted), _ignore_case(wanted)
+        facts, folded = extract_facts(excerpt), _ignore_case(excerpt)
         if extract_facts(self._folded[match.start : match.end]) == facts:
             return match
         best = Match(match.start, match.end, -1.0, "changed")
@@ -261,12 +263,12 @@ class SearchableText:
         words = _WORD.finditer(self._folded, around, min(len(self._folded), at + _AROUND))
         return sorted({bound for word in words for bound in word.span()} | {at})
 
-    def _in_order(self, wanted: str, match: Match) -> bool:
+    def _in_order(self, excerpt: str, match: Match) -> bool:
         """Return whether the excerpt's words have the same order in the passage and the text next to it."""
         from rapidfuzz.distance import LCSseq
 
-        quoted = _split_words(wanted)
-        beside = 1 + len(wanted) // 3
+        quoted = _split_words(excerpt)
+        beside = 1 + len(excerpt) // 3
         before = self._folded[max(0, match.start - beside) : match.start]
         behind = self._folded[match.end : match.end + beside]
         passage = _split_words(self._folded[match.start : match.end])
@@ -278,15 +280,15 @@ class SearchableText:
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
         """Return the span of `len(words)` words that shares the most words with the excerpt, or None if none does."""
         tokens = list(_WORD.finditer(self._folded))
-        wanted, held = Counter(words), Counter[str]()
+        counts, held = Counter(words), Counter[str]()
         shared, best, place = 0, 0, None
         for at, token in enumerate(tokens):
             word = token[0].casefold()
             held[word] += 1
-            shared += held[word] <= wanted[word]
+            shared += held[word] <= counts[word]
             if at >= len(words):
                 gone = tokens[at - len(words)][0].casefold()
-                shared -= held[gone] <= wanted[gone]
+                shared -= held[gone] <= counts[gone]
                 held[gone] -= 1
             if shared > best:
                 best, place = shared, (tokens[max(0, at - len(words) + 1)].start(), token.end())
@@ -298,15 +300,15 @@ def _reordering_threshold(count: int) -> int:
     return 1 if count < 40 else 2
 
 
-def _align(wanted: str, text: str, threshold: float) -> tuple[int, int] | None:
+def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
     """Return the span of the text that is most similar to the excerpt, or None if it is below the threshold."""
     from rapidfuzz import fuzz
 
-    found = fuzz.partial_ratio_alignment(wanted, text, score_cutoff=threshold * 100)
-    if found is None:
+    alignment = fuzz.partial_ratio_alignment(excerpt, text, score_cutoff=threshold * 100)
+    if alignment is None:
         return None
     # The shorter text is aligned within the longer one, so an excerpt longer than the text matches all of it.
-    return (found.dest_start, found.dest_end) if len(wanted) <= len(text) else (0, len(text))
+    return (alignment.dest_start, alignment.dest_end) if len(excerpt) <= len(text) else (0, len(text))
 
 
 def _similarity(one: str, other: str) -> float:
@@ -315,16 +317,16 @@ def _similarity(one: str, other: str) -> float:
     return fuzz.ratio(one, other) / 100
 
 
-def _find_words(wanted: str, text: str) -> int:
-    """Return the first position of `wanted` in `text` at which it does not cut a word or a number, or -1."""
-    if not wanted:
+def _find_words(excerpt: str, text: str) -> int:
+    """Return the first position of `excerpt` in `text` at which it does not cut a word or a number, or -1."""
+    if not excerpt:
         return -1
-    at = text.find(wanted)
+    at = text.find(excerpt)
     while at >= 0:
-        end = at + len(wanted)
+        end = at + len(excerpt)
         if not (_splits_word(text, at) or _splits_word(text, end)):
             return at
-        at = text.find(wanted, at + 1)
+        at = text.find(excerpt, at + 1)
     return -1
 
 
@@ -357,10 +359,10 @@ def _last_word(text: str, start: int, end: int) -> int:
     return end
 
 
-def _without_quotes(wanted: str) -> str:
-    if len(wanted) > 1 and wanted[0] in _QUOTES and wanted[0] == wanted[-1]:
-        return wanted[1:-1].strip()
-    return wanted
+def _without_quotes(excerpt: str) -> str:
+    if len(excerpt) > 1 and excerpt[0] in _QUOTES and excerpt[0] == excerpt[-1]:
+        return excerpt[1:-1].strip()
+    return excerpt
 
 
 def _normalize_spaces(text: str) -> str:

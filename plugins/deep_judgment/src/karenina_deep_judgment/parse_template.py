@@ -124,15 +124,15 @@ class DeepJudgmentParseTemplate(ParsingStage):
         request = reasoning_request(context.question.question, text, items, progress.excerpts)
         reasons = await ask(context, REASONING, request, _reasons_schema(items), dict)
         progress.calls += reasons.tries
-        progress.reasoning = {name: said for name in items if (said := reasons.value.get(name))}
+        progress.reasoning = {name: reason for name in items if (reason := reasons.value.get(name))}
         progress.steps.append("reasoning")
 
         form = parsing_request(context.question.question, schema, read_hints(context, bound), text)
         asked = f"{conclusion(progress.reasoning)}\n\n{form}"
-        found = await fill_template(context, bound, PARAMETERS, asked, text=text)
-        progress.calls += found.tries
+        filled = await fill_template(context, bound, PARAMETERS, asked, text=text)
+        progress.calls += filled.tries
         progress.steps.append("parameters")
-        return found.value
+        return filled.value
 
     @staticmethod
     async def _quote(

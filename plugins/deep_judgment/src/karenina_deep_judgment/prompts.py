@@ -117,8 +117,11 @@ def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
     if excerpts is None:
         return []
     shown = {
-        name: [{key: one[key] for key in ("text", "confidence", "hallucination_risk") if key in one} for one in found]
-        for name, found in excerpts.items()
+        name: [
+            {key: excerpt[key] for key in ("text", "confidence", "hallucination_risk") if key in excerpt}
+            for excerpt in listed
+        ]
+        for name, listed in excerpts.items()
     }
     return [f"Excerpts of the response:\n{fence(json.dumps(shown, ensure_ascii=False, indent=1), 'excerpts')}"]
 

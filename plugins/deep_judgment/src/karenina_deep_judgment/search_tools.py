@@ -35,7 +35,7 @@ logger = logging.getLogger("karenina")
 
 def search_tools(plugins: Plugins) -> list[SearchTool]:
     """Return the search tools of all plugins, sorted by name."""
-    return sorted(plugins.call(karenina_search_tools), key=lambda one: one.name)
+    return sorted(plugins.call(karenina_search_tools), key=lambda tool: tool.name)
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
@@ -142,11 +142,11 @@ class TavilySearch:
         """Return titles, texts and URLs of the first results. Queries are cut to 400 characters."""
         from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # installed by the extra `tavily`
 
-        found: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(
+        reply: dict[str, Any] = await AsyncTavilyClient(os.environ["TAVILY_API_KEY"]).search(
             query[:400], max_results=RESULTS
         )
-        results = found.get("results") or []
-        lines = [f"{one.get('title')}\n{one.get('content')}\n{one.get('url')}" for one in results]
+        results = reply.get("results") or []
+        lines = [f"{result.get('title')}\n{result.get('content')}\n{result.get('url')}" for result in results]
         return "\n\n".join(lines) or "The search found nothing."
 
 
@@ -163,30 +163,30 @@ async def assess_risks(context: VerificationContext, chosen: str | SearchFunctio
     An excerpt whose search fails gets the reason as `search_error`, and no risk. The risk is "medium" if the
     judge's reply contains none.
     """
-    every = [one for found in excerpts.values() for one in found]
-    results = await _search_all(context, chosen, [one["text"] for one in every])
+    every = [excerpt for listed in excerpts.values() for excerpt in listed]
+    results = await _search_all(context, chosen, [excerpt["text"] for excerpt in every])
     numbered: dict[str, dict[str, Any]] = {}
-    for one in every:
-        text, error = results[one["text"]]
+    for excerpt in every:
+        text, error = results[excerpt["text"]]
         if error is not None:
-            one["search_error"] = error
+            excerpt["search_error"] = error
             continue
-        one["search_results"] = text
-        numbered[f"excerpt_{len(numbered) + 1}"] = one
+        excerpt["search_results"] = text
+        numbered[f"excerpt_{len(numbered) + 1}"] = excerpt
     if not numbered:
         return 0
-    shown = {number: (one["text"], one["search_results"][:LONGEST]) for number, one in numbered.items()}
-    found = await ask(context, RISK, risk_request(context.question.question, shown), _schema(numbered), dict)
-    for number, one in numbered.items():
-        said = found.value.get(number) or {}
-        one["hallucination_risk"] = said.get("risk") or "medium"
-        one["hallucination_justification"] = said.get("justification") or "the judge gave no reason"
-    return found.tries
+    shown = {number: (excerpt["text"], excerpt["search_results"][:LONGEST]) for number, excerpt in numbered.items()}
+    assessed = await ask(context, RISK, risk_request(context.question.question, shown), _schema(numbered), dict)
+    for number, excerpt in numbered.items():
+        assessment = assessed.value.get(number) or {}
+        excerpt["hallucination_risk"] = assessment.get("risk") or "medium"
+        excerpt["hallucination_justification"] = assessment.get("justification") or "the judge gave no reason"
+    return assessed.tries
 
 
 def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the highest risk among several excerpts, or None if none was assessed."""
-    risks = [one["hallucination_risk"] for one in excerpts if "hallucination_risk" in one]
+    risks = [excerpt["hallucination_risk"] for excerpt in excerpts if "hallucination_risk" in excerpt]
     return max(risks, key=RISKS.index, default=None)
 
 

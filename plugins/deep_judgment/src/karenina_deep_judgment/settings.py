@@ -286,8 +286,8 @@ def read_trait_fields(trait: LLMRubricTrait) -> TraitFields:
     try:
         return TraitFields.model_validate(trait.extra)
     except ValidationError as error:
-        found = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors(include_url=False)]
-        raise ConfigError([f"trait {trait.name!r}: {name}: {message}" for name, message in found]) from error
+        problems = [(".".join(map(str, detail["loc"])), detail["msg"]) for detail in error.errors(include_url=False)]
+        raise ConfigError([f"trait {trait.name!r}: {name}: {message}" for name, message in problems]) from error
 
 
 def check_traits(config: VerificationConfig, question: Question) -> None:
@@ -315,8 +315,8 @@ def _traits(question: Question) -> list[RubricTrait]:
 def needs_search(config: VerificationConfig, question: Question) -> bool:
     """Return whether any of the question's traits needs a search."""
     settings = settings_of(config)
-    found = [resolve_trait_settings(trait, question.id, settings) for trait in _traits(question)]
-    return any(one is not None and one.search for one in found)
+    resolved = [resolve_trait_settings(trait, question.id, settings) for trait in _traits(question)]
+    return any(setting is not None and setting.search for setting in resolved)
 
 
 def _resolve(

@@ -88,10 +88,10 @@ class DeepJudgmentTraitEvaluator:
         if how.search and excerpts is not None:
             metadata["model_calls"] += await assess_risks(context, settings.deep_judgment_rubric_search_tool, excerpts)
             metadata["stages_completed"].append("hallucination_assessment")
-            found = excerpts[trait.name]
+            of_trait = excerpts[trait.name]
             fields["rubric_hallucination_risk_assessment"] = {
-                "overall_risk": overall_risk(found),
-                "per_excerpt_risks": [one.get("hallucination_risk") for one in found],
+                "overall_risk": overall_risk(of_trait),
+                "per_excerpt_risks": [excerpt.get("hallucination_risk") for excerpt in of_trait],
             }
 
         reasons = await ask(
@@ -103,16 +103,16 @@ class DeepJudgmentTraitEvaluator:
 
         described = " ".join(filter(None, [f"{trait.name}:", items[trait.name]]))
         form = score_schema(trait)
-        said = await ask(
+        scored = await ask(
             context,
             TRAIT_SCORE,
             score_request(question, text, described, describe_scale(trait), {trait.name: reasons.value}),
             form.complete(object_schema({"score": form.schema})),
             lambda values: read_score(trait, values["score"]),
         )
-        metadata["model_calls"] += said.tries
+        metadata["model_calls"] += scored.tries
         metadata["stages_completed"].append(SCORED)
-        score = said.value
+        score = scored.value
         fields["deep_judgment_rubric_scores"] = score.value
         if score.label is not None:
             fields["llm_trait_labels"] = score.label
@@ -123,7 +123,7 @@ _REASONS: Final = object_schema({"reasoning": {"type": "string", "maxLength": 20
 
 
 def _reasoning(values: Mapping[str, Any]) -> str:
-    said = values["reasoning"]
-    if not isinstance(said, str) or not said.strip():
+    reasoning = values["reasoning"]
+    if not isinstance(reasoning, str) or not reasoning.strip():
         raise InvalidReply("reasoning must be some sentences")
-    return said
+    return reasoning

@@ -119,11 +119,11 @@ def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswe
 
 def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
     seen: set[str] = set()
-    for one in questions:
-        answer = one.raw_answer or ""
+    for question in questions:
+        answer = question.raw_answer or ""
         if plain_words(answer) not in seen:
             seen.add(plain_words(answer))
-            yield OtherAnswer(question_id=one.id, question=one.question, answer=answer)
+            yield OtherAnswer(question_id=question.id, question=question.question, answer=answer)
         if len(seen) == _MOST_OTHERS:
             return
 

@@ -104,7 +104,7 @@ def read_value(kind: object, text: str) -> object:
         case "list[str]":
             return [part for part in _SEPARATORS.split(text) if part]
         case {"literal": list(choices)}:
-            return next((one for one in choices if plain_words(str(one)) == plain_words(text)), None)
+            return next((choice for choice in choices if plain_words(str(choice)) == plain_words(text)), None)
         case _:
             return text.strip()
 
@@ -130,7 +130,11 @@ def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, referenc
         shown, whole = str(declared["description"]), reference.strip()
         if _is_telling(whole) and contains_words(shown, whole) and not contains_words(question, whole):
             choices = declared["type"]["literal"] if isinstance(declared["type"], Mapping) else []
-            others = [one for one in choices if plain_words(one) != plain_words(whole) and contains_words(shown, one)]
+            others = [
+                choice
+                for choice in choices
+                if plain_words(choice) != plain_words(whole) and contains_words(shown, choice)
+            ]
             if not others:
                 yield f"the description of {name!r} contains the answer, which the judge would see; remove it there"
 
@@ -161,7 +165,7 @@ def _values(truth: object) -> list[object]:
 
 
 def _texts(truth: object) -> list[str]:
-    return [one for one in _values(truth) if isinstance(one, str)]
+    return [value for value in _values(truth) if isinstance(value, str)]
 
 
 def _is_telling(text: str) -> bool:

@@ -67,7 +67,9 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
     if unknown:
         raise ConfigError([f"the file has no question {id!r}{did_you_mean(id, benchmark.ids)}" for id in unknown])
     questions = [benchmark.get(id) for id in chosen]
-    every_open = [one for one in questions if not one.has_template or one.id in benchmark.made_templates]
+    every_open = [
+        question for question in questions if not question.has_template or question.id in benchmark.made_templates
+    ]
     open_ones = every_open[:limit]
     wanted = tuple(one for one in open_ones if (one.raw_answer or "").strip())
     if not wanted:
@@ -229,7 +231,7 @@ def draft(
             items, used, output=results, journal=journal or default_journal(results), config_file=config
         )
         found = list(run_for_results(screen, request, results, quiet=quiet))
-        others = {one.id: [other.question_id for other in DraftBrief.of(one).others] for one in items}
+        others = {item.id: [other.question_id for other in DraftBrief.of(item).others] for item in items}
         wanted = {one.id for one in (*selection.wanted, *selection.without_answer)}
         drafts = collect_drafts([one for one in every if one.id in wanted], found, others)
         name = used.core.parsing_models[0].display_string

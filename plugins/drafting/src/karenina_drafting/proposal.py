@@ -157,7 +157,7 @@ def _choice(field: ProposedField, texts: list[str]) -> tuple[object, object, obj
     if not field.choices:  # small models use LiteralMatch for names
         return _text(field, texts)
     truth = _single(texts)
-    choices = list(dict.fromkeys(one.strip() for one in field.choices if one.strip()))
+    choices = list(dict.fromkeys(choice.strip() for choice in field.choices if choice.strip()))
     if len(choices) < 2 or truth not in choices:
         cure = "for a name or a few words, use ExactMatch instead"
         raise ProposalError(f"LiteralMatch needs at least two choices, with ground_truth among them; {cure}")
@@ -165,7 +165,7 @@ def _choice(field: ProposedField, texts: list[str]) -> tuple[object, object, obj
 
 
 def _collection(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    steps = list(NORMALIZE if all(normalize(one, NORMALIZE) for one in texts) else _PLAIN)
+    steps = list(NORMALIZE if all(normalize(text, NORMALIZE) for text in texts) else _PLAIN)
     if field.primitive == "OrderedMatch":
         return "list[str]", texts, {"type": "OrderedMatch", "normalize": steps}
     return "list[str]", texts, {"type": "SetContainment", "mode": "exact", "normalize": steps}

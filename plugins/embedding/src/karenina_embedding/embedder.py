@@ -99,17 +99,19 @@ class Embedder:
         with self._queue_lock:
             batch, self._waiting = self._waiting, []
         try:
-            known = {text: self._vectors[text] for request in batch for text in request.texts if text in self._vectors}
-            new = list(dict.fromkeys(text for request in batch for text in request.texts if text not in known))
+            vectors = {
+                text: self._vectors[text] for request in batch for text in request.texts if text in self._vectors
+            }
+            new = list(dict.fromkeys(text for request in batch for text in request.texts if text not in vectors))
             if new:
-                known.update(zip(new, self._encode(new), strict=True))
+                vectors.update(zip(new, self._encode(new), strict=True))
             for request in batch:
-                request.vectors = [known[text] for text in request.texts]
+                request.vectors = [vectors[text] for text in request.texts]
         except Exception as error:
             for request in batch:
                 request.error = error
             return
-        for text, vector in known.items():
+        for text, vector in vectors.items():
             self._vectors[text] = vector
             self._vectors.move_to_end(text)
         while len(self._vectors) > REMEMBERED:

@@ -130,12 +130,12 @@ class EmbeddingCheck(Stage):
         if context.find_artifact(Keys.FIELD_VERIFICATION_ERROR) is not None:
             return Skip("the template's own check failed with an error")
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
-        found = bound.extracted(answer)
-        if all(value is None for value in found.values()):
+        extracted = bound.extracted(answer)
+        if all(value is None for value in extracted.values()):
             return Skip("the judge found no value in the answer")
         if not expected_values(bound):
             return Skip("the template has no truth to compare with")
-        if not _would_pass(bound, answer, found):
+        if not _would_pass(bound, answer, extracted):
             return Skip("the fields would fail even if the values meant the same")
         return True
 
@@ -163,8 +163,8 @@ class EmbeddingCheck(Stage):
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
         request = equivalence_request(context.question.question, expected, extracted)
         verdict = (await ask(context, EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value
-        said = {"equivalent": verdict.equivalent, "reasoning": verdict.reasoning}
-        context.set_result_field("embedding_check", said)
+        record = {"equivalent": verdict.equivalent, "reasoning": verdict.reasoning}
+        context.set_result_field("embedding_check", record)
         if verdict.equivalent:
             beside = (
                 "; the patterns failed, so the answer still fails"
@@ -193,7 +193,7 @@ def canonical(values: Mapping[str, Any]) -> str:
     return json.dumps(values, sort_keys=True, ensure_ascii=False)
 
 
-def _would_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, Any]) -> bool:
+def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str, Any]) -> bool:
     """Return whether the fields would pass if every extracted value had the same meaning as its truth.
 
     True is assumed for a class with its own `verify`, or without verified fields.
@@ -201,7 +201,7 @@ def _would_pass(bound: BoundTemplate, answer: BaseAnswer, found: Mapping[str, An
     key = bound.template.key
     if bound.composition is None:
         return True
-    results = {name: passed or found.get(name) is not None for name, passed in answer.field_results().items()}
+    results = {name: passed or extracted.get(name) is not None for name, passed in answer.field_results().items()}
     return key.verdict(results) is True
 
 

@@ -76,10 +76,10 @@ def find_model(name: str) -> Path:
     folder = Path(name).expanduser()
     if not is_plain_name(name) and os.path.lexists(folder) and folder.is_dir():
         return _check_folder(folder)
-    found = _find_packaged(name) or _find_in_hub_cache(name)
-    if found is None:
+    path = _find_packaged(name) or _find_in_hub_cache(name)
+    if path is None:
         raise ModelUnavailable(_explain_missing(name))
-    return found
+    return path
 
 
 def _check_folder(folder: Path) -> Path:
@@ -92,19 +92,19 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
-    known = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
-    for package in known.packages if known is not None else ():
+    packaged = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
+    for package in packaged.packages if packaged is not None else ():
         try:
             path = Path(str(distribution(package.distribution).locate_file(package.inside)))
         except PackageNotFoundError:
             continue
         if not path.exists():
             continue
-        assert known is not None
-        if _digest(path) != known.sha256:
+        assert packaged is not None
+        if _digest(path) != packaged.sha256:
             raise ModelUnavailable(
                 f"the package {package.distribution} does not contain the weights of {name}: their SHA-256 is not "
-                f"{known.sha256}; uninstall it, and set embedding_check_model to a folder that you trust"
+                f"{packaged.sha256}; uninstall it, and set embedding_check_model to a folder that you trust"
             )
         return path
     return None
@@ -128,10 +128,10 @@ def _find_in_hub_cache(name: str) -> Path | None:
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
     try:
-        found = Path(snapshot_download(name if "/" in name else f"{_OWNER}/{name}", local_files_only=True))
+        folder = Path(snapshot_download(name if "/" in name else f"{_OWNER}/{name}", local_files_only=True))
     except (HFValidationError, LocalEntryNotFoundError):
         return None
-    return found if (found / "modules.json").is_file() or (found / "config.json").is_file() else None
+    return folder if (folder / "modules.json").is_file() or (folder / "config.json").is_file() else None
 
 
 def _explain_missing(name: str) -> str:

@@ -98,22 +98,24 @@ logger = logging.getLogger("karenina")
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings under the names of this implementation, and log what was translated or left out."""
-    found = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
-    found = {_VARIABLES.get(name, name): value for name, value in found.items()}
-    for name in [name for name in found if name in _DEFAULTS]:
-        value = found.pop(name)
+    translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
+    translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
+    for name in [name for name in translated if name in _DEFAULTS]:
+        value = translated.pop(name)
         if any(value == default and type(value) is type(default) for default in _DEFAULTS[name]):
             continue
         new = _SETTINGS[name](value) if name in _SETTINGS else {}
-        kept = {key: one for key, one in new.items() if key not in values}
-        found |= kept
-        _note(name, _describe(kept), "" if kept else _CURES.get(name, ""), bool(new))
+        added = {key: setting for key, setting in new.items() if key not in values}
+        translated |= added
+        _note(name, _describe(added), "" if added else _CURES.get(name, ""), bool(new))
     for name in _MODELS:
-        if isinstance(found.get(name), (list, tuple)):
-            found[name] = [_translate_model(model) if isinstance(model, Mapping) else model for model in found[name]]
-    if isinstance(prompts := found.get("prompt_config"), Mapping):
-        found["prompt_config"] = {task: text for task, text in prompts.items() if text is not None}
-    return found
+        if isinstance(translated.get(name), (list, tuple)):
+            translated[name] = [
+                _translate_model(model) if isinstance(model, Mapping) else model for model in translated[name]
+            ]
+    if isinstance(prompts := translated.get("prompt_config"), Mapping):
+        translated["prompt_config"] = {task: text for task, text in prompts.items() if text is not None}
+    return translated
 
 
 def _describe(values: Mapping[str, Any]) -> str:
@@ -166,27 +168,29 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
+    translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []
-    if "id" not in found and isinstance(model.get("model_name"), str):
-        found["id"] = model["model_name"]
+    if "id" not in translated and isinstance(model.get("model_name"), str):
+        translated["id"] = model["model_name"]
     for name, defaults in _MODEL_DEFAULTS.items():
         if name not in model or any(model[name] == default for default in defaults):
             continue
         new = f"endpoint_{name.removeprefix('anthropic_')}"
         turns = model[name].get("limits") if name == "agent_middleware" and isinstance(model[name], Mapping) else None
-        if name.startswith("anthropic_") and not found.get(new):
-            found[new] = model[name]
+        if name.startswith("anthropic_") and not translated.get(new):
+            translated[new] = model[name]
             notes.append(f"{name} is {new}")
         elif isinstance(turns, Mapping) and isinstance(turns.get("model_call_limit"), int):
-            found["agent_max_turns"] = turns["model_call_limit"]
-            notes.append(f"agent_middleware.limits.model_call_limit is agent_max_turns = {found['agent_max_turns']}")
+            translated["agent_max_turns"] = turns["model_call_limit"]
+            notes.append(
+                f"agent_middleware.limits.model_call_limit is agent_max_turns = {translated['agent_max_turns']}"
+            )
             notes += ["the rest of agent_middleware has no effect"] if len(model[name]) > 1 else []
         else:
             notes.append(f"{name} has no effect" + (": adapter settings go into `extra`" if "extra" in name else ""))
     if notes:
-        _note_model(str(found.get("id")), "; ".join(notes))
-    return found
+        _note_model(str(translated.get("id")), "; ".join(notes))
+    return translated
 
 
 @cache

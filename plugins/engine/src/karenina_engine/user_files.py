@@ -59,8 +59,8 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
     Digests that are already stored keep their note. Raises `ValueError` if a digest is not a SHA-256 in lowercase
     hexadecimal, and `TrustFileError` if the file is malformed or cannot be written.
     """
-    wanted = list(digests)
-    for digest in wanted:
+    new = list(digests)
+    for digest in new:
         if not _is_digest(digest):
             raise ValueError(f"{digest!r} is not a SHA-256 digest: 64 characters of 0-9 and a-f")
     path = trust_path()
@@ -68,7 +68,7 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
     try:
         with locked(path):  # without the lock, two commands at once could overwrite each other's digests
             entries = _read(path)
-            for digest in wanted:
+            for digest in new:
                 entries.setdefault(digest, {"note": replace_surrogates(note), "trusted_at": now})
             text = json.dumps({"version": 1, "trusted": entries}, indent=2, ensure_ascii=False)
             replace_file(path, lambda file: file.write(text.encode()), private=True)
@@ -120,11 +120,11 @@ def read_private(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{path} is not a regular file; remove it")
         check_folder(path.parent)
-        _check_owner(path, found)
+        _check_owner(path, status)
         return file.read().decode("utf-8")
 
 
@@ -152,19 +152,19 @@ def locked(path: Path) -> Iterator[None]:
 
 def check_folder(folder: Path) -> None:
     """Raise `OSError` if another user could replace files in `folder`."""
-    found = folder.stat()
-    _check_owner(folder, found, sticky_is_fine=True)
+    status = folder.stat()
+    _check_owner(folder, status, sticky_is_fine=True)
 
 
-def _check_owner(place: Path, found: os.stat_result, *, sticky_is_fine: bool = False) -> None:
+def _check_owner(place: Path, status: os.stat_result, *, sticky_is_fine: bool = False) -> None:
     if not hasattr(os, "geteuid"):
         return
-    if found.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in (os.geteuid(), 0):
         raise OSError(
-            f"{place} belongs to another user (uid {found.st_uid}), so its content cannot be trusted; "
+            f"{place} belongs to another user (uid {status.st_uid}), so its content cannot be trusted; "
             "set KARENINA_CONFIG_HOME to a folder of your own"
         )
-    if found.st_mode & stat.S_IWOTH and not (sticky_is_fine and found.st_mode & stat.S_ISVTX):
+    if status.st_mode & stat.S_IWOTH and not (sticky_is_fine and status.st_mode & stat.S_ISVTX):
         raise OSError(f"{place} is writable by every user; check its content, then run: chmod o-w {place}")
 
 

@@ -45,13 +45,13 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
     mode = config.global_mode if own.mode == "inherit" else own.mode
     if mode == "none":
         return []
-    found: list[FewShotExample] = []
+    examples: list[FewShotExample] = []
     if config.source != "global":
-        found += [question.few_shot_examples[at] for at in _select_examples(question, config, own, mode)]
-        found += own.external_examples
+        examples += [question.few_shot_examples[at] for at in _select_examples(question, config, own, mode)]
+        examples += own.external_examples
     if config.source != "question_pool":
-        found += config.global_external_examples
-    return [one for one in dict.fromkeys(found) if not is_same_question(one.question, question.question)]
+        examples += config.global_external_examples
+    return [fromkey for fromkey in dict.fromkeys(examples) if not is_same_question(fromkey.question, question.question)]
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
@@ -161,26 +161,26 @@ class GenerateAnswer(Stage):
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
         """Raise `ConfigError` if examples are selected that a question lacks, and warn about unknown questions."""
-        wanted = few_shot_settings(config)
-        if wanted is None:
+        few_shot = few_shot_settings(config)
+        if few_shot is None:
             return ()
         problems, ids = [], set()
         for question in questions:
             ids.add(question.id)
             try:
-                examples_for(question, wanted)
+                examples_for(question, few_shot)
             except ValueError as error:
                 problems.append(str(error))
         if problems:
             raise ConfigError(problems)
-        _warn_about_unknown_questions([id for id in wanted.question_configs if id not in ids], ids)
+        _warn_about_unknown_questions([id for id in few_shot.question_configs if id not in ids], ids)
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
         """Send the question to the model, and record the reply."""
         model = context.answering_model
-        wanted = few_shot_settings(context.config)
-        examples = examples_for(context.question, wanted) if wanted is not None else []
+        few_shot = few_shot_settings(context.config)
+        examples = examples_for(context.question, few_shot) if few_shot is not None else []
         task = FEW_SHOT_GENERATION if examples else GENERATION
         *system, question = context.prompt(task, context.question.question, model)
         messages = [*system, *to_turns(examples), question]
@@ -203,9 +203,9 @@ class GenerateAnswer(Stage):
             if folder is None and not model.mcp_urls_dict and _has_no_answer(reply):
                 raise PortError(_explain_empty(context, reply), category=ErrorCategory.EMPTY)
         else:
-            said = await context.llm(model).invoke(messages)
-            self._record_text(context, said)
-            if said.finish_reason not in _STOPPED and not has_content(said.text):
+            llm_reply = await context.llm(model).invoke(messages)
+            self._record_text(context, llm_reply)
+            if llm_reply.finish_reason not in _STOPPED and not has_content(llm_reply.text):
                 raise PortError(f"the answer of {model.display_string} is empty", category=ErrorCategory.EMPTY)
         if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
             context.veto("the provider stopped the answer", Outcome.ABSTAINED)

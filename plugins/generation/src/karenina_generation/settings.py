@@ -86,5 +86,5 @@ class GenerationSettings(BaseModel):
 
 def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
     """Return the few-shot configuration; None if no examples are used."""
-    found = config.section(GenerationSettings).few_shot_config
-    return found if found is not None and found.enabled and found.source != "disabled" else None
+    few_shot = config.section(GenerationSettings).few_shot_config
+    return few_shot if few_shot is not None and few_shot.enabled and few_shot.source != "disabled" else None

@@ -87,8 +87,8 @@ def declare_by_kind(
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
     decided: list[dict[str, Any] | None] = [
-        {"answer": {TRUTH: declare_letters(list(one), letters, several=several)}} if letters else None
-        for one, letters in zip(options, right.letters, strict=True)
+        {"answer": {TRUTH: declare_letters(list(option), letters, several=several)}} if letters else None
+        for option, letters in zip(options, right.letters, strict=True)
     ]
     lettered = sum(map(bool, right.letters))
     notes = [f"answer: {quantity(lettered, 'question')} with options"] if lettered else []

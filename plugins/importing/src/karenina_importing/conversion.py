@@ -87,19 +87,19 @@ class Imported:
     @property
     def models(self) -> list[str]:
         """The models that gave the recorded answers, in the order of their first answer."""
-        return list(dict.fromkeys(one["model"] for one in self.recordings if "model" in one))
+        return list(dict.fromkeys(recording["model"] for recording in self.recordings if "model" in recording))
 
     @property
     def unchecked(self) -> int:
         """The number of questions with neither a template nor traits."""
-        return sum("answer" not in one and "rubric" not in one for one in self.questions.values())
+        return sum("answer" not in question and "rubric" not in question for question in self.questions.values())
 
     @property
     def config(self) -> dict[str, Any]:
         """The settings for a run that scores the questions' traits; empty if there are no traits."""
-        if not any("rubric" in one for one in self.questions.values()):
+        if not any("rubric" in question for question in self.questions.values()):
             return {}
-        has_templates = any("answer" in one for one in self.questions.values())
+        has_templates = any("answer" in question for question in self.questions.values())
         return {"evaluation_mode": "template_and_rubric" if has_templates else "rubric_only"}
 
 
@@ -179,7 +179,7 @@ class _Converter:
         if found is None:
             return []
         with _naming("choices"):
-            options = [as_text(one) for one in read_options(found).values()]
+            options = [as_text(option) for option in read_options(found).values()]
         if not options:
             self.imported.notes[f"choices: there are no options in a value such as {str(found)!r:.60}"] = None
         return options
@@ -259,7 +259,7 @@ class _Converter:
         """Declare the templates of questions according to the kinds of their right answers."""
         done = self.imported
         if self.mapping.answer == "text":
-            truths = [str(one["raw_answer"]) for one in done.questions.values() if "raw_answer" in one]
+            truths = [str(question["raw_answer"]) for question in done.questions.values() if "raw_answer" in question]
             prose = sum(map(is_prose, truths)) if self.mapping.answer_pattern is None else 0
             if prose:
                 done.notes[
@@ -341,8 +341,13 @@ class _Converter:
         self.imported.found.add("response")
         with _naming("response"):
             return [
-                (as_response(one["response"]), one.get("model"), one.get("replicate"), one.get("label"))
-                for one in recordings
+                (
+                    as_response(recording["response"]),
+                    recording.get("model"),
+                    recording.get("replicate"),
+                    recording.get("label"),
+                )
+                for recording in recordings
             ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
@@ -382,12 +387,12 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
     compared = done.mapping.answer == GRADED
     left = [
         id
-        for id, one in done.questions.items()
-        if "raw_answer" in one
-        and "answer" not in one
-        and "rubric" in one
+        for id, question in done.questions.items()
+        if "raw_answer" in question
+        and "answer" not in question
+        and "rubric" in question
         and not compared
-        and not any(one["raw_answer"] in str(trait.get("description")) for trait in one["rubric"])
+        and not any(question["raw_answer"] in str(trait.get("description")) for trait in question["rubric"])
     ]
     if left:
         yield (

@@ -235,7 +235,7 @@ def _check_rows(screen: Screen, done: Imported, given: Iterable[str], source: st
 
 def _cure_of_rows(done: Imported) -> str:
     """Return what to do if no row can be converted."""
-    if all(one.what.endswith("not only texts") for one in done.problems):
+    if all(problem.what.endswith("not only texts") for problem in done.problems):
         return "questions with images, sound or files are not supported yet: leave these rows out"
     if "question" not in done.found:
         return "map question with --map"
@@ -262,7 +262,7 @@ def _refuse_labels(source: str, done: Imported) -> None:
 
 
 def _list(problems: Sequence[RowProblem]) -> str:
-    lines = [f"  {in_one_line(one.place)}: {in_one_line(one.what)}" for one in problems[:_MOST_SHOWN]]
+    lines = [f"  {in_one_line(problem.place)}: {in_one_line(problem.what)}" for problem in problems[:_MOST_SHOWN]]
     more = len(problems) - _MOST_SHOWN
     return "\n".join([*lines, *([f"  and {more} more; --json --partial lists all"] if more > 0 else [])])
 
@@ -285,7 +285,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
         answers = quantity(len(done.recordings), "answer")
         screen.note(f"The source has {answers}: write them with --recordings FILE.jsonl")
     if written.labels is not None:
-        unclear = sum(one.get("right") is None for one in done.labels)
+        unclear = sum(label.get("right") is None for label in done.labels)
         more = f", {unclear} of them neither right nor wrong" if unclear else ""
         typer.echo(f"{quantity(len(done.labels), 'label')}{more}")
         screen.note(f"After the run: karenina calibrate RESULTS {quote(str(written.labels))}")
@@ -303,7 +303,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
             if done.unchecked == len(done.questions)
             else f"{quantity(done.unchecked, 'question')} with neither a template nor traits"
         )
-        has_truths = any("raw_answer" in one for one in done.questions.values())
+        has_truths = any("raw_answer" in question for question in done.questions.values())
         cure = (
             "add --map answer=text (or number, integer, boolean, date, choice)"
             if has_truths
@@ -330,7 +330,7 @@ def _select_model(models: Sequence[str], recordings: Path) -> str:
 
 def _print_json(screen: Screen, done: Imported, format: ImportFormat, written: Written) -> None:
     def listed(problems: Sequence[RowProblem]) -> list[dict[str, str]]:
-        return [{"place": one.place, "problem": one.what} for one in problems]
+        return [{"place": problem.place, "problem": problem.what} for problem in problems]
 
     screen.json(
         {

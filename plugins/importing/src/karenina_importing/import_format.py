@@ -94,7 +94,7 @@ def _read_with(
         if (line := _LINE.fullmatch(row.place))
     }
     benchmark.load_notes = list(done.notes)
-    benchmark.broken = [BenchmarkFileError(path, one.place, one.what, "") for one in done.problems]
+    benchmark.broken = [BenchmarkFileError(path, problem.place, problem.what, "") for problem in done.problems]
     return benchmark
 
 

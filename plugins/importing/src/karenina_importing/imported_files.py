@@ -88,7 +88,7 @@ def write_files(
         mapped: _write_mapping(mapped, mapping.to_yaml(format).encode()),
     }
     if recordings is not None:
-        lines = [replace_surrogates(json.dumps(one, ensure_ascii=False)) + "\n" for one in done.recordings]
+        lines = [replace_surrogates(json.dumps(recording, ensure_ascii=False)) + "\n" for recording in done.recordings]
         files[recordings] = write_whole(recordings, _RECORDINGS, lambda file: file.writelines(map(str.encode, lines)))
     if labels is not None:
         table = label_table(done.labels, with_models=len(done.models) > 1)

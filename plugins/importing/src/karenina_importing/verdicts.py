@@ -50,9 +50,9 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
     This is the first score whose name is about correctness, else the first one. Scores for faults, such as
     hallucinations, are not used; if there are no others, the label is None.
     """
-    usable = [one for one in scores if not _FAULT.search(one.name)]
+    usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((one for one in usable if _RIGHTNESS.search(one.name)), usable[0] if usable else None)
-    others = [one.name for one in scores if one is not chosen]
+    others = [score.name for score in scores if score is not chosen]
     if chosen is None:
         return None, others
     return {**make_label(chosen.value, chosen.labeller, chosen.note), "score": chosen.name}, others
@@ -121,7 +121,12 @@ def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> st
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    for one in labels:
-        row = {**one, "question_id": one["id"], "answering_model": one.get("model"), "right": _SAID[one.get("right")]}
+    for label in labels:
+        row = {
+            **label,
+            "question_id": label["id"],
+            "answering_model": label.get("model"),
+            "right": _SAID[label.get("right")],
+        }
         writer.writerow([protect(replace_surrogates(str(row.get(name) or ""))) for name in columns])
     return text.getvalue()

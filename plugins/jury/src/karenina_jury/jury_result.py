@@ -229,7 +229,7 @@ def _describe(
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
     escalated = rate((result.question_id, record.escalated is not None) for result, record in answers)
     judges = _judges(answers)
-    strong = next((one for one in judges if one.judge == escalate_to), None)
+    strong = next((judge for judge in judges if judge.judge == escalate_to), None)
     per_answer = (strong.calls / strong.asked, strong.tokens / strong.asked) if strong is not None else (0.0, 0.0)
     spared = escalated.out_of - escalated.hits if escalate_to is not None else 0
     cost = costs.get(escalate_to) if escalate_to is not None and strong is not None else None

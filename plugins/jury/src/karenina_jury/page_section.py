@@ -38,17 +38,17 @@ def jury_sections(page: PageRuns) -> Sequence[PageSection]:
     """Return a section with a table for each run with a jury: the rates of the jury and its judges."""
     blocks: list[TextBlock | TableBlock] = []
     for label, run in zip(page.labels, page.runs, strict=True):
-        for one in describe_juries(run.results):
-            rows = [_row(one.jury, one.pass_rate, one.answers, one.not_judged, None)]
-            rows += [_row(j.judge, j.pass_rate, j.asked, j.failed, j.agrees.value) for j in one.judges]
-            rates = [one.pass_rate, *(judge.pass_rate for judge in one.judges)]
+        for jury in describe_juries(run.results):
+            rows = [_row(jury.jury, jury.pass_rate, jury.answers, jury.not_judged, None)]
+            rows += [_row(j.judge, j.pass_rate, j.asked, j.failed, j.agrees.value) for j in jury.judges]
+            rates = [jury.pass_rate, *(judge.pass_rate for judge in jury.judges)]
             columns = [*_COLUMNS]
             if any(rate.undecided for rate in rates):
                 columns += _UNDECIDED
                 for row, rate in zip(rows, rates, strict=True):
                     row += [rate.undecided, rate.if_undecided_wrong]
             blocks += [
-                TextBlock(f"Run {label}, {run.name}: {_summary(one)}" if len(page.runs) > 1 else _summary(one)),
+                TextBlock(f"Run {label}, {run.name}: {_summary(jury)}" if len(page.runs) > 1 else _summary(jury)),
                 TableBlock(columns, rows, note=f"Run {label}: {run.name}.", plot=_PLOT),
             ]
     return [PageSection("jury", "Juries", blocks)] if blocks else ()

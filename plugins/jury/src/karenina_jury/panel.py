@@ -44,7 +44,7 @@ INTERFACE: Final = "jury"
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
     """Return the jury of a run. Raises `ConfigError` if the jury cannot vote."""
     judges = config.core.parsing_models
-    ids = [one.id for one in judges]
+    ids = [judge.id for judge in judges]
     if config.core.evaluation_mode == "rubric_only":
         raise ConfigError(['a jury votes on templates: remove `jury`, or set evaluation_mode = "template_only"'])
     if jury.escalate_to is not None and jury.escalate_to not in ids:
@@ -54,8 +54,8 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
                 f"{did_you_mean(jury.escalate_to, ids)}: add it to parsing_models (--judge)"
             ]
         )
-    first = [one for one in judges if one.id != jury.escalate_to]
-    others = [one for one in judges if one.id == jury.escalate_to]
+    first = [judge for judge in judges if judge.id != jury.escalate_to]
+    others = [judge for judge in judges if judge.id == jury.escalate_to]
     if len(first) < 2:
         besides = " besides that of escalate_to" if others else ""
         raise ConfigError([f"a jury needs two judges or more{besides}, and there are {len(first)}: add some (--judge)"])
@@ -114,7 +114,7 @@ class JuryPanel:
         if self._jury.vote == "verdict":
             return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
         bound = None
-        if any(one.result.outcome.judged for one in ballots):
+        if any(ballot.result.outcome.judged for ballot in ballots):
             template = template_of(answer.question, answer.trust)
             bound = template.for_question(answer.question.id) if template is not None else None
         return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)
@@ -153,8 +153,8 @@ class JuryPanel:
 
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
     """Return the outcome of an answer without a quorum: undecided if a judge is undecided and none failed."""
-    outcomes = {one.result.outcome for one in ballots}
-    failed = any(one.group == "not_judged" for one in outcomes)
+    outcomes = {ballot.result.outcome for ballot in ballots}
+    failed = any(outcome.group == "not_judged" for outcome in outcomes)
     return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED
 
 
@@ -179,5 +179,5 @@ async def _elected(vote: _Vote) -> VerificationResult:
 
 def _describe_missing(ballots: Sequence[Ballot]) -> str | None:
     """Return which judges found no excerpt for a value; None if no excerpt is missing."""
-    found = {one.judge: ", ".join(one.missing_excerpts) for one in ballots if one.missing_excerpts}
+    found = {ballot.judge: ", ".join(ballot.missing_excerpts) for ballot in ballots if ballot.missing_excerpts}
     return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in found.items()) or None

@@ -110,11 +110,11 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
     Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if it did not.
     """
-    votes = {one.judge: one.kind for one in ballots if one.kind is not None}
+    votes = {ballot.judge: ballot.kind for ballot in ballots if ballot.kind is not None}
     kind, share, undecided = _winner(OUTCOME, votes, len(ballots), quorum)
     if undecided is not None or kind != FIELDS:
         return Count({OUTCOME: share}, agreeing=_of(ballots, votes, kind), undecided=undecided)
-    voting = [one for one in ballots if one.kind == FIELDS]
+    voting = [ballot for ballot in ballots if ballot.kind == FIELDS]
     agreement: dict[str, float] = {}
     values: dict[str, Any] = {}
     open: list[str] = []
@@ -135,9 +135,9 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
     """Count the votes on the verdict. Failed or undecided judges cast no vote, but count in the denominator."""
-    votes = {one.judge: one.result.template.verify_result for one in ballots if one.result.outcome.judged}
+    votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
-    without = [one.judge for one in ballots if one.result.outcome is Outcome.UNDECIDED]
+    without = [ballot.judge for ballot in ballots if ballot.result.outcome is Outcome.UNDECIDED]
     if undecided is not None and without:
         undecided += f"; undecided: {', '.join(without)}"
     return Count({VERDICT: share}, agreeing=_of(ballots, votes, winner), undecided=undecided)
@@ -184,8 +184,8 @@ def _winner(
 
 
 def _of(ballots: Iterable[Ballot], votes: Mapping[str, Hashable], winner: Hashable) -> list[Ballot]:
-    return [one for one in ballots if one.judge in votes and votes[one.judge] == winner]
+    return [ballot for ballot in ballots if ballot.judge in votes and votes[ballot.judge] == winner]
 
 
 def _shown(ballots: Iterable[Ballot], name: str) -> dict[str, str]:
-    return {one.judge: repr(one.values.get(name))[:80] for one in ballots}
+    return {ballot.judge: repr(ballot.values.get(name))[:80] for ballot in ballots}

@@ -90,10 +90,10 @@ def result_text(result: CallToolResult) -> str:
 
     Without any blocks, the structured content is returned as JSON.
     """
-    found = "\n".join(_texts(result.content))
-    if not found and result.structured_content is not None:
+    text = "\n".join(_texts(result.content))
+    if not text and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
-    return found
+    return text
 
 
 def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
@@ -156,13 +156,13 @@ async def open_connections(
     """
     connections = [Connection(server, workspace, bounds) for server in servers]
     try:
-        outcomes = await asyncio.gather(*(one.begin() for one in connections), return_exceptions=True)
+        outcomes = await asyncio.gather(*(connection.begin() for connection in connections), return_exceptions=True)
         failures = [outcome for outcome in outcomes if outcome is not None]
         if failures:
             raise failures[0]
         yield connections
     finally:
-        await asyncio.gather(*(one.aclose() for one in connections))
+        await asyncio.gather(*(connection.aclose() for connection in connections))
 
 
 class Connection:
@@ -240,17 +240,17 @@ class Connection:
         """Return the tools that the server lists. Raises `ReplyTooLarge` if there are more than `MOST_TOOLS`."""
         if client.server_capabilities.tools is None:
             return []
-        found: list[Tool] = []
+        tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MOST_PAGES):
             page = await client.list_tools(cursor=cursor)
-            found += page.tools
-            if len(found) > MOST_TOOLS:
+            tools += page.tools
+            if len(tools) > MOST_TOOLS:
                 raise ReplyTooLarge(f"it lists more than {MOST_TOOLS} tools")
             cursor = page.next_cursor
             if not cursor:
                 break
-        return found
+        return tools
 
     def _explain_failure(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):

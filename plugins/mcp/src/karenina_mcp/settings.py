@@ -94,13 +94,13 @@ class Server:
         Returns an empty set if a variable is not set.
         """
         try:
-            found = {*self.headers().values(), *self.passed_variables().values()}
+            values = {*self.headers().values(), *self.passed_variables().values()}
         except ValueError:
             return set()
         named = _VARIABLE.findall(self.address)
-        found |= {value.split()[-1] for value in found if value.split()}
-        found |= {*find_secret_parts(self.address)} if self.is_remote else set()
-        return {value for value in (*found, *(os.environ.get(name, "") for name in named)) if len(value) > 3}
+        values |= {value.split()[-1] for value in values if value.split()}
+        values |= {*find_secret_parts(self.address)} if self.is_remote else set()
+        return {value for value in (*values, *(os.environ.get(name, "") for name in named)) if len(value) > 3}
 
     def __str__(self) -> str:
         return f"the MCP server {self.name!r} ({self._shown()})"
@@ -118,7 +118,7 @@ def has_servers(model: ModelConfig) -> bool:
 
 def read_servers(model: ModelConfig) -> list[Server]:
     """Return the model's servers, validated. Raises `AdapterConfigError` with all problems."""
-    found: list[Server] = []
+    servers: list[Server] = []
     problems: list[str] = []
     places = model.mcp_urls_dict or {}
     for name, address in places.items():
@@ -129,8 +129,8 @@ def read_servers(model: ModelConfig) -> list[Server]:
                 _option_problem(name, problem["loc"], problem["msg"]) for problem in error.errors(include_input=False)
             ]
             continue
-        found.append(Server(name, address.strip(), options))
-        problems += _server_problems(found[-1])
+        servers.append(Server(name, address.strip(), options))
+        problems += _server_problems(servers[-1])
     problems += [
         f"mcp_server_options has options for {name!r}, but mcp_urls_dict has no such server{did_you_mean(name, places)}"
         for name in model.mcp_server_options
@@ -139,27 +139,27 @@ def read_servers(model: ModelConfig) -> list[Server]:
     problems += _name_problems(model)
     if problems:
         raise AdapterConfigError("; ".join(problems))
-    return found
+    return servers
 
 
 def expand_variables(text: str) -> str:
     """Return `text` with `${NAME}` replaced by environment variables. Raises `ValueError` if one is unset or empty."""
 
     def value(match: re.Match[str]) -> str:
-        found = os.environ.get(match[1])
-        if not found:
+        setting = os.environ.get(match[1])
+        if not setting:
             raise ValueError(f"the environment variable {match[1]} is not set")
-        return found
+        return setting
 
     return _VARIABLE.sub(value, text)
 
 
 def find_program(program: str) -> str:
     """Return the absolute path of a program in PATH or beside this Python. Raises `ValueError` if there is none."""
-    found = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
-    if found is None:
+    path = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
+    if path is None:
         raise ValueError(f"there is no program {program!r}: install it, or set its full path")
-    return str(Path(found).absolute())
+    return str(Path(path).absolute())
 
 
 def _server_problems(server: Server) -> Iterator[str]:

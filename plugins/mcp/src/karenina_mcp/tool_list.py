@@ -64,18 +64,18 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
         *_unknown_names("mcp_tool_description_overrides", model.mcp_tool_description_overrides or (), every),
     ]
     chosen = None if model.mcp_tool_filter is None else set(model.mcp_tool_filter)
-    kept = [tool for tool in every if chosen is None or {tool.name, tool.own_name} & chosen]
+    selected = [tool for tool in every if chosen is None or {tool.name, tool.own_name} & chosen]
     first: dict[str, MCPTool] = {}
-    for tool in kept:
+    for tool in selected:
         other = first.setdefault(tool.name, tool)
         if other is not tool:
             problems.append(_clash(other, tool))
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        what = f"{'; '.join(problems[:_SHOWN])}{more}"
-        raise PortError(f"model {model.id!r}: {what}", category=ErrorCategory.PERMANENT)
+        shown = f"{'; '.join(problems[:_SHOWN])}{more}"
+        raise PortError(f"model {model.id!r}: {shown}", category=ErrorCategory.PERMANENT)
     texts = model.mcp_tool_description_overrides or {}
-    return tuple(_with_description(tool, texts.get(tool.name) or texts.get(tool.own_name)) for tool in kept)
+    return tuple(_with_description(tool, texts.get(tool.name) or texts.get(tool.own_name)) for tool in selected)
 
 
 def _listing_problems(connection: Connection) -> Iterator[str]:
@@ -101,11 +101,11 @@ def _with_description(tool: MCPTool, text: str | None) -> MCPTool:
 
 
 def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
-    known = {name for tool in tools for name in (tool.name, tool.own_name)}
+    offered = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
-        f"{setting} names the tool {name!r}, which no server has{did_you_mean(name, known)}"
+        f"{setting} names the tool {name!r}, which no server has{did_you_mean(name, offered)}"
         for name in names
-        if name not in known
+        if name not in offered
     ]
 
 

@@ -110,16 +110,16 @@ def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[s
     unknown server is the name of the model's interface, which determines the format of its telemetry.
     """
     served_by = spec.served_by(model) if spec is not None and spec.served_by is not None else None
-    found = served_by or model.endpoint_base_url or model.model_provider or ""
+    address = served_by or model.endpoint_base_url or model.model_provider or ""
     interface = _BY_INTERFACE.get(model.interface, model.interface)
-    if "://" not in found:
-        return _BY_NAME.get(found, found) or interface, {}
+    if "://" not in address:
+        return _BY_NAME.get(address, address) or interface, {}
     try:
-        url = urlsplit(found)
+        url = urlsplit(address)
         host, port = url.hostname or "", url.port
     except ValueError:
         return interface, {}
-    named = next((name for known, name in _BY_HOST.items() if host == known or host.endswith(f".{known}")), None)
+    named = next((name for domain, name in _BY_HOST.items() if host == domain or host.endswith(f".{domain}")), None)
     provider = model.model_provider
     name = named or (_BY_NAME.get(provider, provider) if provider else interface)
     return name, {SERVER_ADDRESS: host, SERVER_PORT: port or (443 if url.scheme == "https" else 80)}

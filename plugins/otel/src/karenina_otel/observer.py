@@ -119,7 +119,7 @@ class RunObserver:
             "karenina.run.pass_rate_if_undecided_wrong": (
                 rate.if_undecided_wrong if rate is not None and rate.undecided else None
             ),
-            "karenina.run.pass_rates": json.dumps({one.name: one.pass_rate.value for one in summary.groups})
+            "karenina.run.pass_rates": json.dumps({group.name: group.pass_rate.value for group in summary.groups})
             if rate is None
             else None,
             names.INTERRUPTED: event.interrupted,
@@ -152,9 +152,9 @@ class RunObserver:
     @hookimpl
     def karenina_answer_finished(self, event: AnswerStarted) -> None:
         """End an answer's span."""
-        found = self._answers.pop(id(event), None)
-        if found is not None:
-            self._leave(found[1])
+        entry = self._answers.pop(id(event), None)
+        if entry is not None:
+            self._leave(entry[1])
 
     @hookimpl
     def karenina_item_started(self, event: ItemStarted) -> None:
@@ -191,17 +191,17 @@ class RunObserver:
         if not result.outcome.judged:
             span.set_status(Status(StatusCode.ERROR, self._content(result.metadata.error) or result.outcome.value))
         where = trace.set_span_in_context(NonRecordingSpan(evaluated or span.get_span_context()), Context())
-        for one in evaluations(result, content=self.settings.otel_content):
-            found = one.attributes()
+        for evaluation in evaluations(result, content=self.settings.otel_content):
+            details = evaluation.attributes()
             if self.settings.otel_span_events:
-                span.add_event(names.EVALUATION, found, timestamp=ended)
+                span.add_event(names.EVALUATION, details, timestamp=ended)
             self._telemetry.events.emit(
                 LogRecord(
                     timestamp=ended,
                     context=where,
                     severity_number=SeverityNumber.INFO,
                     event_name=names.EVALUATION,
-                    attributes=attributes | found,
+                    attributes=attributes | details,
                 )
             )
         span.end(ended)
@@ -305,22 +305,22 @@ class RunObserver:
 
     def _verdict_attributes(self, result: VerificationResult) -> dict[str, Value]:
         granular = result.template.verify_granular_result
-        found: dict[str, Value | None] = {
+        verdict: dict[str, Value | None] = {
             names.OUTCOME: result.outcome.value,
             "karenina.verify_result": result.template.verify_result,
             "karenina.granular_score": float(granular) if isinstance(granular, (int, float)) else None,
             names.ERROR_TYPE: None if result.outcome.judged else result.outcome.value,
         }
         if self.settings.otel_content:
-            found["karenina.answer"] = result.template.raw_llm_response
-            found["karenina.raw_answer"] = result.metadata.raw_answer
-        return clean_attributes(found)
+            verdict["karenina.answer"] = result.template.raw_llm_response
+            verdict["karenina.raw_answer"] = result.metadata.raw_answer
+        return clean_attributes(verdict)
 
 
 def _current_scope() -> _Scope | None:
     """Return the answer or item that the current task runs, if any."""
-    found = otel_context.get_value(_SCOPE)
-    return found if isinstance(found, _Scope) else None
+    scope = otel_context.get_value(_SCOPE)
+    return scope if isinstance(scope, _Scope) else None
 
 
 def _nanoseconds(timestamp: str) -> int:

@@ -67,7 +67,9 @@ def open_telemetry() -> Telemetry:
     """
     if _has_program_setup():
         tracers, logs = trace.get_tracer_provider(), _logs.get_logger_provider()
-        flushes = [found for one in (tracers, logs) if (found := getattr(one, "force_flush", None)) is not None]
+        flushes = [
+            flush for provider in (tracers, logs) if (flush := getattr(provider, "force_flush", None)) is not None
+        ]
         return _make_telemetry(tracers, logs, lambda: _finish(flushes, threading.Event()))
     return make_own_telemetry()
 
@@ -123,23 +125,23 @@ def make_own_telemetry() -> Telemetry:
 
 def _exporters(variable: str) -> list[EntryPoint]:
     """Return the exporters set in a variable, parsed as the SDK parses it. Raises `ConfigError`."""
-    found = []
+    points = []
     for name in os.environ.get(variable, "otlp").split(","):
-        wanted = name.strip().lower() or "otlp"
-        if wanted == "none":
+        exporter = name.strip().lower() or "otlp"
+        if exporter == "none":
             continue
-        known = {point.name: point for point in entry_points(group=_KINDS[variable])}
-        candidates = _otlp_names(variable) if wanted == "otlp" else [wanted]
-        point = next((known[candidate] for candidate in candidates if candidate in known), None)
+        installed = {point.name: point for point in entry_points(group=_KINDS[variable])}
+        candidates = _otlp_names(variable) if exporter == "otlp" else [exporter]
+        point = next((installed[candidate] for candidate in candidates if candidate in installed), None)
         if point is None:
             cure = (
                 install_command("karenina-otel[otlp]")
                 if candidates[0] in ("otlp_proto_http", "otlp")
-                else f"install it, or set {variable} to one of {', '.join(sorted({*known, 'none'}))}"
+                else f"install it, or set {variable} to one of {', '.join(sorted({*installed, 'none'}))}"
             )
-            raise ConfigError([f"otel is true, but the exporter {wanted!r} ({variable}) is not installed: {cure}"])
-        found.append(point)
-    return found
+            raise ConfigError([f"otel is true, but the exporter {exporter!r} ({variable}) is not installed: {cure}"])
+        points.append(point)
+    return points
 
 
 def _otlp_names(variable: str) -> list[str]:

@@ -52,12 +52,12 @@ class PublishedPrices:
         except LookupError:
             return None
         at = self.at if self.at is not None else datetime.now(UTC)
-        known = f"{provider.id}/{model.id}"
+        listed_as = f"{provider.id}/{model.id}"
         tariff = _tariff(model.get_prices(at))
         if tariff is None:
             # No prices can mean that the model is free, or that its price is missing: the name decides.
-            return (FREE, known) if model_name.lower().endswith(":free") else None
-        return tariff, known
+            return (FREE, listed_as) if model_name.lower().endswith(":free") else None
+        return tariff, listed_as
 
 
 def _provider(name: str) -> str:
@@ -71,7 +71,7 @@ def _tariff(price: ModelPrice) -> Tariff | None:
         return None
     listed = [price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok]
     listed.append(price.output_reasoning_mtok)
-    starts = sorted({tier.start for one in listed if _is_tiered(one) for tier in one.tiers})
+    starts = sorted({tier.start for tiered in listed if _is_tiered(tiered) for tier in tiered.tiers})
     requests = price.requests_kcount
     return Tariff(
         _rates(listed, 0),
@@ -86,7 +86,9 @@ def _is_tiered(price: Decimal | TieredPrices | None) -> TypeGuard[TieredPrices]:
 
 def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
     """Return the rates for a request with `size` input tokens."""
-    read, write, cached, cache_write, reasoning = (_price_at(one, size) if one is not None else None for one in listed)
+    read, write, cached, cache_write, reasoning = (
+        _price_at(price, size) if price is not None else None for price in listed
+    )
     assert read is not None
     assert write is not None
     return Rates.per_million(read, write, cached=cached, cache_write=cache_write, reasoning=reasoning)
@@ -95,8 +97,8 @@ def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
 def _price_at(price: Decimal | TieredPrices, size: int) -> Decimal:
     if isinstance(price, Decimal):
         return price
-    found: Decimal = price.base
+    rate: Decimal = price.base
     for tier in price.tiers:
         if size > tier.start:
-            found = tier.price
-    return found
+            rate = tier.price
+    return rate

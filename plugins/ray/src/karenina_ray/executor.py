@@ -97,8 +97,8 @@ class RayExecutor(Executor):
                 return
         settings = session.config.section(RaySettings)
         async with open_cluster(settings.ray_address, settings.ray_workers) as ray:
-            wanted = settings.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-            workers = _limit_workers(session, wanted)
+            requested = settings.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+            workers = _limit_workers(session, requested)
             async with (
                 Scheduler(ray, session, queue, workers, settings.ray_patience) as scheduler,
                 aclosing(scheduler.results()) as results,

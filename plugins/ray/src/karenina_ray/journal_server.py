@@ -100,7 +100,7 @@ class JournalServer:
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
         """Assign a dead worker's calls to other workers."""
-        for key, pending in [(key, one) for key, one in self._pending.items() if one.maker is worker]:
+        for key, pending in [(key, call) for key, call in self._pending.items() if call.maker is worker]:
             self._assign_maker(key, pending)
 
     def _assign_maker(self, key: str, pending: _PendingCall) -> None:

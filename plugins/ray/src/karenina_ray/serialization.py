@@ -61,9 +61,9 @@ def to_plain(value: Any) -> Any:
         fields = {name: getattr(value, name) for name in type(value).model_fields}
         return to_plain({**fields, **(value.model_extra or {})})
     if isinstance(value, Mapping):
-        return {str(to_plain(key)): to_plain(one) for key, one in value.items()}
+        return {str(to_plain(key)): to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [to_plain(one) for one in value]
+        return [to_plain(item) for item in value]
     if isinstance(value, Path):
         return str(value.absolute())
     return to_jsonable_python(value)
@@ -216,9 +216,11 @@ def _plugin_problems(session: RunSession) -> list[str]:
     installed = installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
     if session.parts.plugins is installed:
         return []
-    known = {(one.kind, one.name, one.distribution) for one in installed.describe()}
+    identities = {(info.kind, info.name, info.distribution) for info in installed.describe()}
     unknown = [
-        one.name for one in session.parts.plugins.describe() if (one.kind, one.name, one.distribution) not in known
+        info.name
+        for info in session.parts.plugins.describe()
+        if (info.kind, info.name, info.distribution) not in identities
     ]
     return [
         f"executor ray: the plugin {name} is registered in this process only, and workers find plugins by entry "
@@ -247,15 +249,15 @@ def _question_problems(session: RunSession) -> list[str]:
     questions = session.matrix.questions
     if not isinstance(questions, (list, tuple)):
         return []
-    found: list[str] = []
+    problems: list[str] = []
     for question in questions:
         if question.answer_class is None:
             continue
         try:
             question_to_json(question, session.parts.trust)
         except ValueError as error:
-            found.append(
+            problems.append(
                 f"executor ray: the template of question {question.id!r} is a class of this process, and its source "
                 f"alone does not rebuild it: {error}; give the template as source code that needs nothing else, {_HERE}"
             )
-    return found
+    return problems

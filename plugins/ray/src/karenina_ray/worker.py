@@ -51,11 +51,11 @@ class RemoteClient:
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
         """Send a message of this kind about a call. Before a model's first call, the model itself is sent."""
         model = call.endpoint.model
-        known = self._models.get(id(model))
-        if known is None:
-            known = self._models[id(model)] = len(self._models), model
-            self.send({"kind": "model", "model": known[0], "config": serialization.to_plain(model)})
-        self.send({"kind": kind, **serialization.encode_call(call, known[0], paid=self._paid), **more})
+        numbered = self._models.get(id(model))
+        if numbered is None:
+            numbered = self._models[id(model)] = len(self._models), model
+            self.send({"kind": "model", "model": numbered[0], "config": serialization.to_plain(model)})
+        self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
         """Send a message, usually about a call, and return the run's response."""
@@ -308,7 +308,7 @@ class Worker:
         if self._runner is None:
             return
         calls = self._runner.calls
-        servers = [[one.limit, one.held, one.queued, one.retrying] for one in calls.limits.servers]
+        servers = [[server.limit, server.held, server.queued, server.retrying] for server in calls.limits.servers]
         state = [servers, calls.limits.capacity()]
         counts = calls.take_counts()
         if state != self._reported or counts != CallCounts():
@@ -332,5 +332,7 @@ class _ForwardingHandler(logging.Handler):
 
 def list_plugins(plugins: Plugins) -> list[list[str]]:
     """Return kind, name, distribution and version of the core and of each plugin that is loaded in this process."""
-    found = [[one.kind, one.name, one.distribution, one.version] for one in plugins.describe() if one.state == "loaded"]
-    return [["core", "karenina-core", "karenina-core", __version__], *found]
+    loaded = [
+        [info.kind, info.name, info.distribution, info.version] for info in plugins.describe() if info.state == "loaded"
+    ]
+    return [["core", "karenina-core", "karenina-core", __version__], *loaded]

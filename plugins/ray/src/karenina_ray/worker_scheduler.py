@@ -193,7 +193,7 @@ class Scheduler:
         if "error" in facts:
             raise ExecutorError(f"executor ray: a worker could not start: {facts['error']}")
         loaded = list_plugins(self._session.parts.plugins)
-        here, there = ({tuple(one) for one in found} for found in (loaded, facts["plugins"]))
+        here, there = ({tuple(plugin) for plugin in listed} for listed in (loaded, facts["plugins"]))
         if here == there:
             return
         kind, name, distribution, version = sorted(here ^ there)[0]
@@ -271,7 +271,7 @@ class Scheduler:
         """Assign jobs to each worker that has room; groups of suspect jobs go to workers without jobs."""
         if self._stopping is not None or self._tasks.failure is not None:
             return
-        for worker in sorted((one for one in self._handles if one.ready), key=lambda one: len(one.jobs)):
+        for worker in sorted((handle for handle in self._handles if handle.ready), key=lambda handle: len(handle.jobs)):
             if self._suspect_groups and not worker.jobs:
                 self._send_jobs(worker, self._suspect_groups.popleft(), suspect=True)
             elif not (worker.suspect and worker.jobs):
@@ -307,7 +307,7 @@ class Scheduler:
 
     def _encode_job(self, job: Job) -> list[Any]:
         task, models = job.task, self._session.config.core.answering_models
-        model = next(at for at, one in enumerate(models) if one is task.answering_model)
+        model = next(at for at, candidate in enumerate(models) if candidate is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
@@ -358,12 +358,12 @@ class Scheduler:
         core = self._session.config.core
         if not self._models:
             models = (*core.answering_models, *core.parsing_models)
-            self._models = [(serialization.to_plain(one), one) for one in models]
-        known = next((model for plain, model in self._models if plain == payload), None)
-        if known is None:
-            known = ModelConfig.model_validate(payload)
-            self._models.append((payload, known))
-        return known
+            self._models = [(serialization.to_plain(model), model) for model in models]
+        model = next((model for plain, model in self._models if plain == payload), None)
+        if model is None:
+            model = ModelConfig.model_validate(payload)
+            self._models.append((payload, model))
+        return model
 
     async def _finish(self, job: Job, results: list[tuple[int, str]]) -> None:
         self._deaths_in_a_row = 0
@@ -383,7 +383,7 @@ class Scheduler:
         limits.held = 0
         for at, server in enumerate(limits.servers):
             seen = [worker.servers[at] for worker in self._handles if at < len(worker.servers)]
-            limit, held, queued, retrying = (sum(one[which] for one in seen) for which in range(4))
+            limit, held, queued, retrying = (sum(counts[which] for counts in seen) for which in range(4))
             server.limit, server.held, server.queued, server.retrying = limit, int(held), int(queued), int(retrying)
             limits.held += server.held
 

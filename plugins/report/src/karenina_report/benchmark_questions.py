@@ -42,7 +42,7 @@ def load_benchmark(
 
 def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
     """Return a list with one warning if the benchmark lacks questions of the results; else an empty list."""
-    absent = {compose(one.question_id) for one in results} - set(map(compose, benchmark.ids))
+    absent = {compose(result.question_id) for result in results} - set(map(compose, benchmark.ids))
     if not absent:
         return []
     are = "is" if len(absent) == 1 else "are"

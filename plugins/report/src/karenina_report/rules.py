@@ -113,16 +113,16 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
     results = list(results)
     yield from find_absent(benchmark, results)
     rules, left_out = read_rules(benchmark)
-    asked = {compose(one.question_id) for one in results}
+    asked = {compose(result.question_id) for result in results}
     untrusted = asked & set(map(compose, left_out))
     if untrusted:
         which = "its template is" if len(untrusted) == 1 else "their templates are"
         yield f"the rules of {quantity(len(untrusted), 'question')} are left out: {which} code"
     known = asked & set(map(compose, benchmark.ids))
     changed = {
-        compose(one.question_id)
-        for one in results
-        if one.template.field_results and one.metadata.template_id not in rules
+        compose(result.question_id)
+        for result in results
+        if result.template.field_results and result.metadata.template_id not in rules
     }
     if changed := (changed & known) - untrusted:
         whose = "its template has" if len(changed) == 1 else "their templates have"

@@ -83,7 +83,9 @@ class Run:
         """Count a result, and keep the parts that comparisons need."""
         self.totals.add(result)
         self.seconds += result.metadata.execution_time
-        self.stages.update((one.name, one.distribution, one.version) for one in result.stages if one.status == "ran")
+        self.stages.update(
+            (stage.name, stage.distribution, stage.version) for stage in result.stages if stage.status == "ran"
+        )
         self.results.append(result.model_copy(update=_DROPPED_FIELDS))
 
     @property

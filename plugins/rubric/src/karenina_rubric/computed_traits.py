@@ -44,11 +44,11 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
         """Return the score that the function computes; for a literal trait, the position of the returned class."""
-        given = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
+        value = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
         if trait.kind != "literal":
-            return TraitScore(trait.name, self.result_field, given)
-        position = trait.class_names.index(given)
-        return TraitScore(trait.name, self.result_field, position, fields={"callable_trait_labels": given})
+            return TraitScore(trait.name, self.result_field, value)
+        position = trait.class_names.index(value)
+        return TraitScore(trait.name, self.result_field, position, fields={"callable_trait_labels": value})
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
@@ -57,25 +57,25 @@ def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     Raises `CallableTraitError` if the function is unavailable or not trusted, or if the value that it returned does
     not fit the trait's kind. Exceptions that the function raises are not caught.
     """
-    given = resolve_function(trait, trust)(text)
+    value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
-        if not isinstance(given, bool):
-            raise CallableTraitError(f"the function returned {given!r:.100}, but a boolean trait needs True or False")
-        return given is not trait.invert_result
+        if not isinstance(value, bool):
+            raise CallableTraitError(f"the function returned {value!r:.100}, but a boolean trait needs True or False")
+        return value is not trait.invert_result
     if trait.kind == "literal":
-        if given not in trait.class_names:
+        if value not in trait.class_names:
             classes = ", ".join(trait.class_names)
-            raise CallableTraitError(f"the function returned {given!r:.100}, but the trait's classes are {classes}")
-        return given
-    if isinstance(given, bool) or not isinstance(given, int | float) or not isfinite(given):
-        raise CallableTraitError(f"the function returned {given!r:.100}, but a score trait needs a number")
+            raise CallableTraitError(f"the function returned {value!r:.100}, but the trait's classes are {classes}")
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise CallableTraitError(f"the function returned {value!r:.100}, but a score trait needs a number")
     assert trait.min_score is not None
     assert trait.max_score is not None
-    if not trait.min_score <= given <= trait.max_score:
+    if not trait.min_score <= value <= trait.max_score:
         raise CallableTraitError(
-            f"the function returned {given}, but the trait's scores go from {trait.min_score} to {trait.max_score}"
+            f"the function returned {value}, but the trait's scores go from {trait.min_score} to {trait.max_score}"
         )
-    return given
+    return value
 
 
 def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
@@ -101,17 +101,17 @@ def _import_function(path: str, trust: Trust) -> Function:
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)
     try:
-        found: Any = reduce(getattr, attributes.split("."), import_module(module_name))
+        target: Any = reduce(getattr, attributes.split("."), import_module(module_name))
     except ImportError as error:
         raise CallableTraitError(
             f"the function {path!r} cannot be imported ({error}): install the package that contains it"
         ) from error
     except AttributeError as error:
         raise CallableTraitError(f"there is no function {path!r}: {error}") from error
-    if not callable(found):
-        raise CallableTraitError(f"{path!r} is a {type(found).__name__}, not a function")
-    _refuse_standard_library(getattr(found, "__module__", None) or type(found).__module__, path, trust)
-    function: Function = found
+    if not callable(target):
+        raise CallableTraitError(f"{path!r} is a {type(target).__name__}, not a function")
+    _refuse_standard_library(getattr(target, "__module__", None) or type(target).__module__, path, trust)
+    function: Function = target
     return function
 
 

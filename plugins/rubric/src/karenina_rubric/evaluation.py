@@ -63,27 +63,29 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
         return data
 
     try:
-        found = (await ask(context, PRESENCE, request, presence_schema(traits), validate)).value
+        presence = (await ask(context, PRESENCE, request, presence_schema(traits), validate)).value
     except (PortError, StructuredError) as error:
         context.log.warning("the judge could not decide which dynamic traits are present: %s", error)
         return Presence(error=f"the judge could not decide whether its concept is present: {error}")
     return Presence(
-        promoted=tuple(trait for trait in traits if found[trait.name]["present"]),
+        promoted=tuple(trait for trait in traits if presence[trait.name]["present"]),
         skipped={
-            trait.name: _why(found[trait.name]["reasoning"]) for trait in traits if not found[trait.name]["present"]
+            trait.name: _why(presence[trait.name]["reasoning"])
+            for trait in traits
+            if not presence[trait.name]["present"]
         },
     )
 
 
 def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
     """Return the reply's schema: for each trait name an object with `reasoning`, then `present`."""
-    one = object_schema(
+    entry = object_schema(
         {
             "reasoning": {"type": "string", "description": REASONING},
             "present": {"type": "boolean", "description": PRESENT},
         }
     )
-    return object_schema({trait.name: one for trait in traits})
+    return object_schema({trait.name: entry for trait in traits})
 
 
 def _why(reasoning: str | None) -> str:
@@ -147,7 +149,7 @@ class RubricEvaluation(Stage):
         """Return whether the question has source code or an invalid trait; always True if no judge is configured."""
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
-        return any(pattern_error(one.pattern) for one in _regex_traits(question)) or bool(_truth_problem(question))
+        return any(pattern_error(trait.pattern) for trait in _regex_traits(question)) or bool(_truth_problem(question))
 
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
@@ -187,10 +189,10 @@ class RubricEvaluation(Stage):
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
-        dynamic = [one for one in _dynamic_traits(question) if one.summary or one.description]
+        dynamic = [candidate for candidate in _dynamic_traits(question) if candidate.summary or candidate.description]
         presence = await find_present(dynamic, text, context) if dynamic else Presence()
         # Only unscorable traits have neither text; `score_all` reports why.
-        without_concept = [one for one in _dynamic_traits(question) if one not in dynamic]
+        without_concept = [candidate for candidate in _dynamic_traits(question) if candidate not in dynamic]
         traits = [*_static_traits(question), *without_concept, *presence.promoted]
         merged = await score_all(traits, text, context)
         if presence.error is not None:
@@ -235,7 +237,7 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
             errors[trait.name] = trait.unscorable
             continue
         try:
-            claimer = next((at for at, one in enumerate(evaluators) if one.claims(trait, context)), None)
+            claimer = next((at for at, evaluator in enumerate(evaluators) if evaluator.claims(trait, context)), None)
         except Exception as error:
             errors[trait.name] = f"an evaluator failed to decide whether it scores the trait: {describe_error(error)}"
             continue
@@ -245,8 +247,8 @@ async def score_all(traits: Sequence[RubricTrait], text: str, context: Verificat
             shares.setdefault(claimer, []).append(trait)
     evaluated = await gather_all(_evaluate_share(evaluators[at], share, text, context) for at, share in shares.items())
     scores: dict[str, TraitScore] = {}
-    for found, failed in evaluated:
-        scores.update(found)
+    for scored, failed in evaluated:
+        scores.update(scored)
         errors.update(failed)
     for trait in traits:
         if trait.name not in scores:
@@ -265,15 +267,15 @@ async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
     """Return the scores of one evaluator's traits, and the errors for traits without a score, both by trait name."""
-    wanted = {trait.name for trait in traits}
+    names = {trait.name for trait in traits}
     try:
-        given = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
+        scores = {score.trait: score for score in await evaluator.evaluate(traits, text, context)}
     except Exception as error:
         return {}, {
-            name: f"the evaluator {evaluator.name} failed: {describe_error(error, evaluator)}" for name in wanted
+            name: f"the evaluator {evaluator.name} failed: {describe_error(error, evaluator)}" for name in names
         }
     missing = f"the evaluator {evaluator.name} claimed the trait and returned no score for it"
-    return {name: given[name] for name in given if name in wanted}, dict.fromkeys(wanted - given.keys(), missing)
+    return {name: scores[name] for name in scores if name in names}, dict.fromkeys(names - scores.keys(), missing)
 
 
 def _explain_unclaimed(trait: RubricTrait) -> str:
@@ -299,8 +301,8 @@ def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> N
     names: dict[str, None] = {}
     for question in questions:
         for trait in _source_traits(question):
-            if trait.source is not None and (known := hash(trait.source)) not in seen:
-                seen.add(known)
+            if trait.source is not None and (digest := hash(trait.source)) not in seen:
+                seen.add(digest)
                 if not trust.covers(trait.source):
                     names[repr(trait.name)] = None
     if names:
@@ -334,16 +336,18 @@ def _truth_problem(question: Question) -> str | None:
 
 def _names_needing_judge(question: Question) -> list[str]:
     """Return the names of the traits that need a judge; every dynamic trait does."""
-    judged = [one.name for one in _static_traits(question) if isinstance(one, LLMRubricTrait | MetricRubricTrait)]
-    return [*judged, *(one.name for one in _dynamic_traits(question))]
+    judged = [trait.name for trait in _static_traits(question) if isinstance(trait, LLMRubricTrait | MetricRubricTrait)]
+    return [*judged, *(trait.name for trait in _dynamic_traits(question))]
 
 
 def _static_traits(question: Question) -> list[RubricTrait]:
-    return [one for one in question.rubric.traits if not _is_agentic(one)] if question.rubric else []
+    return [trait for trait in question.rubric.traits if not _is_agentic(trait)] if question.rubric else []
 
 
 def _dynamic_traits(question: Question) -> list[RubricTrait]:
-    return [one for one in question.dynamic_rubric.traits if not _is_agentic(one)] if question.dynamic_rubric else []
+    return (
+        [trait for trait in question.dynamic_rubric.traits if not _is_agentic(trait)] if question.dynamic_rubric else []
+    )
 
 
 def _is_agentic(trait: RubricTrait) -> bool:
@@ -355,5 +359,5 @@ def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
 
     Invalid evaluators are left out; they were listed as failed when plugins were loaded.
     """
-    usable = [one for one in plugins.call(karenina_trait_evaluators) if find_flaw(one) is None]
-    return sorted(usable, key=lambda one: (-one.precedence, one.name))
+    usable = [evaluator for evaluator in plugins.call(karenina_trait_evaluators) if find_flaw(evaluator) is None]
+    return sorted(usable, key=lambda evaluator: (-evaluator.precedence, evaluator.name))

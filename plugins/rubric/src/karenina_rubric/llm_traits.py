@@ -139,31 +139,31 @@ class LLMTraitEvaluator:
         blind = [trait for trait in asked if not sees_truth(trait)]
         informed = [trait for trait in asked if sees_truth(trait)]
         request = _Request(RUBRIC, text, None, context)
-        found = await self._evaluate(blind, request)
+        scores = await self._evaluate(blind, request)
         if informed:
             reference = context.question.raw_answer or ""
-            found += await self._evaluate(informed, replace(request, task=INFORMED, reference=reference))
-        return found
+            scores += await self._evaluate(informed, replace(request, task=INFORMED, reference=reference))
+        return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
         context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
-        found: dict[str, TraitScore] = {}
+        scores: dict[str, TraitScore] = {}
         if strategy == "batch" and len(traits) > 1:
             try:
-                found = await self._batch(traits, request)
+                scores = await self._batch(traits, request)
             except PortError as error:
                 if error.status not in _REFUSED_AS_IT_IS:
                     raise
                 context.log.warning(
                     "the judge refused one call for all traits, so each trait gets its own call: %s", error
                 )
-        left = [trait for trait in traits if trait.name not in found]
+        left = [trait for trait in traits if trait.name not in scores]
 
         async def alone(trait: LLMRubricTrait) -> TraitScore:
             return await self._alone(trait, request)
 
-        return [*found.values(), *await score_each(left, FIELD, alone)]
+        return [*scores.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
         """Return the valid scores in the reply to one call about all traits, by trait name."""
@@ -177,13 +177,13 @@ class LLMTraitEvaluator:
                 "the judge's reply about all traits cannot be parsed, so each trait gets its own call: %s", error
             )
             return {}
-        found: dict[str, TraitScore] = {}
+        scores: dict[str, TraitScore] = {}
         for trait in traits:
             try:
-                found[trait.name] = _score(trait, read_judgement(trait, data.get(trait.name)))
+                scores[trait.name] = _score(trait, read_judgement(trait, data.get(trait.name)))
             except ValueError as error:
                 context.log.warning("trait %s gets its own call: %s", trait.name, error)
-        return found
+        return scores
 
     @staticmethod
     async def _alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:

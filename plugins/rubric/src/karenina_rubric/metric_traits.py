@@ -101,12 +101,12 @@ def _split_numbered(
     """
     if numbers is None:
         raise InvalidReply(f"{key} must be a list, empty where nothing of it is said, not null")
-    said = Counter(int(number) for number in numbers if number is not None)
-    wrong = sorted(number for number in said if not 1 <= number <= len(things))
+    counts = Counter(int(number) for number in numbers if number is not None)
+    wrong = sorted(number for number in counts if not 1 <= number <= len(things))
     if wrong:
         raise InvalidReply(f"{key} holds {wrong[0]}, and the things are numbered from 1 to {len(things)}")
-    there = [thing for at, thing in enumerate(things, 1) for _ in range(min(said[at], 1) if once else said[at])]
-    return tuple(there), tuple(thing for at, thing in enumerate(things, 1) if not said[at])
+    there = [thing for at, thing in enumerate(things, 1) for _ in range(min(counts[at], 1) if once else counts[at])]
+    return tuple(there), tuple(thing for at, thing in enumerate(things, 1) if not counts[at])
 
 
 def _array_schema(kind: str, description: str) -> dict[str, Any]:

@@ -124,17 +124,17 @@ def _clean_schema(schema: Any, prefix: str) -> Any:
         return [_clean_schema(part, prefix) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found: Json = {}
+    cleaned: Json = {}
     for key, value in schema.items():
         if key in _BY_NAME and isinstance(value, Mapping):
-            found[key] = {name: _clean_schema(part, prefix) for name, part in value.items()}
+            cleaned[key] = {name: _clean_schema(part, prefix) for name, part in value.items()}
         elif key == "$ref" and isinstance(value, str):
-            found[key] = f"#/$defs/{prefix}{value.rpartition('/')[2]}"
+            cleaned[key] = f"#/$defs/{prefix}{value.rpartition('/')[2]}"
         elif key in _LITERALLY:
-            found[key] = deepcopy(value)
+            cleaned[key] = deepcopy(value)
         elif key not in _DROPPED:
-            found[key] = _clean_schema(value, prefix)
-    if isinstance(found.get("properties"), dict):
-        found["required"] = list(found["properties"])
-        found.setdefault("additionalProperties", False)
-    return found
+            cleaned[key] = _clean_schema(value, prefix)
+    if isinstance(cleaned.get("properties"), dict):
+        cleaned["required"] = list(cleaned["properties"])
+        cleaned.setdefault("additionalProperties", False)
+    return cleaned

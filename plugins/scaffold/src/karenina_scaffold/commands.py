@@ -41,7 +41,7 @@ def _offered(kind: PluginKind) -> Collection[object]:
     if kind.name == "exporter":
         from karenina_report.exports.exporter import karenina_exporters
 
-        return {one.value.name for one in installed.offers(karenina_exporters)}
+        return {offer.value.name for offer in installed.offers(karenina_exporters)}
     if kind.name == "executor":
         from karenina_engine.run.plugin_offers import offered_executors
 

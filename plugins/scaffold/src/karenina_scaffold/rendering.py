@@ -95,8 +95,8 @@ def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
         PurePosixPath("README.md"): fill(read_template("common", "README.md"), values),
         PurePosixPath("src", names.module, "__init__.py"): source,
         **{
-            PurePosixPath("src", names.module, f"{one}.py"): fill(read_template(kind.name, one), values)
-            for one in kind.modules
+            PurePosixPath("src", names.module, f"{module}.py"): fill(read_template(kind.name, module), values)
+            for module in kind.modules
         },
         PurePosixPath("src", names.module, "py.typed"): "",
         PurePosixPath("tests", f"test_{names.module}.py"): fill(read_template(kind.name, "test"), values),
@@ -112,7 +112,9 @@ def version_bounds(version: str) -> str:
 def _listed(requirements: Iterable[str]) -> str:
     """Return requirements as lines of a TOML array, with version bounds for Karenina's own distributions."""
     bounds = version_bounds(__version__)
-    return "".join(f'  "{one}{bounds if one.startswith("karenina") else ""}",\n' for one in requirements)
+    return "".join(
+        f'  "{requirement}{bounds if requirement.startswith("karenina") else ""}",\n' for requirement in requirements
+    )
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -128,7 +130,7 @@ def read_template(folder: str, name: str) -> str:
 def _check_own_names(source: str, names: Names) -> None:
     """Raise `ConfigError` if a class in the package would have the name of a class that it imports."""
     tree = ast.parse(source)
-    imported = {one.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for one in node.names}
+    imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in node.names}
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     if taken := sorted(imported & classes):
         raise ConfigError(

@@ -77,10 +77,12 @@ def pack_cases() -> Sequence[PackCase]:
     """Return the cases of the shipped pack: first those that must fail."""
     data = _pack()
     return [
-        PackCase(one["id"], family, one["about"], one["text"], passes, one.get("repeated", ""), one.get("times", 0))
+        PackCase(
+            case["id"], family, case["about"], case["text"], passes, case.get("repeated", ""), case.get("times", 0)
+        )
         for kind, passes in (("should_fail", False), ("should_pass", True))
         for family, cases in data[kind].items()
-        for one in cases
+        for case in cases
     ]
 
 
@@ -90,14 +92,14 @@ def shipped_cases() -> Sequence[Case]:
     questions = _subjects()
     return [
         Case(
-            id=one.id,
-            family=one.family,
-            question=questions[one.about],
-            response=one.render(**values[one.about]),
-            passes=one.passes,
-            unit=one.id,
+            id=case.id,
+            family=case.family,
+            question=questions[case.about],
+            response=case.render(**values[case.about]),
+            passes=case.passes,
+            unit=case.id,
         )
-        for one in pack_cases()
+        for case in pack_cases()
     ]
 
 

@@ -101,7 +101,7 @@ def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], nam
         false_pass=rate((case.unit, _missed(case, result)) for case, result in judged if not case.passes),
         false_fail=rate((case.unit, _missed(case, result)) for case, result in judged if case.passes),
         unreadable=sum(result.outcome is _UNREADABLE for result in results),
-        failed=sum(one.outcome.group == "not_judged" and one.outcome is not _UNREADABLE for one in results),
+        failed=sum(result.outcome.group == "not_judged" and result.outcome is not _UNREADABLE for result in results),
         undecided=sum(result.outcome is Outcome.UNDECIDED for result in results),
         families=_families(cases, results),
         misses=sorted(
@@ -177,13 +177,13 @@ def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section
         yield [Facts([*_facts(score)])]
         rows = [
             [
-                one.family,
-                "pass" if one.passes else "fail",
-                f"{one.judged:,}",
-                f"{one.missed:,}",
-                f"{one.not_judged:,}",
+                family.family,
+                "pass" if family.passes else "fail",
+                f"{family.judged:,}",
+                f"{family.missed:,}",
+                f"{family.not_judged:,}",
             ]
-            for one in score.families
+            for family in score.families
         ]
         yield [Grid([["cases", "must", "judged", "wrong verdict", "not judged"], *rows], {0, 1})]
         if score.misses and worst:

@@ -206,7 +206,7 @@ def selftest(
         _store(scores, request, output, _name_cases(file, len(cases), every, own_only=own_only))
         unmet = [text for score in scores for text in limits.unmet(score)]
         if as_json:
-            screen.json({"judges": [one.model_dump(mode="json") for one in scores], "unmet": unmet})
+            screen.json({"judges": [score.model_dump(mode="json") for score in scores], "unmet": unmet})
         else:
             _print(screen, scores, worst, output)
         _exit(screen, scores, unmet)
@@ -264,7 +264,7 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
     from karenina_selftest.store import settings_digest, store_scores
 
-    tested = [one for one in scores if one.false_pass.out_of or one.false_fail.out_of]
+    tested = [score for score in scores if score.false_pass.out_of or score.false_fail.out_of]
     store_scores(tested, cases=cases, settings=settings_digest(request.config), results=output)
 
 
@@ -291,7 +291,7 @@ def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) ->
 
     for text in unmet:
         screen.note(text)
-    if not any(one.false_pass.out_of or one.false_fail.out_of for one in scores):
+    if not any(score.false_pass.out_of or score.false_fail.out_of for score in scores):
         screen.note("No case was judged: each ended in an error.")
         raise typer.Exit(ExitCode.NOTHING_JUDGED)
     if unmet:

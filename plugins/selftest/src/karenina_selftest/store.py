@@ -117,7 +117,10 @@ def _path(judge: str) -> Path:
 def settings_digest(config: VerificationConfig) -> str:
     """Return a digest of the settings that change verdicts; keys, URLs and recorded answers are not part of it."""
     given = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
-    judges = [(one.interface, one.model_name, one.system_prompt, one.temperature) for one in config.core.parsing_models]
+    judges = [
+        (model.interface, model.model_name, model.system_prompt, model.temperature)
+        for model in config.core.parsing_models
+    ]
     shown = to_json([{**given, "parsing_models": judges}], serialize_unknown=True, fallback=repr)
     return sha256(shown).hexdigest()[:12]
 
@@ -158,12 +161,12 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
     return [
         [
             judge,
-            *(one.false_pass.value, one.false_pass.low, one.false_pass.high, one.false_pass.out_of),
-            *(one.false_fail.value, one.false_fail.out_of, one.unreadable + one.failed + one.undecided),
-            one.cases,
-            one.when,
+            *(score.false_pass.value, score.false_pass.low, score.false_pass.high, score.false_pass.out_of),
+            *(score.false_fail.value, score.false_fail.out_of, score.unreadable + score.failed + score.undecided),
+            score.cases,
+            score.when,
         ]
-        for one in scores
+        for score in scores
     ]
 
 

@@ -225,24 +225,24 @@ class ParseTemplate(ParsingStage):
         record = {"rejected": name} if name else {}
         looks_again = checks_values(context)
         check = check_years if looks_again else None
-        found = await fill_template(context, bound, task, request, form, record=record, check=check, text=text)
+        filled = await fill_template(context, bound, task, request, form, record=record, check=check, text=text)
         if not looks_again:
-            return found.value
+            return filled.value
         field = field_to_check(schema)
         if field is None:
-            checked: Mapping[str, object] = await choose_numbers(context, task, request, form, found.data, text)
-        elif isinstance(value := found.data[field], str):
-            checked = {field: await look_again(context, text, value, found.data.get(name, ()))}
+            checked: Mapping[str, object] = await choose_numbers(context, task, request, form, filled.data, text)
+        elif isinstance(value := filled.data[field], str):
+            checked = {field: await look_again(context, text, value, filled.data.get(name, ()))}
         else:
             checked = {}
-        replaced = {key: found.data[key] for key, value in checked.items() if value != found.data[key]}
+        replaced = {key: filled.data[key] for key, value in checked.items() if value != filled.data[key]}
         if not replaced:
-            return found.value
+            return filled.value
         try:
-            answer = bound.bind({**found.data, **checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))
+            answer = bound.bind({**filled.data, **checked}, context.get_artifact(Keys.RAW_LLM_RESPONSE))
         except ValueError as error:
             context.extend_result_field("parsing", {"not_checked": f"the template refuses the new value: {error}"})
-            return found.value
+            return filled.value
         context.extend_result_field("parsing", {"replaced": replaced})
         return answer
 
@@ -258,9 +258,9 @@ def checks_values(context: VerificationContext) -> bool:
 
 
 def _wanted(context: VerificationContext, setting: str) -> bool:
-    wanted: bool | None = context.setting(setting)
-    if wanted is not None:
-        return wanted
+    enabled: bool | None = context.setting(setting)
+    if enabled is not None:
+        return enabled
     return is_small_judge(context.parsing_model, context.plugins)
 
 
@@ -294,7 +294,7 @@ def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question],
 
 
 def _is_boolean(part: Mapping[str, Any]) -> bool:
-    return any(one.get("type") == "boolean" for one in part.get("anyOf", [part]))
+    return any(option.get("type") == "boolean" for option in part.get("anyOf", [part]))
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:

@@ -187,13 +187,13 @@ async def fill_template(
             check(answer, response)
         return answer
 
-    found = await ask(context, task, request, form, bind)
-    described: dict[str, Any] = {key: value for key, name in record.items() if (value := found.data.get(name))}
-    if found.tries > 1 or found.repaired:
-        described |= {"mode": found.mode, "tries": found.tries, "repaired": found.repaired}
+    filled = await ask(context, task, request, form, bind)
+    described: dict[str, Any] = {key: value for key, name in record.items() if (value := filled.data.get(name))}
+    if filled.tries > 1 or filled.repaired:
+        described |= {"mode": filled.mode, "tries": filled.tries, "repaired": filled.repaired}
     if described:
         context.set_result_field("parsing", described)
-    return found
+    return filled
 
 
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:

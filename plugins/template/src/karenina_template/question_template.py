@@ -34,9 +34,9 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
         return loaded.template
-    given = question.answer_class
-    if given is not None:
-        template = template_of_class(given)
+    answer_class = question.answer_class
+    if answer_class is not None:
+        template = template_of_class(answer_class)
     elif question.answer_template is not None:
         template = load_template(question.answer_template, trust=trust, name=question.id)
     else:

@@ -53,11 +53,11 @@ class ValidateTemplate(Stage):
             try:
                 bound = _bound(question, trust)
                 if bound is not None:
-                    found = bound.template.shape.unshown.items()
-                    unshown += [f"{question.id!r}, {name} ({', '.join(constraints)})" for name, constraints in found]
-                what = _check_code(bound)
-                if what is not None:
-                    unverified.append(f"{question.id!r} ({what})")
+                    hidden = bound.template.shape.unshown.items()
+                    unshown += [f"{question.id!r}, {name} ({', '.join(constraints)})" for name, constraints in hidden]
+                reason = _check_code(bound)
+                if reason is not None:
+                    unverified.append(f"{question.id!r} ({reason})")
             except UntrustedTemplate as error:
                 untrusted.append(f"{error.at(template=question.id).place} ({error.code})")
             except TemplateError as error:

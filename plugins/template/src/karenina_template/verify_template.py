@@ -157,9 +157,10 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
     rules = context.get_artifact(ANSWER_CLASS).template.key.rules
     notes = [
-        f"{name}: {what}"
+        f"{name}: {difference}"
         for name in failed
-        if name in rules and (what := describe_look_alikes(getattr(answer, name, None), rules[name].truth)) is not None
+        if name in rules
+        and (difference := describe_look_alikes(getattr(answer, name, None), rules[name].truth)) is not None
     ]
     if notes:
         context.extend_result_field("why", notes)
@@ -170,5 +171,5 @@ def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return words; a source that uses or defines a primitive with `before_run` contains at least one of them."""
     from karenina_template.templates import Primitive, known_primitives
 
-    known = known_primitives()
-    return (*(name for name in names if known[name].before_run is not Primitive.before_run), "before_run")
+    primitives = known_primitives()
+    return (*(name for name in names if primitives[name].before_run is not Primitive.before_run), "before_run")

@@ -22,7 +22,9 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
     Values with characters other than letters, digits and some punctuation are left out: the zsh script evaluates what
     it reads, so a value from somebody else's file could run a command.
     """
-    return [one for one in dict.fromkeys(values) if one.startswith(incomplete) and _PLAIN.fullmatch(one)]
+    return [
+        fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)
+    ]
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:

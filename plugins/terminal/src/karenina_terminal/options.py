@@ -91,7 +91,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     parameters are passed by keyword.
     """
     signature = inspect.signature(command, eval_str=True)
-    kinds = {name: one.annotation for name, one in signature.parameters.items()}
+    kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     groups = {name: kind for name, kind in kinds.items() if isinstance(kind, type) and is_dataclass(kind)}
 
     @wraps(command)

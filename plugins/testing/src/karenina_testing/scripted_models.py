@@ -98,8 +98,8 @@ class _Port:
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         self._models.requests.append(Request("llm", tuple(messages), None, info))
-        said = self._models.say(messages, info)
-        return said if isinstance(said, LLMReply) else LLMReply(said, USAGE)
+        reply = self._models.say(messages, info)
+        return reply if isinstance(reply, LLMReply) else LLMReply(reply, USAGE)
 
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO

@@ -167,7 +167,7 @@ async def run_stage(
     room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)
     model, judge = config.core.answering_models[0], config.core.parsing_models[0]
     asked = question or Question(question="What is asked?")
-    offered = [one.slot for one in registered_stages(room) if one.stage is stage]
+    offered = [registered.slot for registered in registered_stages(room) if registered.stage is stage]
     plan = order_stages([SelectedStage(stage(), "under-test", "0", offered[0])])
     ports = StagePorts(room, config.core.request_timeout)
     item = Item(

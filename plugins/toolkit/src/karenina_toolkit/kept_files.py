@@ -54,9 +54,9 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
     files of more than a few megabytes.
     """
     content = b"" if isinstance(data, Path) else bytes(data)
-    given = media_type.strip().lower() if media_type is not None else ""
+    stated = media_type.strip().lower() if media_type is not None else ""
     guessed = picture_type(content) or mimetypes.guess_type(name)[0] or _UNKNOWN
-    kind = given if _MEDIA_TYPE.fullmatch(given) else guessed
+    kind = stated if _MEDIA_TYPE.fullmatch(stated) else guessed
     keeper = _keeper.get()
     if keeper is None:
         why = "it was given outside of a run"
@@ -86,8 +86,8 @@ def file_name(name: str) -> str:
     if len(plain) <= _LONGEST_NAME:
         return plain or "file"
     stem, dot, suffix = plain.rpartition(".")
-    kept = f"{dot}{suffix}" if 0 < len(suffix) <= 10 and stem else ""
-    return plain[: _LONGEST_NAME - len(kept)] + kept
+    ending = f"{dot}{suffix}" if 0 < len(suffix) <= 10 and stem else ""
+    return plain[: _LONGEST_NAME - len(ending)] + ending
 
 
 def picture_type(content: bytes) -> str | None:

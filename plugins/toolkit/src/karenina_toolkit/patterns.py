@@ -57,15 +57,15 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
     `flags` are names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number made of the constants of `re`
     (`re.IGNORECASE | re.DOTALL`). Raises `ValueError` for any other flag.
     """
-    given: object = flags  # parameters may be of any type
-    if isinstance(given, int) and not isinstance(given, bool):
-        if given < 0 or given & ~sum(_FLAGS.values()):
-            raise ValueError(f"the flags {given} contain a bit that is none of {', '.join(f're.{n}' for n in _FLAGS)}")
-        return tuple(sorted(name for name, bit in _FLAGS.items() if given & bit))
-    if not isinstance(given, list | tuple):
-        raise ValueError(f"flags must be a list of names, such as ['IGNORECASE'], not {given!r:.200}")  # noqa: TRY004
+    value: object = flags  # parameters may be of any type
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value < 0 or value & ~sum(_FLAGS.values()):
+            raise ValueError(f"the flags {value} contain a bit that is none of {', '.join(f're.{n}' for n in _FLAGS)}")
+        return tuple(sorted(name for name, bit in _FLAGS.items() if value & bit))
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"flags must be a list of names, such as ['IGNORECASE'], not {value!r:.200}")  # noqa: TRY004
     names: set[str] = set()
-    for name in given:
+    for name in value:
         full = _SHORT.get(name, name) if isinstance(name, str) else None
         if full not in _FLAGS:
             raise ValueError(f"unknown flag {name!r:.200}; the flags are {', '.join(_FLAGS)}")

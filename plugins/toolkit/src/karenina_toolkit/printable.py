@@ -15,7 +15,7 @@ _SPACES: Final = 8
 
 def clean(text: str) -> str:
     """Return `text` without control characters, except tabs and line breaks, so that it cannot control the terminal."""
-    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _visible(found[0]), text)
+    return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else _visible(match[0]), text)
 
 
 def in_one_line(text: str) -> str:

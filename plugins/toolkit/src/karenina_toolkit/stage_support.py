@@ -34,10 +34,10 @@ async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
     are cancelled.
     """
     ended = await asyncio.gather(*works, return_exceptions=True)
-    errors = [one for one in ended if isinstance(one, BaseException)]
+    errors = [outcome for outcome in ended if isinstance(outcome, BaseException)]
     if errors:
-        raise next((one for one in errors if isinstance(one, RunError | ItemInterrupt)), errors[0])
-    return [one for one in ended if not isinstance(one, BaseException)]
+        raise next((error for error in errors if isinstance(error, RunError | ItemInterrupt)), errors[0])
+    return [outcome for outcome in ended if not isinstance(outcome, BaseException)]
 
 
 @dataclass(slots=True)
@@ -58,19 +58,19 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     if not trace:
-        found = JudgeInput(raw, full_trace)
+        judge_input = JudgeInput(raw, full_trace)
     elif full_trace:
-        found = JudgeInput(render_trace(trace), True)
+        judge_input = JudgeInput(render_trace(trace), True)
     else:
         final = context.find_artifact(Keys.FINAL_AI_MESSAGE)
         if final is None:
-            found = JudgeInput("", False, "the conversation does not end with an assistant message that has text")
+            judge_input = JudgeInput("", False, "the conversation does not end with an assistant message that has text")
         else:
-            found = JudgeInput(final, False)
-    context.offer_result_field("used_full_trace", found.used_full_trace)
-    context.offer_result_field("evaluation_input", found.text if found.error is None else None)
-    context.offer_result_field("trace_extraction_error", found.error)
-    return found
+            judge_input = JudgeInput(final, False)
+    context.offer_result_field("used_full_trace", judge_input.used_full_trace)
+    context.offer_result_field("evaluation_input", judge_input.text if judge_input.error is None else None)
+    context.offer_result_field("trace_extraction_error", judge_input.error)
+    return judge_input
 
 
 async def call_service(ask: Ask, limit: float) -> str:

@@ -76,23 +76,23 @@ class Rubric(BaseModel):
         if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
             return data
         lists: dict[str, list[RubricTrait]] = {}
-        for position, given in enumerate(data):
-            if isinstance(given, RubricTrait):
-                trait = given
-            elif isinstance(given, Mapping):
-                trait = trait_from_json(given)
+        for position, item in enumerate(data):
+            if isinstance(item, RubricTrait):
+                trait = item
+            elif isinstance(item, Mapping):
+                trait = trait_from_json(item)
             else:
-                raise ValueError(f"trait {position + 1} of the rubric is not a trait but a {type(given).__name__}")  # noqa: TRY004
+                raise ValueError(f"trait {position + 1} of the rubric is not a trait but a {type(item).__name__}")  # noqa: TRY004
             name = next((name for name, kind in _LISTS if isinstance(trait, kind)), "other_traits")
             lists.setdefault(name, []).append(trait)
         return lists
 
     @field_validator("other_traits", mode="before")
     @classmethod
-    def _by_type(cls, given: Any) -> Any:
-        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-            return given
-        return [trait_from_json(trait) if isinstance(trait, Mapping) else trait for trait in given]
+    def _by_type(cls, value: Any) -> Any:
+        if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+            return value
+        return [trait_from_json(trait) if isinstance(trait, Mapping) else trait for trait in value]
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
@@ -135,12 +135,12 @@ class Rubric(BaseModel):
         """
         ours = tuple(global_rubric.traits) if global_rubric is not None else ()
         theirs = tuple(question_rubric.traits) if question_rubric is not None else ()
-        known = {trait.name: trait for trait in ours}
+        by_name = {trait.name: trait for trait in ours}
         for trait in theirs:
-            if trait.name in known:
+            if trait.name in by_name:
                 raise ValueError(
-                    f"the trait name {trait.name!r} is used in the global rubric ({known[trait.name].type} trait) and "
-                    f"in the question's rubric ({trait.type} trait); rename one of them"
+                    f"the trait name {trait.name!r} is used in the global rubric ({by_name[trait.name].type} trait) "
+                    f"and in the question's rubric ({trait.type} trait); rename one of them"
                 )
         return cls.of(*ours, *theirs)
 

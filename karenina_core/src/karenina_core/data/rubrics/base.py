@@ -75,10 +75,10 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
             f'declare it as `type: Literal["my_kind"] = "my_kind"`'
         )
     check_name("trait kind", name, kind)
-    known = _KINDS.setdefault(name, kind)
-    if known is not kind:
+    registered = _KINDS.setdefault(name, kind)
+    if registered is not kind:
         raise ValueError(
-            f"two classes are trait kinds named {name!r}: {known.__module__}.{known.__qualname__} and "
+            f"two classes are trait kinds named {name!r}: {registered.__module__}.{registered.__qualname__} and "
             f"{kind.__module__}.{kind.__qualname__}; give one of them another `type`"
         )
     return kind

@@ -159,7 +159,11 @@ def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
 
 def _globals(code: CodeType) -> set[str]:
     """Return the global names that the code uses, nested functions included."""
-    own = {one.argval for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    own = {
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
     return own.union(*(_globals(inner) for inner in code.co_consts if isinstance(inner, CodeType)))
 
 

@@ -97,7 +97,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 def _recorded_model(path: Path) -> str:
     """Return the model that all answers in a file name; the name of the file if they name no model, or several."""
     try:
-        names = {one.value.get("model") if isinstance(one.value, dict) else None for one in read_records(path)}
+        names = {record.value.get("model") if isinstance(record.value, dict) else None for record in read_records(path)}
     except (FileError, TypeError):  # the adapter, which reads the answers, reports what is wrong
         return path.stem
     name = names.pop() if len(names) == 1 else None

@@ -59,7 +59,7 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         **rest,
         **({"rating": ratings} if ratings else {}),
         **({"globalRubric": others} if others else {}),
-        "dataFeedElement": [_as_item(str(id), one) for id, one in questions.items()],
+        "dataFeedElement": [_as_item(str(id), question) for id, question in questions.items()],
     }
 
 

@@ -80,9 +80,9 @@ def scenario_names(benchmark: BenchmarkContent) -> list[str]:
     """Return the names of the reference's scenarios in a checkpoint; they are part of its unknown content."""
     parts = benchmark.unread.get("hasPart")
     return [
-        str(one.get("name"))
-        for one in (parts if isinstance(parts, list) else [parts])
-        if isinstance(one, Mapping) and one.get("@type") == _SCENARIO
+        str(part.get("name"))
+        for part in (parts if isinstance(parts, list) else [parts])
+        if isinstance(part, Mapping) and part.get("@type") == _SCENARIO
     ]
 
 

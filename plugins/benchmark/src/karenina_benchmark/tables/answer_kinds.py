@@ -143,7 +143,7 @@ class ColumnKinds:
     @cached_property
     def counts(self) -> Counter[Kind]:
         """The number of answers of each kind, not counting empty ones."""
-        return Counter(one.kind for one in self.answers if one.kind != "empty")
+        return Counter(answer.kind for answer in self.answers if answer.kind != "empty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,20 +270,22 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
     if not lists or prose < len(lists):
         return list(answers)
     texts = {at: Answer("prose", cell_text(cells[at].value)) for at in lists}
-    return [texts.get(at, one) for at, one in enumerate(answers)]
+    return [texts.get(at, answer) for at, answer in enumerate(answers)]
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
     """Return the answers; all texts become prose if most of them are prose."""
-    split = [one.kind == "list" and isinstance(cells[at].value, str) for at, one in enumerate(answers)]
+    split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
-        at for at, one in enumerate(answers) if one.kind in ("text", "prose") or (split[at] and ";" in cells[at].value)
+        at
+        for at, answer in enumerate(answers)
+        if answer.kind in ("text", "prose") or (split[at] and ";" in cells[at].value)
     ]
     prose = sum(answers[at].kind == "prose" for at in texts)
     if 2 * prose <= len(texts):
         return list(answers)
     changed = {at: Answer("prose", cell_text(cells[at].value)) for at in texts}
-    return [changed.get(at, one) for at, one in enumerate(answers)]
+    return [changed.get(at, answer) for at, answer in enumerate(answers)]
 
 
 def _as_text(cell: Cell) -> Answer:
@@ -334,7 +336,7 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
         _read_date(text, question, marks.day_first),
         _read_list(text, question),
     )
-    return {one.kind: one for one in readings if one is not None}
+    return {reading.kind: reading for reading in readings if reading is not None}
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:

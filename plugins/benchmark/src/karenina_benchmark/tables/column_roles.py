@@ -222,7 +222,7 @@ def choose_roles(
         tuple(contexts),
         tuple(grades),
         tuple(one for one in columns if one in unused),
-        tuple(one for one in rivals if one in unused),
+        tuple(rival for rival in rivals if rival in unused),
         repeated or "",
     )
 
@@ -334,7 +334,11 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(found: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    marks = (str(one) for one in range("0" not in found, len(found) + 1)) if numbered else iter(ascii_uppercase.lower())
+    marks = (
+        (str(number) for number in range("0" not in found, len(found) + 1))
+        if numbered
+        else iter(ascii_uppercase.lower())
+    )
     for mark in marks:
         if mark not in found:
             return

@@ -199,7 +199,7 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 def _pattern_of(item: object) -> str:
     """Return the pattern for a text that the response must contain, or for a list of alternative texts."""
     alternatives = item if isinstance(item, list) else [item]
-    found = [re.escape(cell_text(one).strip()) for one in alternatives if not is_empty(one)]
+    found = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
     return f"(?:{'|'.join(found)})" if len(found) > 1 else "".join(found)
 
 
@@ -215,8 +215,10 @@ def _unwrapped(cell: Cell) -> Cell:
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
     """Return the kinds in a column of alternatives, in which a list with one item is a text."""
     answers = tuple(
-        replace(one, kind="text", truth=one.truth[0]) if one.kind == "list" and len(one.truth) == 1 else one
-        for one in kinds.answers
+        replace(answer, kind="text", truth=answer.truth[0])
+        if answer.kind == "list" and len(answer.truth) == 1
+        else answer
+        for answer in kinds.answers
     )
     return replace(kinds, answers=answers, kind="text" if kinds.kind == "list" else kinds.kind)
 
@@ -306,17 +308,17 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
             first = [at for at, answer in enumerate(kinds.answers) if answer.kind == kind][:1]
             example = f", such as {_examples(cells, first)}" if kind == "text" else ""
             done.notes.append(f"{count:,} {one if count == 1 else several} ({rule}){example}")
-    if any(one.decimal == "," for one in kinds.answers):
+    if any(answer.decimal == "," for answer in kinds.answers):
         done.notes.append("numbers have decimal commas, so 1,234 is a little more than 1")
     if kinds.kind is not None and kinds.unfit:
         others = _SHOWN_KINDS[kinds.kind][1]
         what = f"{quantity(len(kinds.unfit), 'answer')} compared as text beside {others}"
         done.warnings.append(f"{what}: {_examples(cells, kinds.unfit)}; correct them if they are {others} too")
-    prose = [at for at, one in enumerate(kinds.answers) if one.kind == "prose" and at not in kinds.unfit]
+    prose = [at for at, answer in enumerate(kinds.answers) if answer.kind == "prose" and at not in kinds.unfit]
     if prose and not done.refused:
         what = f"{quantity(len(prose), 'sentence')} compared word for word, which hardly any response passes"
         done.warnings.append(f"{what}: {_examples(cells, prose)}")
-    booleans = [at for at, one in enumerate(kinds.answers) if one.kind == "yes or no"]
+    booleans = [at for at, answer in enumerate(kinds.answers) if answer.kind == "yes or no"]
     asking = sum(_asks_yes_or_no(cells[at].question) for at in booleans)
     if booleans and done.asks_the_question and 2 * asking < len(booleans):
         done.warnings.append(
@@ -332,8 +334,8 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         )
     commas = [
         at
-        for at, one in enumerate(kinds.answers)
-        if one.kind == "text" and re.search(r",\s|\band\b", one.truth) and _ALL.search(cells[at].question)
+        for at, answer in enumerate(kinds.answers)
+        if answer.kind == "text" and re.search(r",\s|\band\b", answer.truth) and _ALL.search(cells[at].question)
     ]
     if commas:
         what = f"{quantity(len(commas), 'answer')} to questions for several items compared as one text: "
@@ -341,20 +343,23 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         done.warnings.append(f"{what}{_examples(cells, commas)}; {cure}")
     nested = [
         at
-        for at, one in enumerate(kinds.answers)
-        if (one.kind == "text" or (one.kind == "prose" and not done.refused)) and isinstance(cells[at].value, list)
+        for at, answer in enumerate(kinds.answers)
+        if (answer.kind == "text" or (answer.kind == "prose" and not done.refused))
+        and isinstance(cells[at].value, list)
     ]
     if nested:
         what = (
             f"{quantity(len(nested), 'answer')} made of several values compared as one text: {_examples(cells, nested)}"
         )
         done.warnings.append(f"{what}; give each value its own column answer.NAME")
-    two = [at for at, one in enumerate(kinds.answers) if one.kind == "date" and len(read_dates(one.truth)) > 1]
+    two = [at for at, answer in enumerate(kinds.answers) if answer.kind == "date" and len(read_dates(answer.truth)) > 1]
     if two:
         what = f"{quantity(len(two), 'answer')} can be two dates: {_examples(cells, two)}"
         done.warnings.append(f"{what}; they are read with the month first; to be sure, write them as 2024-01-31")
     placeholders = [
-        at for at, one in enumerate(kinds.answers) if one.kind == "empty" and cells[at].value not in (None, "", [])
+        at
+        for at, answer in enumerate(kinds.answers)
+        if answer.kind == "empty" and cells[at].value not in (None, "", [])
     ]
     if placeholders:
         what = f"{quantity(len(placeholders), 'placeholder')} in place of an answer: {_examples(cells, placeholders)}"
@@ -374,7 +379,11 @@ def _asks_yes_or_no(question: str) -> bool:
 
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
     """Return the labels (such as *late_delivery*) in a column that has only labels, if no question mentions any."""
-    texts = [(one.truth, cell.question) for one, cell in zip(kinds.answers, cells, strict=True) if one.kind == "text"]
+    texts = [
+        (answer.truth, cell.question)
+        for answer, cell in zip(kinds.answers, cells, strict=True)
+        if answer.kind == "text"
+    ]
     labels = list(dict.fromkeys(truth for truth, _ in texts))
     if len(texts) < _FEWEST_LABELS or len(labels) > _MOST_LABELS or not any("_" in label for label in labels):
         return []

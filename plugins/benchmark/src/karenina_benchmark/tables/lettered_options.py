@@ -45,7 +45,7 @@ class RightOptions:
     @property
     def several(self) -> bool:
         """Whether any row has several right options."""
-        return any(len(one) > 1 for one in self.letters)
+        return any(len(letter) > 1 for letter in self.letters)
 
 
 def parse_list(text: str) -> list[Any] | None:
@@ -89,7 +89,7 @@ def read_options(cell: Any) -> Options:
     texts = [_text(one) for one in cell]
     if not 2 <= len(texts) <= len(ascii_uppercase) or not all(texts):
         return {}
-    letters = [str(one).upper() for one in labels]
+    letters = [str(label).upper() for label in labels]
     if len(letters) != len(texts) or letters != list(ascii_uppercase[: len(texts)]):
         letters = list(ascii_uppercase[: len(texts)])
     return dict(zip(letters, strip_marks(texts), strict=True))
@@ -107,7 +107,7 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
     """Return the options without their own letters or numbers, if all of them have one and these are in order."""
     marks = [_MARK.match(text) for text in texts]
     found = [mark[1].upper() for mark in marks if mark is not None]
-    orders = (ascii_uppercase, [str(one) for one in range(1, 100)], [str(one) for one in range(100)])
+    orders = (ascii_uppercase, [str(number) for number in range(1, 100)], [str(number) for number in range(100)])
     if len(found) < len(texts) or not any(found == list(order[: len(found)]) for order in orders):
         return list(texts)
     stripped = [text[mark.end() :].strip() for text, mark in zip(texts, marks, strict=True) if mark is not None]
@@ -118,9 +118,9 @@ def _split(text: str) -> list[str]:
     if len(text) > _LONGEST:
         return []
     marks = list(_INNER_MARK.finditer(text))
-    if len(marks) > 1 and marks[0].start() == 0 and [one[1] for one in marks] == list(ascii_uppercase[: len(marks)]):
-        ends = [*(one.start() for one in marks[1:]), len(text)]
-        return [text[one.end() : end].strip(" \t\r\n;,|") for one, end in zip(marks, ends, strict=True)]
+    if len(marks) > 1 and marks[0].start() == 0 and [mark[1] for mark in marks] == list(ascii_uppercase[: len(marks)]):
+        ends = [*(mark.start() for mark in marks[1:]), len(text)]
+        return [text[mark.end() : end].strip(" \t\r\n;,|") for mark, end in zip(marks, ends, strict=True)]
     for separator in _SEPARATORS:
         parts = [part.strip() for part in text.split(separator) if part.strip()]
         if len(parts) > 1:
@@ -177,7 +177,7 @@ def find_right_options(
         "number": lambda cell, given: _by_place(cell, given, 1),
     }
     tried = [choice_by] if choice_by is not None else ["letter or text", "index", "number"]
-    rows = [(cell, one) for cell, one in zip(truths, options, strict=True)]
+    rows = [(cell, option) for cell, option in zip(truths, options, strict=True)]
     counted = [bool(one) and cell is not None and cell != "" for cell, one in rows]
     total = sum(counted)
     fitting: dict[tuple[tuple[str, ...], ...], str] = {}
@@ -219,7 +219,7 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
         match = _LETTER.fullmatch(text)
         parts = [text] if match else [part for part in _SEVERAL.split(text) if part]
     letters = [match[1].upper() if (match := _LETTER.fullmatch(str(part).strip())) else "" for part in parts]
-    return tuple(sorted(set(letters))) if letters and all(one in options for one in letters) else ()
+    return tuple(sorted(set(letters))) if letters and all(letter in options for letter in letters) else ()
 
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
@@ -228,7 +228,7 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
     for part in parts:
         text = str(part).strip()
         mark = _MARK.match(text)
-        same = {letter for letter, one in options.items() if one.casefold() == text.casefold()}
+        same = {letter for letter, option in options.items() if option.casefold() == text.casefold()}
         if not same and mark is not None and mark[1].upper() in options:
             rest = text[mark.end() :].strip().casefold()
             same = {mark[1].upper()} if options[mark[1].upper()].casefold() == rest else set()

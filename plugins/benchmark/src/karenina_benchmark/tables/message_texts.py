@@ -71,7 +71,7 @@ def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
 
 def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
     """Return messages as text: a single message as it is, several with their roles."""
-    shown = [(str(one["role"]), as_text(one["content"] or "")) for one in messages]
+    shown = [(str(message["role"]), as_text(message["content"] or "")) for message in messages]
     if len(shown) == 1:
         return shown[0][1]
     return "\n\n".join(f"{role.capitalize()}: {text}" for role, text in shown)

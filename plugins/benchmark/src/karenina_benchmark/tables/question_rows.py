@@ -278,12 +278,12 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
     They do if a question has several contexts, if many questions share a context, or if many of them mention a text.
     """
     by_question: dict[str, set[str]] = {}
-    for one, context in zip(rows, contexts, strict=True):
-        by_question.setdefault(one.asked, set()).add(context)
+    for row, context in zip(rows, contexts, strict=True):
+        by_question.setdefault(row.asked, set()).add(context)
     repeated = any(len(found) > 1 for found in by_question.values())
     if not repeated and all(len(context.split()) < _FEWEST_WORDS for context in contexts):
         return False  # file names or topics
-    mentions = sum(bool(_ABOUT_A_TEXT.search(one.asked)) for one in rows)
+    mentions = sum(bool(_ABOUT_A_TEXT.search(row.asked)) for row in rows)
     is_input = (roles.get(CONTEXT) or "").casefold() == "input"  # belongs to an instruction
     given = [context for context in contexts if context]
     retrieved = fold_name(roles.get(CONTEXT) or "").startswith("retriev")  # what a system found for its answer
@@ -296,20 +296,20 @@ def _with_right_options(
 ) -> list[QuestionRow]:
     """Return the rows with options added to their texts and the letters of the right options set."""
     hint = next((way for end, way in _PLACES.items() if fold_name(roles.get(TRUTH) or "").endswith(end)), "")
-    truths, options = [one.truth for one in rows], [one.options for one in rows]
+    truths, options = [row.truth for row in rows], [row.options for row in rows]
     right = find_right_options(truths, options, choice_by, roles.options, hint=hint)
     done.several_right = right.several
     done.problem, done.choice_by = right.problem, right.way
     lost = [
-        one.row.where()
-        for one, letters in zip(rows, right.letters, strict=True)
-        if one.options and one.truth is not None and not letters and not right.problem
+        row.row.where()
+        for row, letters in zip(rows, right.letters, strict=True)
+        if row.options and row.truth is not None and not letters and not right.problem
     ]
     if lost:
         done.warnings.append(f"the right answer is none of the options, and compared as text, in {_list(lost)}")
     return [
-        replace(one, text=join_options(one.text, one.options), right=letters)
-        for one, letters in zip(rows, right.letters, strict=True)
+        replace(row, text=join_options(row.text, row.options), right=letters)
+        for row, letters in zip(rows, right.letters, strict=True)
     ]
 
 
@@ -325,8 +325,12 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     if roles.repeated_id:
         done.notes.append(f"{roles.repeated_id!r} repeats for other questions, so it is not their id")
     truth = roles.get(TRUTH)
-    grades = [one for one in roles.grades if not (truth and fold_name(one).startswith(_EXPECTED) and _same(one, truth))]
-    others = [one for one in roles.grades if one not in grades]
+    grades = [
+        grade
+        for grade in roles.grades
+        if not (truth and fold_name(grade).startswith(_EXPECTED) and _same(grade, truth))
+    ]
+    others = [grade for grade in roles.grades if grade not in grades]
     if truth is not None and others:
         columns = ",".join(f"answer.{_KEY.sub('_', one)}={one}" for one in (truth, *others))
         done.warnings.append(
@@ -337,7 +341,7 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         taken = f"{roles.get(TRUTH)!r} is the right answer" if roles.get(TRUTH) else "no column has right answers"
         done.notes.append(f"{', '.join(map(repr, grades))} contains grades, not right answers: {taken}")
     if roles.rivals and truth is None:
-        columns = ",".join(f"answer.{_KEY.sub('_', one)}={one}" for one in roles.rivals)
+        columns = ",".join(f"answer.{_KEY.sub('_', rival)}={rival}" for rival in roles.rivals)
         done.warnings.append(
             f"several columns could contain the right answers: {', '.join(map(repr, roles.rivals))}; name one of them, "
             f"or have `karenina check` and `run` compare all with --columns {columns}"
@@ -351,10 +355,10 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
         done.notes.append(
             f"{roles.columns[RESPONSE]!r} contains a model's answers; `karenina import` writes recordings of them"
         )
-    without = Counter(bool(one.options) for one in done.rows)
+    without = Counter(bool(row.options) for row in done.rows)
     if without[True] and without[False]:
         done.warnings.append(f"{quantity(without[False], 'question')} of {len(done.rows)} without options")
-    texts = [text for one in done.rows for text in (one.text, one.truth) if isinstance(text, str)]
+    texts = [text for row in done.rows for text in (row.text, row.truth) if isinstance(text, str)]
     entities = [match[0] for text in texts for match in _ENTITY.finditer(text) if html.unescape(match[0]) != match[0]]
     if entities:
         shown = shorten(", ".join(dict.fromkeys(entities)), _LONGEST)

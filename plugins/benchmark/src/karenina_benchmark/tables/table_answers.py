@@ -59,7 +59,7 @@ def declare_rows(
         for name, of_field in table.roles.fields.items():
             _declare_column(done, table, rows, of_field, name, exact=exact, any_of=any_of)
     elif (column := table.roles.get(TRUTH)) is not None:
-        lettered = [one for one in rows if one.right]
+        lettered = [row for row in rows if row.right]
         if lettered:
             rule = "SetContainment, all right options" if table.several_right else "LiteralMatch"
             done.notes.append(f"{column!r}: {quantity(len(lettered), 'question')} with options ({rule})")
@@ -82,7 +82,7 @@ def _declare_column(
 
     If the column is the only one with answers, rows with options get a field for the letters of the options.
     """
-    places = [at for at, one in enumerate(rows) if name is not None or not one.right]
+    places = [at for at, row in enumerate(rows) if name is not None or not row.right]
     cells = [  # for one of several answers, its name says what is asked for
         Cell(rows[at].row.values.get(column), name.replace("_", " "), rows[at].row.where())
         if name is not None
@@ -126,7 +126,7 @@ def _find_types(table: QuestionRows) -> str | None:
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue
-        names = [str(cell).strip().casefold() for one in table.rows if (cell := one.row.values.get(column)) is not None]
+        names = [str(cell).strip().casefold() for row in table.rows if (cell := row.row.values.get(column)) is not None]
         if names and all(name in KINDS or not name for name in names):
             return column
     return None

@@ -271,7 +271,7 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
     try:
-        found = [one.value for one in islice(iter_rows(document, rows, path), _LOOKED_AT)]
+        found = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
         return False
     return all(isinstance(one, Mapping) and find_role(map(str, one), QUESTION) is not None for one in found)

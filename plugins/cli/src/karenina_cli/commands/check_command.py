@@ -111,7 +111,7 @@ def _print(screen: Screen, report: CheckReport) -> None:
         repeated = len(others) >= _MANY
         if repeated and finding is not first:
             continue
-        more = f" (also in {', '.join(one.where for one in others[:3])} and {len(others) - 3} more places)"
+        more = f" (also in {', '.join(other.where for other in others[:3])} and {len(others) - 3} more places)"
         mark, style = _MARKS[finding.level]
         text = Text(clean(f"{finding}{more if repeated else ''}"), "")
         screen.out.print(Text(f"{mark} ", style) + text, soft_wrap=True)

@@ -132,9 +132,9 @@ def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
         return {}
     found = {setting.name: list_fields(model)}
     if model is ModelConfig:
-        for one in registered_adapters(active_plugins()):
-            if one.spec.extra is not None:
-                found[f"{setting.name}.extra, interface {one.spec.interface}"] = list_fields(one.spec.extra)
+        for adapter in registered_adapters(active_plugins()):
+            if adapter.spec.extra is not None:
+                found[f"{setting.name}.extra, interface {adapter.spec.interface}"] = list_fields(adapter.spec.extra)
     return found
 
 

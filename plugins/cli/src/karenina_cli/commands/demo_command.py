@@ -51,7 +51,8 @@ def demo(
             screen.json(
                 {
                     "results": [
-                        {"question_id": one.question_id, **json.loads(one.model_dump_json())} for one in results
+                        {"question_id": result.question_id, **json.loads(result.model_dump_json())}
+                        for result in results
                     ],
                     "summary": results.summary().model_dump(mode="json"),
                     "output": str(output),

@@ -65,9 +65,9 @@ def doctor(
             if not as_json:
                 mark, style = _MARKS[one.state]
                 screen.out.print(Text(f"{mark} ", style) + Text(clean(f"{one.area}: {one.text}"), ""), soft_wrap=True)
-        problems = sum(one.state == "problem" for one in findings)
+        problems = sum(finding.state == "problem" for finding in findings)
         if as_json:
-            screen.json({"problems": problems, "findings": [one.to_json() for one in findings]})
+            screen.json({"problems": problems, "findings": [finding.to_json() for finding in findings]})
         elif not problems:
             screen.out.print("No problem was found.")
         if problems:
@@ -132,15 +132,14 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
     from karenina_toolkit.package_check.metadata import unmet_requirements
 
     installed: dict[str, Distribution] = {}
-    for one in distributions() if found is None else found:
-        name = canonical(one.name or "")
-        if not _concerns_karenina(name, one):
+    for distribution in distributions() if found is None else found:
+        name = canonical(distribution.name or "")
+        if not _concerns_karenina(name, distribution):
             continue
-        first = installed.setdefault(name, one)
-        if first is not one and _place(first) != _place(one):
-            text = (
-                f"{name} {first.version} in {_place(first)} hides {one.version} in {_place(one)}: uninstall one of them"
-            )
+        first = installed.setdefault(name, distribution)
+        if first is not distribution and _place(first) != _place(distribution):
+            hidden = f"{distribution.version} in {_place(distribution)}"
+            text = f"{name} {first.version} in {_place(first)} hides {hidden}: uninstall one of them"
             yield Finding("Versions", "problem", text)
     unmet = [
         text

@@ -69,7 +69,7 @@ def _list_kinds(
     """Return `kinds`, a mapping by name, for printing. `hook` is the hook through which plugins offer more of them."""
     from karenina_core import plugins
 
-    offered = {one.value: one.distribution for one in plugins.active_plugins().offers(hook)}
+    offered = {offer.value: offer.distribution for offer in plugins.active_plugins().offers(hook)}
     found = []
     for name, kind in kinds.items():
         fields, meaning = fields_of(kind), meaning_of(kind)
@@ -105,7 +105,7 @@ def _print_short(screen: Screen, kind: ListedKind) -> None:
     if summary:
         print_wrapped(screen.out, Text(clean(f"    {summary}")))
     fields = ", ".join(
-        one.name if one.default in _EMPTY_DEFAULTS else f"{one.name} = {one.default}" for one in kind.fields
+        field.name if field.default in _EMPTY_DEFAULTS else f"{field.name} = {field.default}" for field in kind.fields
     )
     if fields:
         print_wrapped(screen.out, Text(clean(f"    {fields}"), "dim"))
@@ -149,16 +149,16 @@ def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
     from karenina_core.stages.stage import registered_stages
 
     fields = list_fields(kind, without=_NOT_WRITTEN)
-    if not any(one.name == "extra" for one in fields):
+    if not any(field.name == "extra" for field in fields):
         return fields
     stages = registered_stages(plugins.active_plugins())
-    models = dict.fromkeys(one.stage.trait_settings for one in stages if one.stage.trait_settings is not None)
+    models = dict.fromkeys(stage.stage.trait_settings for stage in stages if stage.stage.trait_settings is not None)
     owned = [replace(field, name=namespace_of(model) + field.name) for model in models for field in list_fields(model)]
-    return [*(one for one in fields if one.name != "extra"), *owned]
+    return [*(field for field in fields if field.name != "extra"), *owned]
 
 
 def _usage_in_rubric(name: str, fields: Sequence[ListedField]) -> str:
-    required = [f"{one.name}: ..." for one in fields if one.default is None]
+    required = [f"{field.name}: ..." for field in fields if field.default is None]
     return f"rubric:\n  - {{{', '.join([f'type: {name}', *required])}}}"
 
 
@@ -187,5 +187,5 @@ def list_primitives() -> Sequence[ListedKind]:
 
 
 def _usage_in_template(name: str, fields: Sequence[ListedField]) -> str:
-    required = [f"{one.name}: ..." for one in fields if one.default is None]
+    required = [f"{field.name}: ..." for field in fields if field.default is None]
     return f"verify_with: {{{', '.join([f'type: {name}', *required])}}}" if required else f"verify_with: {name}"

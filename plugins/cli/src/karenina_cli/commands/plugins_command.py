@@ -92,7 +92,7 @@ def _check_package(screen: Screen, name: str, as_json: bool) -> None:
     from karenina_toolkit.package_check.check import check_package
 
     package, findings = check_package(name)
-    problems = sum(one.state == "problem" for one in findings)
+    problems = sum(finding.state == "problem" for finding in findings)
     who = f"{package.name} {package.distribution.version}"
     if as_json:
         screen.json(
@@ -100,14 +100,14 @@ def _check_package(screen: Screen, name: str, as_json: bool) -> None:
                 "distribution": package.name,
                 "version": package.distribution.version,
                 "problems": problems,
-                "findings": [one.to_json() for one in findings],
+                "findings": [finding.to_json() for finding in findings],
             }
         )
     else:
         screen.out.print(Text(clean(who), "bold"))
-        for one in findings:
-            word, style = _RESULTS[one.state]
-            line = Text(f"{word:<8}", style) + Text(clean(f"{one.area}: {one.text}"))
+        for finding in findings:
+            word, style = _RESULTS[finding.state]
+            line = Text(f"{word:<8}", style) + Text(clean(f"{finding.area}: {finding.text}"))
             screen.out.print(line, soft_wrap=True)
         if not problems:
             screen.out.print("No check failed.")
@@ -152,13 +152,13 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
     lines: set[str] = set()
     for node in ast.walk(ast.parse(inspect.getsource(module) if module is not None else "")):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            found = {one.name for one in node.names if one.name in names}
+            found = {name.name for name in node.names if name.name in names}
         elif isinstance(node, ast.ClassDef):
             found = {node.name} & names
         else:
             found = set()
             if isinstance(node, ast.Import):
-                lines |= {f"import {one.name}" for one in node.names if one.name in names}
+                lines |= {f"import {name.name}" for name in node.names if name.name in names}
         if found:
             imports.setdefault(str(getattr(node, "module", specification.__module__)), set()).update(found)
     lines |= {f"from {source} import {', '.join(sorted(found))}" for source, found in imports.items()}
@@ -182,7 +182,9 @@ def describe_plugins() -> list[dict[str, Any]]:
 
     current = plugins.active_plugins()
     registered_stages(current)
-    adapters = {(one.spec.interface, one.distribution): one.spec for one in registered_adapters(current)}
+    adapters = {
+        (adapter.spec.interface, adapter.distribution): adapter.spec for adapter in registered_adapters(current)
+    }
     found = []
     for info in current.describe():
         one = _plugin_json(info)

@@ -127,7 +127,7 @@ def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | N
     from karenina_core.text import did_you_mean
     from karenina_engine.offline.prompt_preview import declared_tasks
 
-    declared = [one.task for one in declared_tasks(plugins)]
+    declared = [task.task for task in declared_tasks(plugins)]
     known = {name for task in declared for name in (task.name, task.family) if name is not None}
     unknown = [name for name in names or () if name not in known]
     if unknown:
@@ -163,7 +163,7 @@ def _is_wanted(task: PromptTask | None, wanted: set[str] | None) -> bool:
 def _preview_json(preview: PromptPreview, wanted: set[str] | None) -> dict[str, Any]:
     return {
         "question": preview.question.id,
-        "prompts": [_prompt_json(one) for one in preview.prompts if _is_wanted(one.task, wanted)],
+        "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, wanted)],
         "unsaid": [
             {"task": one.task.name, "stage": one.stage, "why": one.why, "instructions": one.task.instructions}
             for one in preview.unused
@@ -228,22 +228,22 @@ def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
 
     tasks = list(declared_tasks(plugins))
     if as_json:
-        screen.json({"tasks": [_task_json(one) for one in tasks]})
+        screen.json({"tasks": [_task_json(task) for task in tasks]})
         return
-    for one in sorted(tasks, key=lambda one: one.task.name):
-        _line(screen, _task_head(one).removeprefix("== "))
+    for task in sorted(tasks, key=lambda one: one.task.name):
+        _line(screen, _task_head(task).removeprefix("== "))
 
 
 def _print_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, as_json: bool) -> None:
     from karenina_engine.offline.prompt_preview import declared_tasks
 
-    tasks = [one for one in declared_tasks(plugins) if _is_wanted(one.task, wanted)]
+    tasks = [task for task in declared_tasks(plugins) if _is_wanted(task.task, wanted)]
     if as_json:
-        screen.json({"tasks": [_task_json(one) for one in tasks]})
+        screen.json({"tasks": [_task_json(task) for task in tasks]})
         return
-    for one in tasks:
-        _line(screen, _task_head(one), "bold")
-        _line(screen, one.task.instructions or "(no instructions of its own)")
+    for task in tasks:
+        _line(screen, _task_head(task), "bold")
+        _line(screen, task.task.instructions or "(no instructions of its own)")
         _line(screen, "")
 
 

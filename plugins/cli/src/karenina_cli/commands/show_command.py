@@ -96,7 +96,7 @@ def show(
                     "results": [result_json(one) for one in results],
                     **summary_json(results.totals()),
                     "output": str(files[0]) if len(files) == 1 else [str(file) for file in files],
-                    "notes": [one.model_dump(mode="json") for one in notes],
+                    "notes": [note.model_dump(mode="json") for note in notes],
                     "money": make_spending_report(spent) if spent is not None else None,
                 }
             )
@@ -118,7 +118,7 @@ def show(
                     print_result(screen.out, result, position, detailed=True, full=full, rules=of_fields, files=beside)
             failures.print(files[0] if len(files) == 1 else None)
         cost = cost_text(files, spent) if everything.usage().calls else None
-        shown_notes = [(one.name, one.text) for one in notes]
+        shown_notes = [(note.name, note.text) for note in notes]
         print_summary(screen.out, results, cost=cost, notes=shown_notes, all_failures=True)
         if len(results) < len(items):
             screen.note(f"The summary covers the selected {len(results)} of {len(items)} results.")
@@ -131,7 +131,7 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
     question id, else a part of a question's text. Raises `ConfigError`, with all problems, if a word matches nothing or
     several questions.
     """
-    questions = {one.question_id: one.metadata.question_text for one in results}
+    questions = {result.question_id: result.metadata.question_text for result in results}
     found: set[int] = set()
     problems = []
     for word in wanted:
@@ -148,7 +148,9 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
     """Return the positions of the items that the word names, or the reason why there are none."""
     word = compose(word)
-    exact = {at for at, one in enumerate(results) if word in (compose(one.question_id), one.metadata.result_id)}
+    exact = {
+        at for at, result in enumerate(results) if word in (compose(result.question_id), result.metadata.result_id)
+    }
     if exact:
         return exact
     digits = word.removeprefix("#")
@@ -159,7 +161,7 @@ def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], 
     ids = [id for id in questions if compose(id).casefold().startswith(text)]
     ids = ids or [id for id, question in questions.items() if text in compose(question).casefold()]
     if len(ids) == 1:
-        return {at for at, one in enumerate(results) if one.question_id == ids[0]}
+        return {at for at, result in enumerate(results) if result.question_id == ids[0]}
     if not ids:
         return f"there is no result for question {word!r}{did_you_mean(word, questions)}"
     shown = ", ".join(f"{id} ({shorten(questions[id], _LONGEST_NAMED)})" for id in ids[:_MOST_NAMED])

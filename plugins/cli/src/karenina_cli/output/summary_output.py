@@ -84,7 +84,7 @@ def summary_json(results: Totals) -> dict[str, Any]:
                 "total_tokens": usage.total_tokens,
                 "calls": usage.calls,
             },
-            "failures": [{"items": one.items, "error": one.error} for one in results.failures()],
+            "failures": [{"items": failure.items, "error": failure.error} for failure in results.failures()],
         }
     }
 
@@ -216,7 +216,8 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     models = config.core.answering_models
     # Recordings are read, so an error in them stops the estimate as it would stop the run.
     check_models(
-        plugins, [("answering model", one) for one in models if find_adapter(plugins, one.interface).spec.recorded]
+        plugins,
+        [("answering model", model) for model in models if find_adapter(plugins, model.interface).spec.recorded],
     )
     check_recordings(plugins, config, questions, request.benchmark)
     found = estimate(

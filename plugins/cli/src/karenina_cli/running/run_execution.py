@@ -101,7 +101,9 @@ def execute_run(
             if group.not_judged == group.items:
                 how = f"`karenina show {quote(str(request.output))}`"
                 screen.note(f"No item of {group.name} was judged: {how} shows the reasons.")
-    if request.benchmark.path is not None and any("`karenina trust FILE`" in one.error for one in totals.failures()):
+    if request.benchmark.path is not None and any(
+        "`karenina trust FILE`" in failure.error for failure in totals.failures()
+    ):
         screen.note(_trust_hint(request.benchmark.path))
     for message in unmet:
         screen.note(message)
@@ -206,7 +208,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
     if not quiet:
         print_results(screen.out, results, path)
     notes = find_notes([NotedRun("", None, path)]) if len(totals) else []
-    print_summary(screen.out, totals, path, notes=[(one.name, one.text) for one in notes])
+    print_summary(screen.out, totals, path, notes=[(note.name, note.text) for note in notes])
 
 
 def note_reuse(screen: Screen, session: RunSession) -> None:

@@ -90,16 +90,16 @@ class CallRunner:
             store = self.reply_store
             if store is not None:
                 notes.keys.append(call.key.hex())
-            if store is not None and (known := await self._find(call, store)) is not None:
-                cached: R = self._from_cache(call, known)
+            if store is not None and (stored := await self._find(call, store)) is not None:
+                cached: R = self._from_cache(call, stored)
                 return cached
             outcome: CallOutcome | None = None
             began = time.monotonic()
             try:
-                with collect_call_files() as kept:
+                with collect_call_files() as collected:
                     reply = await self._dispatch(call, send)
                 self._count_reply(call, reply)
-                outcome = CallOutcome(reply, None, call.notes, kept.files if kept is not None else ())
+                outcome = CallOutcome(reply, None, call.notes, collected.files if collected is not None else ())
             except PortError as error:
                 self.tally.failed += not call.composite
                 outcome = CallOutcome(None, error, call.notes)
@@ -193,9 +193,9 @@ class CallRunner:
 
         A reason may contain an id, so beyond the first ten reasons of a server, all others are counted together.
         """
-        model, known = call.endpoint.model.display_string, self.tally.unknown_ends
+        model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
-        if place not in known and sum(other == model for other, _ in known) >= _MOST_REASONS:
+        if place not in ends and sum(other == model for other, _ in ends) >= _MOST_REASONS:
             place = (model, _MORE_REASONS)
         if place not in self.tally.unknown_ends:
             logger.warning("%s; it is treated as a normal end", describe_unknown_ends(*place, 1))

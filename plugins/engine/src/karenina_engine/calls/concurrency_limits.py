@@ -158,9 +158,9 @@ class ServerLimiter:
 
     def tighten(self, bounds: Bounds) -> None:
         """Apply `bounds` in addition to the current bounds."""
-        known = self._bounds
-        ceiling = min(known.ceiling, bounds.ceiling)
-        self._bounds = Bounds(min(known.start, bounds.start, ceiling), ceiling, known.fixed or bounds.fixed)
+        current = self._bounds
+        ceiling = min(current.ceiling, bounds.ceiling)
+        self._bounds = Bounds(min(current.start, bounds.start, ceiling), ceiling, current.fixed or bounds.fixed)
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
@@ -187,15 +187,15 @@ class ServerLimiter:
 
     def on_success(self) -> None:
         """Return the permit after a reply, which may raise the limit."""
-        wanted = self._growth_replies > 0
-        self._growth_replies -= wanted
+        may_grow = self._growth_replies > 0
+        self._growth_replies -= may_grow
         self.held -= 1
         self._limits.held -= 1
         self._refusals = 0
         self._refusing_since = None
         if self._pausing is not None:
             self._end_pause()
-        if not wanted:
+        if not may_grow:
             self._round.began = 0.0
         elif not self._bounds.fixed and self.limit < self._bounds.ceiling and not self._test.measuring:
             self._grow()
@@ -301,15 +301,15 @@ class ServerLimiter:
         now = self._limits.clock()
         rate = this.replies / max(now - this.began, 1e-9)
         self._round = _Round(now, self.limit)
-        known = self._reference
-        if known.rate and this.limit < _LARGER * known.limit:
+        reference = self._reference
+        if reference.rate and this.limit < _LARGER * reference.limit:
             return
-        if known.rate and rate < _GAIN * known.rate:
-            self.limit = self._ceiling_seen = known.limit
+        if reference.rate and rate < _GAIN * reference.rate:
+            self.limit = self._ceiling_seen = reference.limit
             self._step = self._first_step = max(_SLOWEST, self._first_step / 4)
             self._round.limit = self.limit
         else:
-            known.limit, known.rate = this.limit, rate
+            reference.limit, reference.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
         """Grant no permits for a while, because the server has only refused calls and would refuse further ones too."""
@@ -351,10 +351,10 @@ class ConcurrencyLimits:
     def limiter(self, model: ModelConfig) -> ServerLimiter:
         """Return the limiter for the model's server."""
         server = server_of(model)
-        found = self._limiters.get(server)
-        if found is None:
-            found = self._limiters[server] = ServerLimiter(self, model.display_string, self.bounds(model))
-        return found
+        limiter = self._limiters.get(server)
+        if limiter is None:
+            limiter = self._limiters[server] = ServerLimiter(self, model.display_string, self.bounds(model))
+        return limiter
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
         """Create the limiters for all `models`. If models on the same server differ, the narrowest bounds apply."""
@@ -373,8 +373,8 @@ class ConcurrencyLimits:
 
     def capacity(self) -> int:
         """Return how many calls could be in flight now, plus the calls that wait for a retry, up to the same number."""
-        permits = min(self.most, sum(int(one.limit) for one in self._limiters.values()))
-        return int(permits) + min(sum(one.retrying for one in self._limiters.values()), int(permits))
+        permits = min(self.most, sum(int(limiter.limit) for limiter in self._limiters.values()))
+        return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
 
     def close(self) -> None:
         """Grant no more permits: calls in flight may end, but no new call starts."""
@@ -386,7 +386,9 @@ class ConcurrencyLimits:
             changed.wake()
             return
         while self.held < self.most:
-            waiting = [(order, one) for one in self._limiters.values() if (order := one.next_order()) is not None]
+            waiting = [
+                (order, limiter) for limiter in self._limiters.values() if (order := limiter.next_order()) is not None
+            ]
             if not waiting:
                 return
             min(waiting, key=itemgetter(0))[1].wake_one()

@@ -56,7 +56,7 @@ class JournalLabels:
         return cls(
             _name(command.get("benchmark")),
             _name(command.get("output")),
-            [one for one in questions if isinstance(one, str)] if isinstance(questions, list) else None,
+            [question for question in questions if isinstance(question, str)] if isinstance(questions, list) else None,
             {name: value for name, value in values.items() if name not in ("answering_models", "parsing_models")},
             _entries(values.get("answering_models")),
             _entries(values.get("parsing_models")),
@@ -132,12 +132,12 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _texts(value: Any) -> dict[str, str]:
-    found = value if isinstance(value, dict) else {}
-    return {str(name): column for name, column in found.items() if isinstance(column, str)}
+    columns = value if isinstance(value, dict) else {}
+    return {str(name): column for name, column in columns.items() if isinstance(column, str)}
 
 
 def _name(path: Any) -> str | None:

@@ -179,7 +179,7 @@ def _describe(options: AgentOptions) -> dict[str, Any]:
 
 
 def _clean_trace(reply: AgentReply) -> AgentReply:
-    trace = tuple(Message.from_dict(replace_surrogates_in(one.to_dict())) for one in reply.trace)
+    trace = tuple(Message.from_dict(replace_surrogates_in(message.to_dict())) for message in reply.trace)
     return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))
 
 
@@ -202,8 +202,8 @@ class ToolSessions:
         If a source could not be opened, the next call tries again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
-        found = [await self._session(source, model, workspace) for source in sources]
-        return tuple(tool for tools in found for tool in tools)
+        opened = [await self._session(source, model, workspace) for source in sources]
+        return tuple(tool for tools in opened for tool in tools)
 
     def enter(self, workspace: Path) -> None:
         """Record that an item uses the workspace, until `leave` is called as many times as `enter`."""
@@ -288,7 +288,7 @@ class _Session:
 
 def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
     """Return the tool sources for agents, sorted by name and distribution."""
-    offers = sorted(plugins.offers(karenina_tool_sources), key=lambda one: (one.value.name, one.distribution))
+    offers = sorted(plugins.offers(karenina_tool_sources), key=lambda offer: (offer.value.name, offer.distribution))
     return [offer.value for offer in offers]
 
 
@@ -299,18 +299,20 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
     if stated and not model.mcp_urls_dict:
         yield f"{stated[0]} is set, but there is no MCP server that it applies to: set mcp_urls_dict, or remove it"
-    wanted = [source for source in list_tool_sources(plugins) if source.applies_to(model)]
-    if model.mcp_urls_dict and not wanted:
+    sources = [source for source in list_tool_sources(plugins) if source.applies_to(model)]
+    if model.mcp_urls_dict and not sources:
         yield _missing(plugins)
-    if (wanted or model.mcp_urls_dict) and spec.agent is None:
+    if (sources or model.mcp_urls_dict) and spec.agent is None:
         able = sorted(
-            one.spec.interface for one in registered_adapters(plugins) if one.spec.agent and not one.spec.recorded
+            adapter.spec.interface
+            for adapter in registered_adapters(plugins)
+            if adapter.spec.agent and not adapter.spec.recorded
         )
         yield (
             f"tools are configured for it, but the adapter {spec.interface!r} has no agent port to use them; these "
             f"have one: {', '.join(able) or 'no installed adapter'}"
         )
-    for source in wanted:
+    for source in sources:
         try:
             source.check(model)
         except ValueError as error:

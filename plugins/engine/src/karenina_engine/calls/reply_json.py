@@ -162,7 +162,7 @@ def _check_optional_text(value: object) -> str | None:
 
 def _load_message(values: Mapping[str, Any]) -> Message:
     message = Message.from_dict(values)
-    for text in (message.content, *(one for call in message.tool_calls for one in (call.id, call.name))):
+    for text in (message.content, *(label for call in message.tool_calls for label in (call.id, call.name))):
         _check_text(text)
     for other in (message.tool_call_id, message.tool_name, message.reasoning, *message.notes):
         _check_optional_text(other)

@@ -62,10 +62,10 @@ class Planner:
         self._pipelines: dict[int, Pipeline] = {}
         self._recent: dict[int, tuple[ref[Question], Pipeline]] = {}
         self._by_selection_key: dict[Hashable, Pipeline] = {}
-        stages = [(one.stage(), one.slot) for one in self._offered]
+        stages = [(offer.stage(), offer.slot) for offer in self._offered]
         self._blocked = blocked_stages(plugins)
-        self._choosers = [one for one, _ in [*stages, *self._blocked] if type(one).included is not Stage.included]
-        self._scorers = [one for one, slot in stages if slot is not None and SLOT_RULES[slot].scores_rubric]
+        self._choosers = [stage for stage, _ in [*stages, *self._blocked] if type(stage).included is not Stage.included]
+        self._scorers = [stage for stage, slot in stages if slot is not None and SLOT_RULES[slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
         bad_stages = [info for info in bad if info.kind == "stage"]
         self._failures = [
@@ -82,20 +82,20 @@ class Planner:
         recent = self._recent.get(id(question))
         if recent is not None and recent[0]() is question:
             return recent[1]
-        found = self._find_pipeline(question)
+        pipeline = self._find_pipeline(question)
         if len(self._recent) >= _MAX_RECENT:
             self._recent.clear()
-        self._recent[id(question)] = (ref(question), found)
-        return found
+        self._recent[id(question)] = (ref(question), pipeline)
+        return pipeline
 
     def _find_pipeline(self, question: Question) -> Pipeline:
         key = self._selection_key(question)
-        known = self._by_selection_key.get(key) if key is not None else None
-        if known is None:
-            known = self._make_pipeline(question)
+        pipeline = self._by_selection_key.get(key) if key is not None else None
+        if pipeline is None:
+            pipeline = self._make_pipeline(question)
             if key is not None and len(self._by_selection_key) < _MAX_SELECTION_KEYS:
-                self._by_selection_key[key] = known
-        return known
+                self._by_selection_key[key] = pipeline
+        return pipeline
 
     def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust) -> Survey:
         """Plan every question, and return the facts that the checks before a run need.
@@ -103,17 +103,17 @@ class Planner:
         Each question is read once and not kept. Raises `PlanError`, and `ConfigError` for invalid values of `fields`.
         """
         problems: dict[str, None] = {}
-        found: dict[str, tuple[Stage, array[int]]] = {}
+        by_stage: dict[str, tuple[Stage, array[int]]] = {}
         with_traits = 0
         checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
         for place, question in enumerate(questions):
             pipeline = self.pipeline(question)
-            for what, _ in fields.problems(question, trust):
-                problems[f"question {question.id}: {what}"] = None
+            for problem, _ in fields.problems(question, trust):
+                problems[f"question {question.id}: {problem}"] = None
             if pipeline not in checking:
-                stages = [one.stage for one in pipeline.plan.stages]
+                stages = [planned.stage for planned in pipeline.plan.stages]
                 checking[pipeline] = [
-                    found.setdefault(stage.name, (stage, array("L")))
+                    by_stage.setdefault(stage.name, (stage, array("L")))
                     for stage in stages
                     if type(stage).before_run is not Stage.before_run
                 ]
@@ -123,11 +123,11 @@ class Planner:
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         if problems:
             raise ConfigError([*problems])
-        return Survey(found, with_traits, [pipeline.plan for pipeline in checking])
+        return Survey(by_stage, with_traits, [pipeline.plan for pipeline in checking])
 
     def _selection_key(self, question: Question) -> Hashable:
         """Return the results of all stage selection for a question as a cache key; None if a stage raises."""
-        traits = [one for rubric in (question.rubric, question.dynamic_rubric) if rubric for one in rubric.traits]
+        traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         try:
             return (
                 tuple([_comparable(stage.included(self._config, question)) for stage in self._choosers]),

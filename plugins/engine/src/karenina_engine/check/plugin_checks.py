@@ -101,12 +101,12 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
 
 def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
     """Return the unusable plugins, grouped: distribution with version, plugin names, and their common failure."""
-    found: dict[tuple[str, str], list[str]] = {}
+    broken: dict[tuple[str, str], list[str]] = {}
     for info in plugins.describe():
         if info.state in ("failed", "conflict"):
             key = (f"{info.distribution} {info.version}", info.failure or "unknown")
-            found.setdefault(key, []).append(info.name)
-    return [(owner, list(dict.fromkeys(names)), failure) for (owner, failure), names in found.items()]
+            broken.setdefault(key, []).append(info.name)
+    return [(owner, list(dict.fromkeys(names)), failure) for (owner, failure), names in broken.items()]
 
 
 def deprecated_hooks(plugins: Plugins) -> list[str]:
@@ -116,37 +116,42 @@ def deprecated_hooks(plugins: Plugins) -> list[str]:
     return [
         f"{distribution} implements the hook {spec.__name__}, which is deprecated: {policy_of(spec).deprecated}"
         for spec in deprecated
-        for distribution in sorted({f"{one.distribution} {one.version}" for one in plugins.implementations(spec)})
+        for distribution in sorted(
+            {
+                f"{implementation.distribution} {implementation.version}"
+                for implementation in plugins.implementations(spec)
+            }
+        )
     ]
 
 
 def loaded_distributions(plugins: Plugins) -> dict[str, str]:
     """Return the distributions whose plugins and hooks are in use, each with its version, sorted by name."""
     owners = [owner.info for owner in plugins.specifications.owners]
-    found = [*owners, *(info for info in plugins.describe() if info.state == "loaded")]
-    return dict(sorted({info.distribution: info.version for info in found}.items()))
+    infos = [*owners, *(info for info in plugins.describe() if info.state == "loaded")]
+    return dict(sorted({info.distribution: info.version for info in infos}.items()))
 
 
-def _cure_for_missing(name: str, found: Sequence[PluginInfo]) -> str:
+def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
     """Return how to fix a required name that matches no installed plugin or distribution."""
-    distributions = sorted({info.distribution for info in found})
-    known = {*distributions, *(info.name for info in found)}
-    if get_close_matches(name, known, n=1, cutoff=0.6):
-        return did_you_mean(name, known)
+    distributions = sorted({info.distribution for info in infos})
+    names = {*distributions, *(info.name for info in infos)}
+    if get_close_matches(name, names, n=1, cutoff=0.6):
+        return did_you_mean(name, names)
     installed = f". Installed distributions with plugins: {', '.join(distributions)}" if distributions else ""
     return f". Install it, or remove it from 'require'{installed}"
 
 
 def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
     """Return why the required plugin or distribution `name` is missing or unusable; an empty list if it is neither."""
-    found = plugins.describe()
-    named = [info for info in found if info.is_named_in([name])]
+    infos = plugins.describe()
+    named = [info for info in infos if info.is_named_in([name])]
     if not named:
         owner = canonical(name)
         why = (
             f"and {plugins.why_absent(owner)}"
             if owner in read_catalog()["members"]
-            else f"which is not installed{_cure_for_missing(name, found)}"
+            else f"which is not installed{_cure_for_missing(name, infos)}"
         )
         return [f"plugins.require names {name!r}, {why}"]
     return [
@@ -166,13 +171,13 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
     used = {info.name for info in named if info.state == "loaded"}
     blocked = {(info.name, info.distribution) for info in named if info.state == "blocked" and info.name not in used}
     offers = [
-        (_name(one.value), one, slot)
+        (_name(offer.value), offer, slot)
         for room in ((active_plugins(), plugins) if blocked else ())
         for hook, slot in STAGE_HOOKS.items()
-        for one in room.offers(getattr(hookspecs, hook))
+        for offer in room.offers(getattr(hookspecs, hook))
     ]
-    found = {name: (one.value, slot) for name, one, slot in offers if (name, one.distribution) in blocked}
-    usable = [found[name] for name in sorted(found) if why_refused(found[name][0]) is None]
+    stages = {name: (offer.value, slot) for name, offer, slot in offers if (name, offer.distribution) in blocked}
+    usable = [stages[name] for name in sorted(stages) if why_refused(stages[name][0]) is None]
     return [(stage(), slot) for stage, slot in usable]
 
 
@@ -181,7 +186,7 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 
     The settings of loaded stages are excluded, because the question decides whether such a stage runs.
     """
-    of_stages = {one.value.settings for one in active_plugins().of_kind("stage")}
+    of_stages = {offer.value.settings for offer in active_plugins().of_kind("stage")}
     used = {model for model, _ in settings_models(plugins)} | of_stages
     owned = all_settings()
     for name, value in config.given().items():
@@ -213,13 +218,13 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
     """Return the names of the stage's own settings that add it to the plan."""
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
-    given = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
-    if not given or not _includes(stage, config, question):
+    changed = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
+    if not changed or not _includes(stage, config, question):
         return []
-    if _includes(stage, config, question, **{name: defaults[name] for name in given}):
+    if _includes(stage, config, question, **{name: defaults[name] for name in changed}):
         return []
-    alone = [name for name in given if not _includes(stage, config, question, **{name: defaults[name]})]
-    return alone or list(given)
+    alone = [name for name in changed if not _includes(stage, config, question, **{name: defaults[name]})]
+    return alone or list(changed)
 
 
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
@@ -234,7 +239,7 @@ class OwnedFields:
     """The fields that installed plugins own, by full name, each with the model that declares it."""
 
     def __init__(self, plugins: Plugins) -> None:
-        stages = [one.stage for one in registered_stages(plugins)]
+        stages = [stage.stage for stage in registered_stages(plugins)]
         self.models: Mapping[Kind, Models] = {
             "question_fields": owned_fields(stage.question_settings for stage in stages),
             "trait_fields": owned_fields(stage.trait_settings for stage in stages),
@@ -262,9 +267,9 @@ class OwnedFields:
                 try:
                     read_owned(model, values)
                 except ValidationError as error:
-                    for one in error.errors(include_url=False):
-                        name = namespace_of(model) + ".".join(map(str, one["loc"]))
-                        yield f"{where}{name}: {one['msg'].removeprefix('Value error, ')}", (*path, name)
+                    for detail in error.errors(include_url=False):
+                        name = namespace_of(model) + ".".join(map(str, detail["loc"]))
+                        yield f"{where}{name}: {detail['msg'].removeprefix('Value error, ')}", (*path, name)
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:

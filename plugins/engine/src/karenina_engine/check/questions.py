@@ -32,7 +32,9 @@ def with_workspace_root(
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
     following = {
-        name: config.setting(name) for name, one in owned if one.follows == "workspace_root" and config.has(name)
+        name: config.setting(name)
+        for name, setting in owned
+        if setting.follows == "workspace_root" and config.has(name)
     }
     if path is not None and root is not None and root == benchmark.workspace_root_in_file:
         users = all(value is not None and name not in config.benchmark_names for name, value in following.items())
@@ -48,8 +50,8 @@ def default_ids(benchmark: QuestionSource) -> Sequence[str]:
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
     if drafts and not ids:
-        what = "every question of the benchmark is marked `finished: false`, as a draft"
-        raise ConfigError([f"{what}: name those to run (--question), or set `finished` to true in the file"])
+        problem = "every question of the benchmark is marked `finished: false`, as a draft"
+        raise ConfigError([f"{problem}: name those to run (--question), or set `finished` to true in the file"])
     return ids
 
 
@@ -61,12 +63,12 @@ def select_questions(
     `question_ids` selects questions, including drafts. Raises `ConfigError` for an id, or a trait name in
     `rubric_trait_names`, that the benchmark does not contain.
     """
-    wanted = None if question_ids is None else tuple(dict.fromkeys(question_ids))
-    unknown = [id for id in wanted or () if id not in benchmark]
+    named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
+    unknown = [id for id in named or () if id not in benchmark]
     if unknown:
         raise ConfigError([f"the benchmark has no question {id!r}{did_you_mean(id, benchmark.ids)}" for id in unknown])
-    if wanted is not None:
-        wanted = tuple(dict.fromkeys(benchmark.get(id).id for id in wanted))
+    if named is not None:
+        named = tuple(dict.fromkeys(benchmark.get(id).id for id in named))
     names = config.core.rubric_trait_names or ()
     traits = benchmark.trait_names() if names else ()
     unknown_traits = [name for name in names if name not in traits]
@@ -77,7 +79,7 @@ def select_questions(
                 for name in unknown_traits
             ]
         )
-    ids = wanted if wanted is not None else default_ids(benchmark)
+    ids = named if named is not None else default_ids(benchmark)
     selected = _EffectiveQuestions(benchmark, ids, config.core.rubric_trait_names)
     return selected if benchmark.streamed and len(selected) > MAX_IN_MEMORY else list(selected)
 

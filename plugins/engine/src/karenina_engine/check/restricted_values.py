@@ -106,13 +106,13 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
     if trust.everything:
         return with_workspace_root(benchmark, config)
     finder = _search(benchmark)
-    found = list(finder.found.values())
-    acting = [one for one in found if _takes_effect(one, config)]
-    if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, names_and_values(found))):
+    values = list(finder.found.values())
+    acting = [value for value in values if _takes_effect(value, config)]
+    if acting and not (benchmark.path is not None and trust.covers_values(benchmark.path, names_and_values(values))):
         raise RestrictedValues(benchmark.path, acting)
     if benchmark.path is None:
         return with_workspace_root(benchmark, config)
-    config = _confine_recordings(benchmark.path, config, {file for one in acting for file in one.files})
+    config = _confine_recordings(benchmark.path, config, {file for value in acting for file in value.files})
     leads = {str(Path(file.base, file.name)): file.resolved for file in finder.data}
     return with_workspace_root(benchmark, config, leads)
 
@@ -188,9 +188,9 @@ def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
 
 def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
     """Return the names and values that trust is stored for, plus the identities of files that the values name."""
-    given = list(values)
-    of_files = [pair for one in given for file in one.files for pair in file.identity()]
-    return [*((one.name, one.value) for one in given), *of_files]
+    restricted = list(values)
+    of_files = [pair for value in restricted for file in value.files for pair in file.identity()]
+    return [*((value.name, value.value) for value in restricted), *of_files]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
@@ -210,13 +210,13 @@ def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) 
         return {}
     finder = _search(benchmark)
     outside = paths_outside(path, benchmark.named_files)
-    found = [*find_data(path.parent, path.name), *finder.data]
-    found += [file for name in benchmark.named_files for file in find_data(path.parent, name)]
-    found = [file if file.inside else file.with_digest() for file in found]
+    files = [*find_data(path.parent, path.name), *finder.data]
+    files += [file for name in benchmark.named_files for file in find_data(path.parent, name)]
+    files = [file if file.inside else file.with_digest() for file in files]
     acting = [value for value in finder.found.values() if _takes_effect(value, config)]
-    found += [file for value in acting for file in value.files if file.program]
+    files += [file for value in acting for file in value.files if file.program]
     return {
-        "files": [file.to_json() for file in dict.fromkeys(found)],
+        "files": [file.to_json() for file in dict.fromkeys(files)],
         "paths": digest_of_values(path, names_and_values(outside)) if outside else None,
         "benchmark_names": sorted(config.benchmark_names),
     }
@@ -374,8 +374,8 @@ class _Finder:
         if mark == "below":
             self.data += self._data_in(value)
             texts = list(_texts_in(value))
-            found = [file for text in texts for file in find_data(self._folder, text)]
-            return len(found) == len(texts) and all(file.inside for file in found)
+            files = [file for text in texts for file in find_data(self._folder, text)]
+            return len(files) == len(texts) and all(file.inside for file in files)
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
@@ -398,11 +398,11 @@ class _Finder:
         shown = _HIDDEN if secret else _json(_without_secrets(value))
         files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _texts_in(value))]
         restricted = RestrictedValue(name, text, shown, meaning, setting, places=places, files=tuple(files))
-        known = self.found.get((restricted.name, restricted.value))
-        if known is None:
+        earlier = self.found.get((restricted.name, restricted.value))
+        if earlier is None:
             self.found[(restricted.name, restricted.value)] = restricted
-        elif places and places[0] not in known.places:
-            self.found[(restricted.name, restricted.value)] = replace(known, places=(*known.places, *places))
+        elif places and places[0] not in earlier.places:
+            self.found[(restricted.name, restricted.value)] = replace(earlier, places=(*earlier.places, *places))
 
 
 def _default_of(info: FieldInfo | None) -> object:
@@ -457,7 +457,8 @@ def _without_secrets(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     return {
-        key: _hide_values(one) if key in ("headers", "query") else _without_secrets(one) for key, one in value.items()
+        key: _hide_values(inner) if key in ("headers", "query") else _without_secrets(inner)
+        for key, inner in value.items()
     }
 
 

@@ -102,13 +102,13 @@ def check_questions(
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
     """Look up the prices of the models, and return the budget in picodollars, or None. Raises `ConfigError`."""
-    found = {model.id: prices.price(model) for model in models}
-    unknown = {id: price.why for id, price in found.items() if price.tariff is None or price.assumed}
+    by_model = {model.id: prices.price(model) for model in models}
+    unknown = {id: price.why for id, price in by_model.items() if price.tariff is None or price.assumed}
     if settings.budget is None:
         return None
     if unknown:
         problems = [
-            f"a budget {'counts nothing for' if found[id].assumed else 'needs the price of'} {id!r}, which is {why}"
+            f"a budget {'counts nothing for' if by_model[id].assumed else 'needs the price of'} {id!r}, which is {why}"
             for id, why in unknown.items()
         ]
         unit = "prices are in dollars per million tokens"
@@ -146,7 +146,9 @@ def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
     """Raise `ConfigError` for models that would be called in a run that only evaluates recorded answers."""
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
-        recorded = ", ".join(sorted(one.spec.interface for one in registered_adapters(plugins) if one.spec.recorded))
+        recorded = ", ".join(
+            sorted(adapter.spec.interface for adapter in registered_adapters(plugins) if adapter.spec.recorded)
+        )
         raise ConfigError(
             [
                 f"parsing_only is true, but the answering model {model.id!r} would be called: its interface "
@@ -254,7 +256,7 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
     """Warn about each given setting whose owner provides stages, if no plan includes one or a stage that reads it."""
-    stages = {one.stage.name: one.distribution for one in registered_stages(plugins)}
+    stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
     used = {stage.distribution for stage in planned}
     read = {name for stage in planned for name in stage.stage.reads}
@@ -268,7 +270,7 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
 
 
 def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
-    found: dict[str, dict[str, None]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
-        found.setdefault(left.why, {})[left.name] = None
-    return "; ".join(f"{why} ({', '.join(names)})" for why, names in found.items())
+        reasons.setdefault(left.why, {})[left.name] = None
+    return "; ".join(f"{why} ({', '.join(names)})" for why, names in reasons.items())

@@ -55,7 +55,7 @@ def check_stages(
     the roles and ports that they need them for. Raises `ConfigError` with all problems.
     """
     problems: list[str] = []
-    found: list[ModelNeed] = []
+    model_needs: list[ModelNeed] = []
     for name, (stage, places) in survey.items():
         checked = questions if len(places) == len(questions) else QuestionSubset(questions, places)
         try:
@@ -68,10 +68,10 @@ def check_stages(
             models = [need for need in needs if isinstance(need, ModelNeed)]
             problems += [need.problem for need in needs if isinstance(need, ServiceNeed) and not offline]
             problems += _model_problems(plugins, config, name, models, offline=offline)
-            found += models
+            model_needs += models
     if problems:
         raise ConfigError(list(dict.fromkeys(problems)))
-    return found
+    return model_needs
 
 
 def _model_problems(
@@ -107,7 +107,9 @@ def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
 
 def _adapters_with_port(plugins: Plugins, port: str) -> str:
     able = sorted(
-        one.spec.interface for one in registered_adapters(plugins) if port in one.spec.ports and not one.spec.recorded
+        adapter.spec.interface
+        for adapter in registered_adapters(plugins)
+        if port in adapter.spec.ports and not adapter.spec.recorded
     )
     return f"; these adapters have it: {', '.join(able)}" if able else "; no installed adapter has it"
 
@@ -121,8 +123,8 @@ def check_judges(
     examined only if a judge or a port is missing, since that takes a while.
     """
     judges = config.core.parsing_models
-    wanted = frozenset[str]().union(*(one.stage.judge_ports for one in registered_stages(plugins)))
-    if judges and all(wanted <= set(ports_of(plugins, judge)) for judge in judges):
+    ports = frozenset[str]().union(*(offer.stage.judge_ports for offer in registered_stages(plugins)))
+    if judges and all(ports <= set(ports_of(plugins, judge)) for judge in judges):
         return
     needing: dict[str, tuple[Stage, list[str]]] = {}
     for question in questions:

@@ -107,11 +107,11 @@ class Budget:
         of `max_tokens` tokens.
         """
         self.spent = self.ledger.earlier.cost
-        known = {(model.id, model.interface, model.model_name): model for model in models}
+        by_names = {(model.id, model.interface, model.model_name): model for model in models}
         for line in self.ledger.before:
             unknown = line.spent.unpriced
             priced = line.spent.calls - unknown
-            model = known.get(line.names[:3])
+            model = by_names.get(line.names[:3])
             tariff = self.ledger.prices.price(model).tariff if model is not None else None
             if unknown and priced > 0:
                 self.spent += line.spent.cost * unknown // priced
@@ -337,7 +337,7 @@ class Budget:
 
         The journal does not store how many requests an agent makes when it is called as a whole.
         """
-        same = [one.spent for one in self.ledger.before if one.names[:4] == line.names[:4]]
+        same = [earlier.spent for earlier in self.ledger.before if earlier.names[:4] == line.names[:4]]
         calls = sum(count.calls - count.unpriced for count in same)
         if calls < _ENOUGH:
             return _Observed()

@@ -37,7 +37,7 @@ class Price:
 
 def list_price_sources(plugins: Plugins) -> list[PriceSource]:
     """Return the price lists, sorted by name."""
-    return sorted(plugins.call(karenina_prices), key=lambda one: one.name)
+    return sorted(plugins.call(karenina_prices), key=lambda source: source.name)
 
 
 @dataclass(slots=True)
@@ -57,10 +57,10 @@ class PriceTable:
 
     def price(self, model: ModelConfig) -> Price:
         """Return the price of the model."""
-        known = self._found.get(id(model))
-        if known is None:
-            known = self._found[id(model)] = model, self._find(model)
-        return known[1]
+        entry = self._found.get(id(model))
+        if entry is None:
+            entry = self._found[id(model)] = model, self._find(model)
+        return entry[1]
 
     def is_free(self, model: ModelConfig) -> bool:
         """Return whether the model costs nothing (recorded answers, local models) and the user set no price for it."""
@@ -102,10 +102,10 @@ class PriceTable:
         if self._sources is None:
             self._sources = list_price_sources(self.plugins)
         for source in self._sources:
-            found = source.tariff(model.model_name, server)
-            if found is not None:
+            listed = source.tariff(model.model_name, server)
+            if listed is not None:
                 edition = self._editions[source.name] = source.edition
-                return Price(found[0], f"{source.name} {edition}: {found[1]}")
+                return Price(listed[0], f"{source.name} {edition}: {listed[1]}")
         own = f"prices.{model.id} = {{input = ..., output = ...}}"
         if server and not self.own and is_loopback(urlsplit(server).hostname or ""):
             why = "assumed to be free, because its server is on localhost; if it forwards to a paid provider, "
@@ -176,7 +176,7 @@ class SpendCounts:
         return {**values, "cost_usd": None if nothing else float(to_dollars(self.cost))}
 
 
-COUNTED: Final = tuple(one.name for one in fields(SpendCounts))
+COUNTED: Final = tuple(count.name for count in fields(SpendCounts))
 
 
 @dataclass(slots=True)
@@ -323,10 +323,10 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 
 
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
-    found: dict[str, SpendCounts] = {}
+    sums: dict[str, SpendCounts] = {}
     for line in lines:
-        found.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)
-    return [{name: key, **count.to_dict()} for key, count in found.items()]
+        sums.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)
+    return [{name: key, **count.to_dict()} for key, count in sums.items()]
 
 
 def _one_token() -> Usage:

@@ -51,8 +51,8 @@ def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
     of_no_result = {name for name, setting in all_settings().items() if not setting.changes_results}
     config = command.get("config")
     asked = config if isinstance(config, Mapping) else {}
-    kept = {name: value for name, value in command.items() if name not in ("distributions", *OWN_ONLY)}
-    return {**kept, "config": {name: value for name, value in asked.items() if name not in of_no_result}}
+    rest = {name: value for name, value in command.items() if name not in ("distributions", *OWN_ONLY)}
+    return {**rest, "config": {name: value for name, value in asked.items() if name not in of_no_result}}
 
 
 def digest_content(benchmark: QuestionSource) -> str:
@@ -143,8 +143,8 @@ def _without_secrets(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        key: LEFT_OUT if _SECRET_NAME.search(str(key)) or "headers" in str(key).lower() else _without_secrets(one)
-        for key, one in value.items()
+        key: LEFT_OUT if _SECRET_NAME.search(str(key)) or "headers" in str(key).lower() else _without_secrets(item)
+        for key, item in value.items()
     }
 
 
@@ -153,7 +153,9 @@ def _holds_secret(value: Any) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    return json.loads(json.dumps(to_jsonable_python(value, fallback=lambda one: f"(no data: {type(one).__name__})")))
+    return json.loads(
+        json.dumps(to_jsonable_python(value, fallback=lambda other: f"(no data: {type(other).__name__})"))
+    )
 
 
 def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
@@ -198,7 +200,7 @@ def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
 
 def _has_left_out(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(_has_left_out(one) for one in value.values())
+        return any(_has_left_out(inner) for inner in value.values())
     return bool(value == LEFT_OUT)
 
 

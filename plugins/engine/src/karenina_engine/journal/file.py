@@ -236,19 +236,19 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
         beside = path.with_name(path.name + ending) if ending else path
         with journal_errors(path, "opened"):
             try:
-                found = beside.lstat()
+                status = beside.lstat()
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            if stat.S_ISREG(found.st_mode):
-                problem = _hard_link_problem(found.st_nlink) if writing or ending else None
+            if stat.S_ISREG(status.st_mode):
+                problem = _hard_link_problem(status.st_nlink) if writing or ending else None
             else:
-                problem = _file_type_problem(beside, found.st_mode)
+                problem = _file_type_problem(beside, status.st_mode)
             if problem is None and ending == "-journal" and _names_another_file(beside):
                 problem = "names another file, which SQLite would delete"
         if problem is not None:
-            what = f"the journal {path}" if not ending else f"{beside}, beside the journal,"
+            subject = f"the journal {path}" if not ending else f"{beside}, beside the journal,"
             cure = "give the path of a regular file" if not ending else "remove it if it is not yours"
-            raise JournalError(f"{what} {problem}: {cure}")
+            raise JournalError(f"{subject} {problem}: {cure}")
 
 
 def _hard_link_problem(names: int) -> str | None:
@@ -418,11 +418,11 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
 def _explain(error: sqlite3.Error) -> str:
     """Return what happened and how to fix it, for an SQLite error."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    kept = "stored replies are kept, and the same command continues the run"
+    next_step = "stored replies are kept, and the same command continues the run"
     if code == sqlite3.SQLITE_FULL:
-        return f"the disk is full: free some space; {kept}"
+        return f"the disk is full: free some space; {next_step}"
     if code == sqlite3.SQLITE_IOERR:
-        return f"the disk failed ({error}): check it and its free space; {kept}"
+        return f"the disk failed ({error}): check it and its free space; {next_step}"
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return f"the file or its folder is not writable ({error}): set --journal to a file in a writable folder"
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -105,18 +105,18 @@ class Fingerprints:
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
         """Return the digest of the parts that many items share: settings, plan and models."""
         at = id(plan), id(answering), id(judge)
-        known = self._common.get(at)
-        if known is None:
+        entry = self._common.get(at)
+        if entry is None:
             models = self._model(answering) + (self._model(judge) if judge is not None else b"")
-            stages = digest_json([[one.name, one.distribution, one.version] for one in plan.stages])
-            known = self._common[at] = (plan, answering, judge), self._config + stages + models
-        return known[1]
+            stages = digest_json([[stage.name, stage.distribution, stage.version] for stage in plan.stages])
+            entry = self._common[at] = (plan, answering, judge), self._config + stages + models
+        return entry[1]
 
     def _question(self, question: Question, plan: Plan) -> bytes:
         at = id(question), id(plan)
-        known = self._questions.get(at)
-        if known is not None:
-            return known[1]
+        entry = self._questions.get(at)
+        if entry is not None:
+            return entry[1]
         return self._note(question, plan, digest_folders(plan.source_folders(self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
@@ -138,8 +138,8 @@ class Fingerprints:
 
     def _model(self, model: ModelConfig) -> bytes:
         if isinstance(model, PanelModel):
-            judges = [self._model(one) for one in (*model.members, *model.others)]
-            return digest_json([model.id, [one.hex() for one in judges]])
+            judges = [self._model(judge) for judge in (*model.members, *model.others)]
+            return digest_json([model.id, [judge.hex() for judge in judges]])
         if id(model) not in self._models:
             offered = find_adapter(self._plugins, model.interface)
             identity = model.model_dump(mode="json", exclude=_OF_NO_RESULT, exclude_none=True)

@@ -228,7 +228,7 @@ class Journal:
 
         An id that an answering model and a judge share has two digests.
         """
-        rows = [(f"{_TARGET}{port} {id}", b"".join(found).hex()) for (port, id), found in digests.items()]
+        rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
             self._database.execute("DELETE FROM meta WHERE name GLOB ?", (f"{_TARGET}*",))
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
@@ -238,13 +238,13 @@ class Journal:
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
-        found = {}
+        by_model = {}
         for name, value in rows:
             port, _, id = str(name).removeprefix(_TARGET).partition(" ")
             if isinstance(value, str) and _DIGESTS.fullmatch(value):
                 digests = bytes.fromhex(value)
-                found[port, id] = [digests[at : at + 32] for at in range(0, len(digests), 32)]
-        return found
+                by_model[port, id] = [digests[at : at + 32] for at in range(0, len(digests), 32)]
+        return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
@@ -412,7 +412,7 @@ class Journal:
         """Return whether all lines of `file` but its header are results of the last run: it may then be replaced."""
         with journal_errors(self.path, "read"):
             rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
-            known = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
+            stored = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
         cut_off = b""
         with file.open("rb") as lines:
             for line in lines:
@@ -420,7 +420,7 @@ class Journal:
                     continue
                 if not line.endswith(b"\n"):
                     cut_off = line
-                elif _digest(line[:-1]) not in known:
+                elif _digest(line[:-1]) not in stored:
                     return False
         return not cut_off or self._has_result_starting_with(cut_off)
 
@@ -447,8 +447,15 @@ class Journal:
 
     def add(self, finished: FinishedItem) -> None:
         """Store a result that another process produced. It is in the file after the next `flush`."""
-        one = finished
-        row = make_result_row(self.run_id, one.index, one.item, one.fingerprint, one.outcome, one.text, one.again)
+        row = make_result_row(
+            self.run_id,
+            finished.index,
+            finished.item,
+            finished.fingerprint,
+            finished.outcome,
+            finished.text,
+            finished.again,
+        )
         self._writer.add(STORE_RESULT, row)
 
     def seen(self, index: int, stored: StoredResult) -> None:

@@ -63,14 +63,14 @@ class NamedFile:
 
     def now(self) -> NamedFile:
         """Return what the name leads to now, with a digest if this object has one or is a program."""
-        found = NamedFile.at(self.name, self.base, self.folder, program=self.program)
-        return found if self.digest is None and not self.program else found.with_digest()
+        file = NamedFile.at(self.name, self.base, self.folder, program=self.program)
+        return file if self.digest is None and not self.program else file.with_digest()
 
     def identity(self) -> list[tuple[str, str]]:
         """Return what trust in the name covers besides the name: the targets of links, and the content of a program."""
-        found = [(f"{self.name} leads to", self.resolved)] if self.linked else []
+        pairs = [(f"{self.name} leads to", self.resolved)] if self.linked else []
         return (
-            [*found, (f"{self.name} has SHA-256", self.digest)] if self.program and self.digest is not None else found
+            [*pairs, (f"{self.name} has SHA-256", self.digest)] if self.program and self.digest is not None else pairs
         )
 
     def dangerous_change(self, now: NamedFile) -> str | None:
@@ -101,8 +101,8 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
     With `starts=False` programs are ignored, and with `benchmark=False` the benchmark file is.
     """
     then = [NamedFile(**file) for file in command["files"]]
-    wanted = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
-    return [text for file in wanted if (text := file.dangerous_change(file.now())) is not None]
+    files = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
+    return [text for file in files if (text := file.dangerous_change(file.now())) is not None]
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
@@ -110,7 +110,7 @@ def describe_changes(command: Mapping[str, Any]) -> list[str]:
 
     If names lead elsewhere because one of their parent folders does, only that folder is named.
     """
-    found = []
+    changes = []
     for file in (NamedFile(**values) for values in command["files"]):
         now = file.now()
         if now.resolved != file.resolved:
@@ -119,12 +119,12 @@ def describe_changes(command: Mapping[str, Any]) -> list[str]:
             if all(place.endswith(tail) for place in places):
                 places = [place.removesuffix(tail) for place in places]
             then, leads, name = places
-            found.append(f"{name} {'was' if then == name else 'led to'} {then}, and now leads to {leads}")
+            changes.append(f"{name} {'was' if then == name else 'led to'} {then}, and now leads to {leads}")
         elif now.digest != file.digest:
-            found.append(f"the content of {file.resolved} has changed")
+            changes.append(f"the content of {file.resolved} has changed")
     if _digest_file(str(command["benchmark"])) != command["content"]:
-        found.append(f"the content of {command['benchmark']} has changed")
-    return list(dict.fromkeys(found))
+        changes.append(f"the content of {command['benchmark']} has changed")
+    return list(dict.fromkeys(changes))
 
 
 def has_same_data(command: Mapping[str, Any]) -> bool:
@@ -151,9 +151,9 @@ def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
         yield from _find_program(text, folder, folder)
         for word in dict.fromkeys(_words(text)):
             for base in dict.fromkeys((folder, Path.cwd())):
-                for found in _find_program(word, folder, base):
-                    if _kind_of(found.resolved) != stat.S_IFDIR:
-                        yield found
+                for program in _find_program(word, folder, base):
+                    if _kind_of(program.resolved) != stat.S_IFDIR:
+                        yield program
                     else:
                         yield from _find_program(f"{word}/__main__.py", folder, base, absent=True)
 
@@ -183,9 +183,9 @@ def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) 
     path, place = base.absolute() / name, folder.absolute()
     if "\0" in name or not (absent or os.path.lexists(path) or _is_clear(name, base.absolute(), place)):
         return
-    found = NamedFile.at(name, str(base.absolute()), str(place), program=True)
-    if found.resolved != os.path.realpath(folder) and (found.inside or _lies_in(os.path.normpath(path), str(place))):
-        yield found.with_digest()
+    named = NamedFile.at(name, str(base.absolute()), str(place), program=True)
+    if named.resolved != os.path.realpath(folder) and (named.inside or _lies_in(os.path.normpath(path), str(place))):
+        yield named.with_digest()
 
 
 def _is_clear(name: str, base: Path, folder: Path) -> bool:

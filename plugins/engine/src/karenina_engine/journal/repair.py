@@ -128,7 +128,7 @@ def _copy_aside(path: Path) -> Path:
     """Copy a file and its write-ahead log to a free name, and return that name."""
     aside = free_name(path)
     for ending in ("-wal", ""):
-        beside, other = (one.with_name(one.name + ending) for one in (path, aside))
+        beside, other = (file.with_name(file.name + ending) for file in (path, aside))
         if beside.exists() and (beside.stat().st_size or not ending):
             _copy(beside, other)
             shutil.copystat(beside, other)
@@ -163,16 +163,16 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
         beside = path.with_name(path.name + ending)
         if beside.exists():
             _copy(beside, copy.with_name(copy.name + ending))
-    found, whole = _open_copy(copy)
+    source, whole = _open_copy(copy)
     kept, lost = {}, {}
-    with contextlib.closing(found), contextlib.closing(connect(str(new))) as made:
-        create_tables(made)
-        has_digests = _version(found) == FORMAT
-        made.execute("BEGIN")
-        _copy_facts(found, made)
+    with contextlib.closing(source), contextlib.closing(connect(str(new))) as target:
+        create_tables(target)
+        has_digests = _version(source) == FORMAT
+        target.execute("BEGIN")
+        _copy_facts(source, target)
         for table in TABLES:
-            kept[table], lost[table] = _copy_rows(path, found, made, table, has_digests=has_digests)
-        made.execute("COMMIT")
+            kept[table], lost[table] = _copy_rows(path, source, target, table, has_digests=has_digests)
+        target.execute("COMMIT")
     with new.open("rb") as file:
         os.fsync(file.fileno())
     return whole and has_digests and not any(lost.values()), kept, lost
@@ -202,8 +202,8 @@ def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:
-    found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'")
-    return {name for (name,) in found} >= {*TABLES, "meta"}
+    rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'")
+    return {name for (name,) in rows} >= {*TABLES, "meta"}
 
 
 def _version(database: sqlite3.Connection) -> int:
@@ -235,31 +235,31 @@ def _replace_first_page(file: Path) -> None:
         target.write(page)
 
 
-def _copy_facts(found: sqlite3.Connection, made: sqlite3.Connection) -> None:
+def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     with contextlib.suppress(*_UNREADABLE_FILE):
-        for name, value in found.execute("SELECT name, value FROM meta"):
+        for name, value in source.execute("SELECT name, value FROM meta"):
             short = isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < _LONGEST_FACT)
             if isinstance(name, str) and len(name) < _LONGEST_FACT and short and name not in _TEMPORARY_FACTS:
-                made.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+                target.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
 def _copy_rows(
-    path: Path, found: sqlite3.Connection, made: sqlite3.Connection, table: str, *, has_digests: bool
+    path: Path, source: sqlite3.Connection, target: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
     """Copy the valid rows of a table. Return the numbers of rows kept and lost."""
-    columns = [name for _, name, *_ in made.execute(f"PRAGMA table_info({table})")]
+    columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
         columns.remove("digest")
     bad = 0
     insert = f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * (len(columns) + (not has_digests)))})"  # noqa: S608
-    for row in _rows(found, table, ", ".join(columns)):
+    for row in _rows(source, table, ", ".join(columns)):
         whole = row if row is None or has_digests else _add_digest(table, row)
         if whole is None or not _is_valid(path, table, whole):
             bad += 1
         else:
-            made.execute(insert, whole)
-    (kept,) = made.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
-    return kept, max(bad, _count(found, table) - kept)
+            target.execute(insert, whole)
+    (kept,) = target.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+    return kept, max(bad, _count(source, table) - kept)
 
 
 def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -286,8 +286,8 @@ def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tu
     query = f"SELECT rowid, {columns} FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     most = pages * _PAGE // _SMALLEST_ROW + 1
-    known = min(most, _last_row_id(database, table))
-    parts, failures, beyond = [(known + 1, most), (1, known)], 0, False
+    last_known = min(most, _last_row_id(database, table))
+    parts, failures, beyond = [(last_known + 1, most), (1, last_known)], 0, False
     while parts and failures < min(_FAILURES_A_PAGE * pages, _MOST_FAILURES):
         first, last = parts.pop()
         reached = first - 1
@@ -303,9 +303,9 @@ def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tu
                 middle = (first + last) // 2
                 parts += [(middle + 1, last), (first, middle)]
             elif reached < first:
-                if first <= known or not beyond:
+                if first <= last_known or not beyond:
                     yield None
-                beyond = beyond or first > known
+                beyond = beyond or first > last_known
 
 
 def _last_row_id(database: sqlite3.Connection, table: str) -> int:

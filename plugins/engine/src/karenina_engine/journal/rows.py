@@ -148,14 +148,14 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
     Raises `JournalDamaged`.
     """
-    found: dict[tuple[str, ...], LedgerLine] = {}
+    lines: dict[tuple[str, ...], LedgerLine] = {}
     for row in rows:
         if not is_intact("spent", row) or not all(type(count) is int for count in row[6:-1]):
             raise_damaged(path, "spent", f"the row of session {row[0]} and model {row[1]!r}")
         model, interface, model_name, stage, judge = (str(name) for name in row[1:6])
         line = LedgerLine(model, interface, model_name, stage, judge)
-        found.setdefault(line.names, line).spent.merge(SpendCounts(*row[6:-1]))
-    return [found[names] for names in sorted(found, key=lambda one: (one[0], one[3], one[4]))]
+        lines.setdefault(line.names, line).spent.merge(SpendCounts(*row[6:-1]))
+    return [lines[names] for names in sorted(lines, key=lambda names: (names[0], names[3], names[4]))]
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
@@ -168,7 +168,7 @@ def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
     except DECODE_ERRORS:
         command = None
     times = [began] if ended is None else [began, ended]
-    in_time = all(isinstance(one, float) and 0 <= one < _END_OF_TIME for one in times)
+    in_time = all(isinstance(moment, float) and 0 <= moment < _END_OF_TIME for moment in times)
     if not (_is_command(command) and type(items) is int and 0 <= items <= _MOST and in_time):
         raise_damaged(path, "runs", f"row {id}")
     return StoredRun(id, began, ended, items, command)
@@ -202,10 +202,10 @@ def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
 
 
 def _counts(text: str) -> dict[str, int]:
-    found: Mapping[str, Any] = json.loads(text)
-    if not all(type(count) is int for count in found.values()):
+    counts: Mapping[str, Any] = json.loads(text)
+    if not all(type(count) is int for count in counts.values()):
         raise ValueError("a number of retries is not an integer")
-    return dict(found)
+    return dict(counts)
 
 
 class BloomFilter:

@@ -151,14 +151,14 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
 
 def find_foreign_object(database: sqlite3.Connection) -> str | None:
     """Describe the first difference between a database's schema and that of a journal; None if there is none."""
-    ours, found = _objects_of_a_journal(), _objects(database)
-    for name, (kind, _, sql) in found.items():
+    ours, theirs = _objects_of_a_journal(), _objects(database)
+    for name, (kind, _, sql) in theirs.items():
         if name not in ours:
             virtual = "virtual " if sql.upper().startswith("CREATE VIRTUAL") else ""
             return f"it holds {'an' if kind == 'index' else 'a'} {virtual}{kind} {_short(name)}"
-        if found[name] != ours[name]:
+        if theirs[name] != ours[name]:
             return f"its {kind} {_short(name)} differs from that of a journal"
-    missing = next((name for name in ours if name not in found), None)
+    missing = next((name for name in ours if name not in theirs), None)
     return f"it has no {ours[missing][0]} {missing!r}" if missing is not None else None
 
 
@@ -171,13 +171,13 @@ def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
 @cache
 def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
     """Return what `_objects` returns for a valid journal."""
-    found: dict[str, tuple[str, str, str]] = {}
+    objects: dict[str, tuple[str, str, str]] = {}
     for statement in SCHEMA.strip().removesuffix(";").split(";\n"):
         words = statement.split()
         kind = "table" if words[1] == "TABLE" else "index"
         name = words[words.index(kind.upper()) + 1].partition("(")[0]
-        found[name] = (kind, name if kind == "table" else words[words.index("ON") + 1], " ".join(words))
-    return found
+        objects[name] = (kind, name if kind == "table" else words[words.index("ON") + 1], " ".join(words))
+    return objects
 
 
 def _short(name: str) -> str:

@@ -105,10 +105,10 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     if not is_id(id):
         return None
     file = runs_folder() / f"{id}.json"
-    found = _read(file)
-    if found is None or found["journal"] != os.path.realpath(journal):
+    stored = _read(file)
+    if stored is None or stored["journal"] != os.path.realpath(journal):
         return None
-    return dict(found["command"])
+    return dict(stored["command"])
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
@@ -116,10 +116,10 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
     if not is_id(id):
         return False
     try:
-        found = _read(runs_folder() / f"{id}.json")
+        stored = _read(runs_folder() / f"{id}.json")
     except UserStateError:
         return False
-    return found is not None and found["journal"] != os.path.realpath(journal) and Path(found["journal"]).exists()
+    return stored is not None and stored["journal"] != os.path.realpath(journal) and Path(stored["journal"]).exists()
 
 
 def _read(file: Path) -> dict[str, Any] | None:
@@ -157,8 +157,8 @@ def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
         if file.stem == id:
             continue
         try:
-            found = _read(file)
-            if found is not None and (found["journal"] == journal or _is_stale(Path(found["journal"]), file)):
+            stored = _read(file)
+            if stored is not None and (stored["journal"] == journal or _is_stale(Path(stored["journal"]), file)):
                 file.unlink(missing_ok=True)
         except (OSError, ValueError, UserStateError):
             logger.debug("the state file %s was left as it is", file, exc_info=True)

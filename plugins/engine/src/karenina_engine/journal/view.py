@@ -104,11 +104,11 @@ class JournalView:
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
-        found = self._all(
+        rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
         outcomes: Counter[str] = Counter()
-        for outcome, _, count in found:
+        for outcome, _, count in rows:
             outcomes[outcome] += count
         spent = self._one(
             "SELECT count(*), total(reusable = 0 AND failed = 0), total(calls), total(input_tokens), "
@@ -119,8 +119,8 @@ class JournalView:
         return Status(
             items=run.items if run is not None else 0,
             done=sum(outcomes.values()),
-            again=sum(count for _, again, count in found if again),
-            outcomes={one.value: outcomes[one.value] for one in Outcome if outcomes[one.value]},
+            again=sum(count for _, again, count in rows if again),
+            outcomes={kind.value: outcomes[kind.value] for kind in Outcome if outcomes[kind.value]},
             replies=int(spent[0]),
             unusable=int(spent[1]),
             failures=self._failures(),
@@ -137,11 +137,11 @@ class JournalView:
 
     def _failures(self) -> dict[str, int]:
         """Return the number of failed calls by `ErrorCategory`."""
-        found: Counter[str] = Counter()
+        failures: Counter[str] = Counter()
         for row in self._rows("replies", "SELECT rowid FROM replies WHERE failed"):
             with self._damage("replies", row):
-                found[load_error(row[19]).category.value] += 1
-        return dict(found)
+                failures[load_error(row[19]).category.value] += 1
+        return dict(failures)
 
     def spent(self) -> list[LedgerLine]:
         """Return the sums over all runs, by model, stage and judge."""
@@ -152,7 +152,7 @@ class JournalView:
 
         Models whose price is unknown or depends on the length of the prompt are left out.
         """
-        found: dict[str, dict[str, float]] = {}
+        prices: dict[str, dict[str, float]] = {}
         for row in self._all("SELECT * FROM sessions WHERE prices IS NOT NULL ORDER BY id"):
             if not is_intact("sessions", row):
                 raise_damaged(self.path, "sessions", f"the row of session {row[0]}")
@@ -160,19 +160,19 @@ class JournalView:
                 for name, price in json.loads(row[3])["models"].items():
                     rates = price["usd_per_million_tokens"]
                     if rates is not None and not price["steps"]:
-                        found[name] = {kind: float(rate) for kind, rate in rates.items()}
-        return found
+                        prices[name] = {kind: float(rate) for kind, rate in rates.items()}
+        return prices
 
     def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
         """Return the number of reusable calls for these answers (question id and replicate), by model id and stage."""
-        found: Counter[tuple[str, str]] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
         for question, replicate, model, stage, calls in self._all(
             "SELECT question_id, replicate, model, stage, calls FROM replies WHERE reusable AND NOT failed AND calls"
         ):
             if (question, replicate) in answers:
                 with self._damage("replies"):
-                    found[model, stage] += calls
-        return found
+                    counts[model, stage] += calls
+        return counts
 
     def results(self, model: str | None = None) -> Iterator[str]:
         """Yield the JSON lines of the last run's results, in matrix order; `model` selects one answering model."""
@@ -235,8 +235,8 @@ class JournalView:
                 continue
             with self._damage("replies", row):
                 reply = json.loads(row[19])
-                said = {"text": reply["text"]} if row[1] == "llm" else {"trace": reply["trace"]}
-            yield {**_named(answer), **said}
+                content = {"text": reply["text"]} if row[1] == "llm" else {"trace": reply["trace"]}
+            yield {**_named(answer), **content}
 
     def calls(self) -> Table:
         """Return a table of all stored calls, in the order in which they were stored (columns: `CALLS`)."""
@@ -271,8 +271,8 @@ class JournalView:
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
         with journal_errors(self.path, "read"):
-            found: tuple[Any, ...] | None = self._database.execute(query, values).fetchone()
-            return found
+            row: tuple[Any, ...] | None = self._database.execute(query, values).fetchone()
+            return row
 
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         with journal_errors(self.path, "read"):
@@ -296,8 +296,8 @@ def find_journal(results: Path) -> Path | None:
 
 
 def _distributions(command: Mapping[str, Any]) -> dict[str, str]:
-    found = command.get("distributions")
-    return {name: str(version) for name, version in found.items()} if isinstance(found, dict) else {}
+    versions = command.get("distributions")
+    return {name: str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _named(answer: tuple[str, str, int]) -> dict[str, Any]:

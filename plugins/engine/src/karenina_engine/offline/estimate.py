@@ -131,7 +131,7 @@ class Estimate:
 
     def format_cost(self) -> str:
         """Return the cost as text with its range; `unknown` or `at least` if prices are missing."""
-        least, typical, most = (format_cost(round(one)) for one in self.cost)
+        least, typical, most = (format_cost(round(cost)) for cost in self.cost)
         if not self.known and not any(self.cost):
             return "unknown"
         return ("" if self.known else "at least ") + (typical if least == most else f"{typical} ({least} to {most})")
@@ -143,7 +143,7 @@ class Estimate:
             "done": self.done,
             "kept_calls": self.kept,
             "rehearsed_questions": self.sample,
-            "calls": [round(one, 2) for one in self.calls],
+            "calls": [round(call, 2) for call in self.calls],
             "cost_usd": _dollars(self.cost) if self.known or any(self.cost) else None,
             "complete": self.known,
             "spent_earlier_usd": float(to_dollars(self.spent)),
@@ -153,9 +153,9 @@ class Estimate:
                     "interface": line.interface,
                     "model_name": line.model_name,
                     "stage": line.stage,
-                    "calls": [round(one, 2) for one in line.calls],
-                    "input_tokens": [round(one) for one in line.input_tokens],
-                    "output_tokens": [round(one) for one in line.output_tokens],
+                    "calls": [round(call, 2) for call in line.calls],
+                    "input_tokens": [round(token) for token in line.input_tokens],
+                    "output_tokens": [round(token) for token in line.output_tokens],
                     "cost_usd": _dollars(line.cost) if line.cost is not None else None,
                     "measured": line.measured,
                 }
@@ -187,13 +187,13 @@ def estimate(
 
     check_selection(plugins, config)
     warn_about_plugins(plugins)
-    found = _RemainingWork(Matrix(questions, config, Planner(config, plugins), configured_panel(plugins, config)))
+    work = _RemainingWork(Matrix(questions, config, Planner(config, plugins), configured_panel(plugins, config)))
     if journal is None or not journal.exists():
-        found.count({})
-        return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, None, sample))
+        work.count({})
+        return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, None, sample))
     with JournalView(journal) as view:
-        found.count(_finished_items(journal, found.matrix, plugins, trust))
-        return run_blocking(lambda: _make_estimate(found, config, plugins, prices, trust, view, sample))
+        work.count(_finished_items(journal, work.matrix, plugins, trust))
+        return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, view, sample))
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
@@ -203,11 +203,11 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
 
     fingerprints = Fingerprints(matrix.config, plugins, trust)
     places: dict[int, bool] = {}
-    with Journal.open(journal, replaying=True) as kept:
+    with Journal.open(journal, replaying=True) as stored:
         for task in matrix:
             plan = task.pipeline.plan
             for judge, model in enumerate(task.judges):
-                result = kept.result(
+                result = stored.result(
                     task.item(judge), fingerprints.compute(task.question, plan, task.answering_model, model)
                 )
                 if result is not None and not result.again:
@@ -263,7 +263,7 @@ async def _make_estimate(
 ) -> Estimate:
     matrix = counted.matrix
     questions = counted.sample(sample)
-    found = Estimate(len(matrix), counted.done, len(questions))
+    estimated = Estimate(len(matrix), counted.done, len(questions))
     lines = _LineCounter(view, prices)
     share = 1 / max(1, len(questions))
     for question in questions:
@@ -273,7 +273,7 @@ async def _make_estimate(
                     continue  # an answer does not depend on the judge, nor a judge's prompt on the answering model
                 pair = config.with_values(answering_models=(model,), parsing_models=(judge,) if judge else ())
                 done = await preview_prompts(question, pair, plugins, trust=trust, answer=_ANSWER)
-                shared = {one.name for one in Planner(pair, plugins).plan(question).of_scope("answer")}
+                shared = {planned.name for planned in Planner(pair, plugins).plan(question).of_scope("answer")}
                 for prompt in done.prompts:
                     if prompt.stage in shared:
                         times = counted.answers[at] if first else 0
@@ -283,31 +283,35 @@ async def _make_estimate(
                         times = counted.items[at, 0]
                     if times:
                         lines.add(prompt, times * share)
-                found.failed.update(done.failed)
-                found.not_counted.update((one.stage, one.why) for one in done.unused)
+                estimated.failed.update(done.failed)
+                estimated.not_counted.update((entry.stage, entry.why) for entry in done.unused)
     counted_stages = {line.stage for line in lines.lines}
-    found.not_counted = {
-        stage: why for stage, why in found.not_counted.items() if stage not in counted_stages | found.failed.keys()
+    estimated.not_counted = {
+        stage: why
+        for stage, why in estimated.not_counted.items()
+        if stage not in counted_stages | estimated.failed.keys()
     }
     for judge in matrix.judges:
-        for one in judge.others if isinstance(judge, PanelModel) else ():
-            found.not_counted[one.id] = "this judge is asked about some answers only, and their number is not known"
+        for other in judge.others if isinstance(judge, PanelModel) else ():
+            estimated.not_counted[other.id] = (
+                "this judge is asked about some answers only, and their number is not known"
+            )
     if view is not None:
-        found.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
-        found.spent = sum(line.spent.cost for line in view.spent())
-    found.lines = lines.with_costs()
-    found.prices = prices.snapshot()
-    return found
+        estimated.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
+        estimated.spent = sum(line.spent.cost for line in view.spent())
+    estimated.lines = lines.with_costs()
+    estimated.prices = prices.snapshot()
+    return estimated
 
 
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
     """Return the judges that are asked for every item, each with the index of its items and whether it is the first."""
-    found = [
-        (at, one)
+    asked = [
+        (at, member)
         for at, judge in enumerate(matrix.judges)
-        for one in (judge.members if isinstance(judge, PanelModel) else (judge,))
+        for member in (judge.members if isinstance(judge, PanelModel) else (judge,))
     ]
-    return [(at, judge, number == 0) for number, (at, judge) in enumerate(found)]
+    return [(at, judge, number == 0) for number, (at, judge) in enumerate(asked)]
 
 
 class _LineCounter:
@@ -320,9 +324,9 @@ class _LineCounter:
         self._measured: dict[_Key, tuple[float, float]] = {}
         sums: dict[_Key, list[int]] = {}
         for line in view.spent() if view is not None else ():
-            made = line.spent
+            spent = line.spent
             total = sums.setdefault((line.model, line.interface, line.model_name, line.stage), [0, 0, 0])
-            for at, count in enumerate((made.calls, made.input_tokens, made.output_tokens)):
+            for at, count in enumerate((spent.calls, spent.input_tokens, spent.output_tokens)):
                 total[at] += count
         for key, (calls, sent, output) in sums.items():
             if calls >= MEASURED and sent:
@@ -357,7 +361,7 @@ class _LineCounter:
                 left = max(0.0, 1 - count / line.calls.typical)
                 rest = Span(left, left, left)
                 line.calls, line.input_tokens, line.output_tokens = (
-                    one.times(rest) for one in (line.calls, line.input_tokens, line.output_tokens)
+                    span.times(rest) for span in (line.calls, line.input_tokens, line.output_tokens)
                 )
         return subtracted
 
@@ -386,13 +390,13 @@ def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
     else:
         output = TEXT
     if allowed is not None:
-        output = Span(*(min(one, allowed) for one in output))
+        output = Span(*(min(tokens, allowed) for tokens in output))
     if prompt.options is None:
         return Span(1, 1, 1), sent.plus(_OVERHEAD), output
     limit = prompt.options.max_turns
-    turns = Span(*(min(one, limit) for one in TURNS))
+    turns = Span(*(min(turn, limit) for turn in TURNS))
     # Every turn resends everything before it: the prompt each time, and on average half of all turns.
-    before = turns.times(Span(*(max(0, one - 1) / 2 for one in turns))).times(TEXT)
+    before = turns.times(Span(*(max(0, turn - 1) / 2 for turn in turns))).times(TEXT)
     return turns, turns.times(sent.plus(_OVERHEAD)).plus(before), turns.times(output)
 
 
@@ -416,4 +420,4 @@ def _sum(spans: Iterable[Span]) -> Span:
 
 
 def _dollars(span: Span) -> list[float]:
-    return [float(to_dollars(round(one))) for one in span]
+    return [float(to_dollars(round(cost))) for cost in span]

@@ -95,11 +95,11 @@ def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
             merged.update(_resolve(piece, root))
         return _value(merged, root, filling, depth + 1)
     kinds = part.get("type", "object" if "properties" in part else None)
-    kind = next((one for one in kinds if one != "null"), "null") if isinstance(kinds, list) else kinds
+    kind = next((type_name for type_name in kinds if type_name != "null"), "null") if isinstance(kinds, list) else kinds
     match kind:
         case "object":
             inner = part.get("properties", {})
-            return {name: _value(one, root, filling, depth + 1) for name, one in inner.items()}
+            return {name: _value(schema, root, filling, depth + 1) for name, schema in inner.items()}
         case "array":
             length = max(part.get("minItems", 0), 0 if filling.empty else min(1, part.get("maxItems", 1)))
             return [_value(part.get("items", {}), root, filling, depth + 1) for _ in range(length)]
@@ -116,8 +116,8 @@ def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
 
 
 def _may_be_null(part: Schema, root: Schema) -> bool:
-    options = [_resolve(one, root) for key in ("anyOf", "oneOf") for one in part.get(key, ())]
-    return any(None in one.get("enum", ()) or "null" in _kinds(one) for one in (part, *options))
+    options = [_resolve(option, root) for key in ("anyOf", "oneOf") for option in part.get(key, ())]
+    return any(None in option.get("enum", ()) or "null" in _kinds(option) for option in (part, *options))
 
 
 def _kinds(part: Schema) -> Sequence[str]:
@@ -139,14 +139,14 @@ def _text(part: Schema, words: str) -> str:
 
 
 def _resolve(part: Schema, root: Schema) -> Schema:
-    found: Any = part
+    resolved: Any = part
     for _ in range(_MAX_DEPTH):
-        if "$ref" not in found:
-            return dict(found)
+        if "$ref" not in resolved:
+            return dict(resolved)
         place: Any = root
-        for step in str(found["$ref"]).removeprefix("#/").split("/"):
+        for step in str(resolved["$ref"]).removeprefix("#/").split("/"):
             place = place.get(step, {}) if isinstance(place, Mapping) else {}
-        found = {**place, **{key: value for key, value in found.items() if key != "$ref"}}
+        resolved = {**place, **{key: value for key, value in resolved.items() if key != "$ref"}}
     return {}
 
 
@@ -206,15 +206,15 @@ class PromptPreview:
 
 def declared_tasks(plugins: Plugins) -> list[OwnedTask]:
     """Return every prompt task that registered stages declare, without duplicates, ordered by slot and stage name."""
-    found: dict[PromptTask, list[tuple[str, str]]] = {}
+    by_task: dict[PromptTask, list[tuple[str, str]]] = {}
     in_order = sorted(
         registered_stages(plugins),
-        key=lambda one: (one.slot.value if one.slot is not None else 0, one.stage.name),
+        key=lambda offer: (offer.slot.value if offer.slot is not None else 0, offer.stage.name),
     )
     for offered in in_order:
         for task in offered.stage.prompts:
-            found.setdefault(task, []).append((offered.stage.name, offered.distribution))
-    return [OwnedTask(task, tuple(name for name, _ in owners), owners[0][1]) for task, owners in found.items()]
+            by_task.setdefault(task, []).append((offered.stage.name, offered.distribution))
+    return [OwnedTask(task, tuple(name for name, _ in owners), owners[0][1]) for task, owners in by_task.items()]
 
 
 async def preview_prompts(
@@ -255,7 +255,7 @@ class _Records:
     def add(self, request: ModelRequest) -> None:
         assert self.current is not None
         task, model = self._task(request.messages), request.model
-        owner = next((one.distribution for one in self.owned if one.task is task), self.current.distribution)
+        owner = next((entry.distribution for entry in self.owned if entry.task is task), self.current.distribution)
         port, messages = request.port, tuple(request.messages)
         self.prompts.append(
             Prompt(self.current.name, owner, task, model.id, port, messages, model, request.schema, request.options)
@@ -265,11 +265,11 @@ class _Records:
         """Return whether a request continues one of the same stage and schema, because the reply was rejected."""
         assert self.current is not None
         return any(
-            one.stage == self.current.name
-            and one.schema == request.schema
-            and len(one.messages) < len(request.messages)
-            and one.messages == tuple(request.messages[: len(one.messages)])
-            for one in self.prompts
+            prompt.stage == self.current.name
+            and prompt.schema == request.schema
+            and len(prompt.messages) < len(request.messages)
+            and prompt.messages == tuple(request.messages[: len(prompt.messages)])
+            for prompt in self.prompts
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
@@ -281,7 +281,7 @@ class _Records:
         assert self.current is not None
         system = messages[0].content if messages and messages[0].role == "system" else ""
         own = [task for task in self.current.stage.prompts if task.name == self.latest]
-        every = [one.task for one in self.owned]
+        every = [entry.task for entry in self.owned]
         for tasks in (own, [task for task in every if task.name == self.latest], self.current.stage.prompts, every):
             matching = [
                 task for task in tasks if task.instructions.strip() and system.startswith(task.instructions.strip())

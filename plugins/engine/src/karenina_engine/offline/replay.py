@@ -145,42 +145,42 @@ class ReplayReplies:
         """
         info = call.info
         try:
-            kept = await self._find_any(call)
+            outcome = await self._find_any(call)
         except PortError as error:
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
                 str(error).removesuffix(REPLAY_CURE), category=error.category
             ) from None  # without a cause: a stage may continue without the reply, which is checked later
-        if kept is None and not self._may_ask(call):
+        if outcome is None and not self._may_ask(call):
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
                 f"the journal {self.journal.path} holds no reply of {call.endpoint.model.id!r} to this call of stage "
                 f"{info.stage}, and rescoring may send only prompts that show a changed truth",
                 category=ErrorCategory.PERMANENT,
             )
-        if kept is None and info.shared:
+        if outcome is None and info.shared:
             self.renewed.add((info.question_id, info.replicate))
-        return kept
+        return outcome
 
     async def _find_any(self, call: CallRecord) -> CallOutcome | None:
         *others, last = self._with_identities(call)
-        for one in others:
+        for other in others:
             with suppress(NoRecordedReply):
-                kept = await self._from_journal(one)
-                if kept is not None:
-                    return kept
+                outcome = await self._from_journal(other)
+                if outcome is not None:
+                    return outcome
         return await self._from_journal(last)
 
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call, including an error if the call may not be made again."""
         if self.journal.replaying:
-            found = await self.journal.find(call)
+            outcome = await self.journal.find(call)
         else:
-            kept = self.journal.reply(call)
-            found = kept.outcome if kept is not None and (kept.reusable or not self._may_ask(call)) else None
-        if found is not None and self.on_reply is not None:
+            stored = self.journal.reply(call)
+            outcome = stored.outcome if stored is not None and (stored.reusable or not self._may_ask(call)) else None
+        if outcome is not None and self.on_reply is not None:
             self.on_reply(call)
-        return found
+        return outcome
 
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
         """Return the call once for each identity that the model with this id had in the run."""
@@ -262,11 +262,11 @@ def find_prompts(
     _, config = require_trust(benchmark, config, trust)
     replay = Replay(RunRequest(benchmark, config, trust=trust), Path(journal), by_id=True)
     ids = [id for id in benchmark.ids if id in counts]
-    found: dict[str, SentPrompt] = {}
+    prompts: dict[str, SentPrompt] = {}
 
     def add(call: CallRecord) -> None:
         if isinstance(call, Call):
-            found.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
+            prompts.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
 
     async def run() -> None:
         for start in range(0, len(ids), _CHUNK):
@@ -275,4 +275,4 @@ def find_prompts(
                     pass
 
     run_blocking(run)
-    return found
+    return prompts

@@ -116,7 +116,9 @@ class RescoreReport(SectionsView):
 
     def ordered_changes(self) -> list[Change]:
         """Return all changes: first those of verdicts, then those to and from undecided, then the rest."""
-        return sorted(self.changes, key=lambda one: 0 if one.flipped else 1 if one.undecided or one.decided else 2)
+        return sorted(
+            self.changes, key=lambda change: 0 if change.flipped else 1 if change.undecided or change.decided else 2
+        )
 
     @property
     def missing(self) -> list[Change]:
@@ -133,7 +135,7 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
             yield "" if place else name, line
     worse = len(flips) - better
     yield "Flips", f"{quantity(len(flips), 'item')}: {worse} no longer correct, {better} now correct"
-    undecided, decided = (sum(getattr(one, name) for one in report.changes) for name in ("undecided", "decided"))
+    undecided, decided = (sum(getattr(change, name) for change in report.changes) for name in ("undecided", "decided"))
     if undecided or decided:
         yield "Undecided", f"{quantity(undecided, 'item')} undecided now, {decided:,} no longer"
     others = len(report.changes) - len(flips) - len(report.missing) - undecided - decided
@@ -250,8 +252,8 @@ def rescore(
     if not asked:
         raise ConfigError([f"the journal {journal} holds no result of its last run: there is nothing to rescore"])
     chosen = benchmark.ids if question_ids is None else question_ids
-    wanted = [benchmark.get(id).id if question_ids is not None else id for id in chosen if id in benchmark]
-    ids = [id for id in wanted if id in asked]
+    selected = [benchmark.get(id).id if question_ids is not None else id for id in chosen if id in benchmark]
+    ids = [id for id in selected if id in asked]
     if not ids:
         raise ConfigError([f"no question of the benchmark has a result in {journal}: pass the benchmark of that run"])
     if output is not None:
@@ -272,7 +274,7 @@ def rescore(
             changes += part.changes
             held += part.lines
             outcomes = [now for *_, now, _ in part.scores]
-            if output is not None and add is None and any(one.judged for one in outcomes):
+            if output is not None and add is None and any(outcome.judged for outcome in outcomes):
                 add = stack.enter_context(_open_output(Path(output)))
             if add is not None:
                 add(held)
@@ -290,9 +292,9 @@ def rescore(
             )
         if output is not None and add is None:
             stack.enter_context(_open_output(Path(output)))(held)
-    kept = set(ids)
-    gone = sum(count for id, count in asked.items() if id not in kept) if question_ids is None else 0
-    new = len(wanted) - len(ids)
+    rescored = set(ids)
+    gone = sum(count for id, count in asked.items() if id not in rescored) if question_ids is None else 0
+    new = len(selected) - len(ids)
     return RescoreReport(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
 
 
@@ -335,7 +337,7 @@ def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    found: list[tuple[int, _Scores, Change | None, str]] = []
+    rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
         async for item in items:
             then, now = item.earlier, item.result
@@ -343,12 +345,12 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
             now.metadata.execution_time = then.metadata.execution_time  # the run's own time, like its calls and tokens
             granular = then.template.verify_granular_result, now.template.verify_granular_result
             scores = (now.item[1:3], now.question_id, then.outcome, granular[0], now.outcome, granular[1])
-            found.append((item.place, scores, find_change(then, now), now.model_dump_json() if job.writes else ""))
-    found.sort(key=lambda one: one[0])
+            rows.append((item.place, scores, find_change(then, now), now.model_dump_json() if job.writes else ""))
+    rows.sort(key=lambda row: row[0])
     return _ChunkReport(
-        [scores for _, scores, _, _ in found],
-        [change for _, _, change, _ in found if change is not None],
-        [line for _, _, _, line in found if job.writes],
+        [scores for _, scores, _, _ in rows],
+        [change for _, _, change, _ in rows if change is not None],
+        [line for _, _, _, line in rows if job.writes],
     )
 
 

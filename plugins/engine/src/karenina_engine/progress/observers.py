@@ -78,7 +78,7 @@ class Observers:
     """
 
     def __init__(self, listeners: Listeners) -> None:
-        self._listeners = {hook: tuple(found) for hook, found in listeners.items() if found}
+        self._listeners = {hook: tuple(callbacks) for hook, callbacks in listeners.items() if callbacks}
         self.observes_answers = self.observes("answer")
         self.observes_items = self.observes("item")
         self.observes_stages = self.observes("stage")

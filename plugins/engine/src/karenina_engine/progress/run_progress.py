@@ -68,7 +68,7 @@ class RunProgress:
             return None
         self._said = self._clock()
         more = self.speed() + self.calls()
-        return f"{self.done}/{self.total} {self.counts()}" + "".join(f"; {one}" for one in more)
+        return f"{self.done}/{self.total} {self.counts()}" + "".join(f"; {part}" for part in more)
 
     def counts(self) -> str:
         """Return the number of items by outcome, with errors by kind."""
@@ -80,25 +80,25 @@ class RunProgress:
 
     def speed(self) -> list[str]:
         """Return the rate, the time left at this rate, and the cost, as far as known."""
-        found = []
+        parts = []
         rate = self._rate()
         if rate:
-            found.append(f"{rate:.1f} items/s" if rate >= 1 else f"{60 * rate:.1f} items/min")
+            parts.append(f"{rate:.1f} items/s" if rate >= 1 else f"{60 * rate:.1f} items/min")
             if self.done < self.total:
-                found.append(f"{_duration((self.total - self.done) / rate)} left")
+                parts.append(f"{_duration((self.total - self.done) / rate)} left")
         cost = self._cost()
-        return [*found, cost] if cost is not None else found
+        return [*parts, cost] if cost is not None else parts
 
     def calls(self) -> list[str]:
         """Return, for each active server, its calls in flight, its limit, and its calls waiting for a retry."""
-        found = []
+        texts = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
                 waiting = f", {server.retrying} waiting for a retry" if server.retrying else ""
-                found.append(
+                texts.append(
                     f"{clean(server.name)} {quantity(server.held, 'open call')} (limit {int(server.limit)}){waiting}"
                 )
-        return found
+        return texts
 
     def _lines(self, done: int) -> int:
         """Return how many lines are due after `done` items; the last item always adds one."""

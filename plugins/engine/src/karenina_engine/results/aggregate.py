@@ -31,7 +31,7 @@ _NUMBER: Final = re.compile(r"(?<!HTTP )(?<![\w.])\d+([.,]\d+)*(?![\w])")
 _COMPARED_LENGTH: Final = 500
 _STORED_LENGTH: Final = 2000
 _MIN_ID_LENGTH: Final = 4
-_USAGE_FIELDS: Final = tuple(one.name for one in fields(Usage))
+_USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage))
 GroupKey = tuple[str, str]
 """The ids of an answering model and a judge. A jury is one judge, and all replicates are in one group."""
 
@@ -62,8 +62,8 @@ class FailureCounts:
 
     def ranked(self) -> list[Failure]:
         """Return all failures, the most frequent first; equally frequent failures are sorted by text."""
-        found = [Failure(count, self._first[kind]) for kind, count in self._counts.items()]
-        return sorted(found, key=lambda failure: (-failure.items, failure.error))
+        failures = [Failure(count, self._first[kind]) for kind, count in self._counts.items()]
+        return sorted(failures, key=lambda failure: (-failure.items, failure.error))
 
 
 def failure_kind(error: str, question_id: str) -> str:
@@ -236,9 +236,9 @@ class RunTally:
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
     """Return the summary of a run that consists of these groups."""
     if len(groups) < 2:
-        one = groups[0] if groups else OutcomeTally().summary()
+        only = groups[0] if groups else OutcomeTally().summary()
         return Summary(
-            **{name: getattr(one, name) for name in Counts.model_fields}, pass_rate=one.pass_rate, groups=groups
+            **{name: getattr(only, name) for name in Counts.model_fields}, pass_rate=only.pass_rate, groups=groups
         )
     counts: Counter[str] = Counter()
     for group in groups:

@@ -101,10 +101,10 @@ class FileStore:
         """Copy a file of a stored reply from the folder `earlier`, if there is one, and return its entry."""
         if self.earlier is None or kept.sha256 is None:
             return kept
-        found = _find(kept, [self.earlier])
-        if found.problem is None:
-            return self.add(kept.name, found.content, kept.media_type, None, whose)
-        self._warn(whose, kept.name, found.problem)
+        stored = _find(kept, [self.earlier])
+        if stored.problem is None:
+            return self.add(kept.name, stored.content, kept.media_type, None, whose)
+        self._warn(whose, kept.name, stored.problem)
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
@@ -141,8 +141,8 @@ class FileStore:
         _, used = self._counted or (0, 0)
         if self._counted is None or self._since >= _RECOUNT or used > self.most_in_all * 0.9:
             with os.scandir(folder) as entries:
-                kept = [entry for entry in entries if _DIGEST.fullmatch(entry.name)]
-                sizes = [entry.stat(follow_symlinks=False).st_size for entry in kept]
+                files = [entry for entry in entries if _DIGEST.fullmatch(entry.name)]
+                sizes = [entry.stat(follow_symlinks=False).st_size for entry in files]
             self._counted, self._since = (len(sizes), sum(sizes)), 0
         return self._counted
 
@@ -185,9 +185,9 @@ class ItemFiles:
                 logger.warning("[%s] the file %r and all after it are left out: %s", self._whose, name, why)
             self.count_more()
             return KeptFile(name=name, media_type=media_type, left_out=why)
-        kept = self._store.add(name, data, media_type, below, self._whose)
-        self.add(kept)
-        return kept
+        entry = self._store.add(name, data, media_type, below, self._whose)
+        self.add(entry)
+        return entry
 
     def add(self, kept: KeptFile) -> None:
         """Add a file that is already stored, such as a file of a call that is not made again."""
@@ -223,21 +223,21 @@ class ItemFiles:
 
     def listed(self) -> list[KeptFile]:
         """Return these files and those of the answer under unique names, and an entry that counts further files."""
-        found: dict[tuple[str, str | None], KeptFile] = {}
+        files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
-        for one in (self,) if self._before is None else (self._before, self):
-            found |= one._files
-            more += one._more
+        for source in (self,) if self._before is None else (self._before, self):
+            files |= source._files
+            more += source._more
         taken: set[str] = set()
         entries = []
-        for kept in found.values():
-            name, number = kept.name, 1
+        for file in files.values():
+            name, number = file.name, 1
             while name in taken:
                 number += 1
-                stem, dot, suffix = kept.name.rpartition(".")
-                name = f"{stem}-{number}{dot}{suffix}" if stem else f"{kept.name}-{number}"
+                stem, dot, suffix = file.name.rpartition(".")
+                name = f"{stem}-{number}{dot}{suffix}" if stem else f"{file.name}-{number}"
             taken.add(name)
-            entries.append(kept if name == kept.name else kept.model_copy(update={"name": name}))
+            entries.append(file if name == file.name else file.model_copy(update={"name": name}))
         if more:
             why = f"{more:,} more: an answer and its judgment keep at most {MOST_OF_ITEM} files each"
             entries.append(KeptFile(name="(more files)", media_type="application/octet-stream", left_out=why))
@@ -248,17 +248,17 @@ class ItemFiles:
 def collect_call_files() -> Iterator[ItemFiles | None]:
     """Yield a collection for the files that a call keeps inside the `with` block; None outside of a run."""
     keeper = current_keeper()
-    found = keeper.for_call() if isinstance(keeper, ItemFiles) else None
-    with keeping_files(found) if found is not None else nullcontext():
-        yield found
+    files = keeper.for_call() if isinstance(keeper, ItemFiles) else None
+    with keeping_files(files) if files is not None else nullcontext():
+        yield files
 
 
 def add_call_files(files: Iterable[KeptFile]) -> None:
     """Add the files of a call that was made earlier to the item that needs its reply now."""
     keeper = current_keeper()
     if isinstance(keeper, ItemFiles):
-        for kept in files:
-            keeper.add_copy(kept)
+        for file in files:
+            keeper.add_copy(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,33 +274,36 @@ class KeptFiles:
     """The files that a result file's results name, in the folders beside it. `journal` is their journal, if known."""
 
     def __init__(self, results: Path, journal: Path | None = None) -> None:
-        named = [files_folder(one) for one in (journal, default_journal(results)) if one is not None]
-        self.own: Sequence[Path] = [one for one in dict.fromkeys(named) if one.is_dir()]
+        named = [files_folder(path) for path in (journal, default_journal(results)) if path is not None]
+        self.own: Sequence[Path] = [fromkey for fromkey in dict.fromkeys(named) if fromkey.is_dir()]
         """The folders that are named after the result file or its journal."""
         try:
             others = sorted(results.parent.glob("*.files"))
         except OSError:
             others = []
-        self.folders: Sequence[Path] = [*self.own, *(one for one in others if one.is_dir() and one not in self.own)]
+        self.folders: Sequence[Path] = [
+            *self.own,
+            *(other for other in others if other.is_dir() and other not in self.own),
+        ]
 
     def find(self, kept: KeptFile) -> FoundFile:
         """Return a file after comparing its content with its digest, since names in results are not trusted."""
         return _find(kept, self.folders)
 
 
-def _find(kept: KeptFile, folders: Iterable[Path]) -> FoundFile:
-    if kept.sha256 is None or not _DIGEST.fullmatch(kept.sha256):
-        return FoundFile(problem=kept.left_out or "it has no digest")
-    if (kept.size or 0) > MOST_COMPARED:
-        return FoundFile(problem=f"it has {format_size(kept.size or 0)}, and was not compared with its digest")
+def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
+    if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
+        return FoundFile(problem=entry.left_out or "it has no digest")
+    if (entry.size or 0) > MOST_COMPARED:
+        return FoundFile(problem=f"it has {format_size(entry.size or 0)}, and was not compared with its digest")
     problem = "it is not beside the results"
     for folder in folders:
         try:
-            with _open_store(folder, make=False) as opened, open_file_at(kept.sha256, opened) as file:
-                if os.fstat(file.fileno()).st_size == kept.size:
-                    content = file.read((kept.size or 0) + 1)
-                    if hashlib.sha256(content).hexdigest() == kept.sha256:
-                        return FoundFile(folder / kept.sha256, content)
+            with _open_store(folder, make=False) as opened, open_file_at(entry.sha256, opened) as file:
+                if os.fstat(file.fileno()).st_size == entry.size:
+                    content = file.read((entry.size or 0) + 1)
+                    if hashlib.sha256(content).hexdigest() == entry.sha256:
+                        return FoundFile(folder / entry.sha256, content)
             problem = "its content has changed since the run"
         except FileNotFoundError:
             continue

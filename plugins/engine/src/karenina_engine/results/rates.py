@@ -56,11 +56,11 @@ class Rate(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_none_undecided(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = serialize(self)
+        values: dict[str, Any] = serialize(self)
         if not self.undecided:
-            found.pop("undecided", None)
-            return found
-        return {**found, "if_undecided_wrong": self.if_undecided_wrong}
+            values.pop("undecided", None)
+            return values
+        return {**values, "if_undecided_wrong": self.if_undecided_wrong}
 
     @property
     def is_rough(self) -> bool:
@@ -187,8 +187,8 @@ def effective_size(
     spread += size * size / 2 * ((1 - share) ** 2 + share * share)
     variance = Fraction(questions + 1, questions) * spread / (everything * everything)
     effect = variance * everything / (share * (1 - share))
-    found = float(items / effect)
-    return max(1.0, found if graded else min(items, found))
+    effective = float(items / effect)
+    return max(1.0, effective if graded else min(items, effective))
 
 
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
@@ -297,27 +297,27 @@ class TraitTally:
         labels = rubric.labels()
         scores = rubric.get_all_trait_scores()
         for name, score in scores.items():
-            found = self._scores_of(name)
-            if found is not None and score is not None:
-                found.add(score, labels.get(name))
+            tally = self._scores_of(name)
+            if tally is not None and score is not None:
+                tally.add(score, labels.get(name))
         for name in rubric.trait_errors or ():
-            found = self._scores_of(name)
-            if found is not None and scores.get(name) is None:
-                found.not_scored += 1
+            tally = self._scores_of(name)
+            if tally is not None and scores.get(name) is None:
+                tally.not_scored += 1
         for name in rubric.dynamic_rubric_skipped_traits or ():
-            found = self._scores_of(name)
-            if found is not None:
-                found.skipped += 1
+            tally = self._scores_of(name)
+            if tally is not None:
+                tally.skipped += 1
 
     def summaries(self) -> dict[str, TraitSummary]:
         """Return the summary of each trait by name."""
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:
-        found = self._traits.get(name)
-        if found is None and len(self._traits) < MAX_TRAITS:
-            found = self._traits[name] = _Scores()
-        return found
+        tally = self._traits.get(name)
+        if tally is None and len(self._traits) < MAX_TRAITS:
+            tally = self._traits[name] = _Scores()
+        return tally
 
 
 def _is_number(value: Any) -> bool:

@@ -102,7 +102,7 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}
     count = Counter(str(model["model_name"]) for model in models.values())
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for key, model in models.items():
         name = str(model["model_name"])
         if count[name] > 1:
@@ -110,22 +110,22 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
             name = f"{model['interface']}:{name}" + (f"+{'+'.join(map(str, tools))}" if tools else "")
         base, number = str(model.get("config_id") or name), 2
         name = base
-        while name in found.values():
+        while name in names.values():
             name, number = f"{base}-{number}", number + 1
-        found[key] = name
-    return found
+        names[key] = name
+    return names
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
     """Return a result's model, given as an object or, in early files, as a text such as `openai/gpt-4o`."""
     meta = row["metadata"]
-    given = meta.get(role)
-    if isinstance(given, Mapping):
-        return {"interface": "unknown", "model_name": "unknown", **given}
+    model = meta.get(role)
+    if isinstance(model, Mapping):
+        return {"interface": "unknown", "model_name": "unknown", **model}
     text = str(meta.get(f"{role}_model") or "unknown")
     for sign in (":", "/"):
-        interface, found, name = text.partition(sign)
-        if found and name and interface.isidentifier():
+        interface, separator, name = text.partition(sign)
+        if separator and name and interface.isidentifier():
             return {"interface": interface, "model_name": name}
     return {"interface": "unknown", "model_name": text}
 
@@ -165,31 +165,31 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
     if mode is not None:
         values["deep_judgment"]["deep_judgment_enabled"] = mode != "disabled"
     values |= {name: row[name] for name in ROOT_FIELDS if row.get(name) is not None}
-    known = {"metadata", *SECTIONS, *ROOT_FIELDS}
-    other |= {key: value for key, value in row.items() if key not in known and value not in (None, [], {})}
+    converted = {"metadata", *SECTIONS, *ROOT_FIELDS}
+    other |= {key: value for key, value in row.items() if key not in converted and value not in (None, [], {})}
     return {**values, **({"extensions": {NAME: other}} if other else {})}
 
 
-def _section(name: str, given: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
+def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
     """Return the values of a section that results have; add other values to `other` unless they are empty."""
-    found: dict[str, Any] = {}
-    for key, value in given.items():
+    values: dict[str, Any] = {}
+    for key, value in stored.items():
         new = _RENAMED.get((name, key), key)
         if value is None:
             continue
         if new in model.model_fields:
-            found.setdefault(new, value)
+            values.setdefault(new, value)
         elif value not in ([], {}, False) and key not in _OF_ITEMS:
             other.setdefault(name, {})[key] = value
-    return found
+    return values
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")
     if isinstance(failure, Mapping) and failure.get("category") != "content":
-        known = _OF_FAILURE.get(str(failure.get("category")))
-        return known if known is not None else _of_stage(str(failure.get("stage")))
+        outcome = _OF_FAILURE.get(str(failure.get("category")))
+        return outcome if outcome is not None else _of_stage(str(failure.get("stage")))
     if failure is None and (meta.get("completed_without_errors") is False or meta.get("error")):
         if template.get("template_validation_error"):
             return Outcome.TEMPLATE_ERROR

@@ -73,10 +73,10 @@ def read_header(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST)
-        found = json.loads(line)["run"] if is_header(line) else {}
+        facts = json.loads(line)["run"] if is_header(line) else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -162,9 +162,9 @@ def prepare_output(
         if os.path.lexists(path) and (path.is_symlink() or path.stat().st_size > 0):
             moved = free_name(path)
             path.rename(moved)
-            found = moved.lstat()
-            if ours is not None and stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and ours(moved):
-                mode = stat.S_IMODE(found.st_mode)
+            status = moved.lstat()
+            if ours is not None and stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and ours(moved):
+                mode = stat.S_IMODE(status.st_mode)
                 moved.unlink()
                 moved = None
         handle = _open_empty(path)
@@ -217,8 +217,8 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 def _open_empty(path: Path) -> int:
     """Open a new or empty file, without truncating a file or following a link. Raises `OSError`."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    found = os.fstat(handle)
-    if not found.st_size and (stat.S_ISREG(found.st_mode) or stat.S_ISCHR(found.st_mode)):
+    status = os.fstat(handle)
+    if not status.st_size and (stat.S_ISREG(status.st_mode) or stat.S_ISCHR(status.st_mode)):
         return handle
     os.close(handle)
     raise FileExistsError(errno.EEXIST, "another program has written to it in the meantime")
@@ -303,16 +303,16 @@ class ResultFile:
         if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
             raise OSError(f"{self._path} was replaced by another program during the run, and was not changed")
 
-    def _read(self, file: FileIO, wanted: Sequence[int]) -> Iterator[bytes | memoryview]:
-        """Yield the lines with these numbers, in the order of `wanted`; lines close to each other are read together."""
+    def _read(self, file: FileIO, numbers: Sequence[int]) -> Iterator[bytes | memoryview]:
+        """Yield the lines with these numbers, in their order; lines close to each other are read together."""
         starts = self._starts
-        first, last = starts[min(wanted)], starts[max(wanted) + 1]
+        first, last = starts[min(numbers)], starts[max(numbers) + 1]
         if last - first > _BUFFER:
-            for line in wanted:
+            for line in numbers:
                 yield self._piece(file, starts[line], starts[line + 1])
             return
         piece = memoryview(self._piece(file, first, last))
-        for line in wanted:
+        for line in numbers:
             yield piece[starts[line] - first : starts[line + 1] - first]
 
     def _piece(self, file: FileIO, first: int, last: int) -> bytes:

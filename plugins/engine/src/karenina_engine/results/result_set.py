@@ -152,7 +152,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
     line, which a killed run leaves behind, is skipped with a warning. A JSON document with results, or a file of the
     reference implementation, is read as a whole, within the size limit for files.
     """
-    found = 0
+    count = 0
     rows = _read_rows(Path(path))
     if rows is not None:
         yield from _parse_rows(rows, Path(path))
@@ -164,16 +164,16 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                     _check_is_result_file(line, Path(path))
                 if not line.strip() or is_header(line):
                     continue
-                if found and not line.endswith(b"\n") and not _is_json(line):
+                if count and not line.endswith(b"\n") and not _is_json(line):
                     logger.warning(
                         "%s ends within line %d, which is skipped; the %d results before it are complete. If a run was "
                         "stopped, `karenina resume` with its journal writes the rest",
-                        *(path, number, found),
+                        *(path, number, count),
                     )
                     return
                 yield parse_result(line, f"{path}, line {number}")
-                found += 1
-        if not found:
+                count += 1
+        if not count:
             logger.warning("%s holds no results", path)
     except bounded_files.FileError as error:
         raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error
@@ -190,13 +190,13 @@ def _read_rows(path: Path) -> Rows | None:
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
             first = next(iter(bounded_files.iter_lines(opened, path, any_size=True)), b"")
-        found = _parse_or_none(first)
-        if is_row(found):
-            if is_own(found):
+        row = _parse_or_none(first)
+        if is_row(row):
+            if is_own(row):
                 return None
             with read_records(path, suffix=".jsonl") as records:
                 return [(record.where, record.value) for record in records]
-        if first.lstrip()[:1] not in (b"{", b"[") or (found is not None and is_header(first)):
+        if first.lstrip()[:1] not in (b"{", b"[") or (row is not None and is_header(first)):
             return None
         return find_rows(read_json(path, surrogates=True))
     except bounded_files.FileError:

@@ -57,11 +57,11 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
     passed = template.field_results or {}
     rows = []
     for name in dict.fromkeys([*(extracted or {}), *truths, *passed]):
-        found = "-" if extracted is None else NOT_EXTRACTED
+        shown = "-" if extracted is None else NOT_EXTRACTED
         if extracted is not None and name in extracted:
-            found = as_text(extracted[name])
+            shown = as_text(extracted[name])
         truth = "" if name not in truths else as_text(truths[name], none="should hold")
-        rows.append((name, found, truth, passed.get(name)))
+        rows.append((name, shown, truth, passed.get(name)))
     return rows
 
 
@@ -145,7 +145,7 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
         f"{result.question_id}: {result.metadata.question_text}",
         *([models_text(result)] if several else []),
         result.template.raw_llm_response,
-        "; ".join(f"{name}: {found}" for name, found, _, _ in rows),
+        "; ".join(f"{name}: {value}" for name, value, _, _ in rows),
         truth,
         result.why(),
     ]
@@ -168,8 +168,8 @@ def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
         marks = {True: "✓", False: "✗", None: ""}
         undecided = result.undecided_fields()
         shown = [
-            ["?" if name in undecided else marks[passed], name, found, truth]
-            for name, found, truth, passed in rows[:_MAX_FIELDS]
+            ["?" if name in undecided else marks[passed], name, value, truth]
+            for name, value, truth, passed in rows[:_MAX_FIELDS]
         ]
         yield "Fields", make_table(("", "field", "extracted", "truth"), shown)
         if len(rows) > _MAX_FIELDS:

@@ -139,14 +139,14 @@ def share_text(group: GroupSummary) -> str:
 
 def trait_text(trait: TraitSummary) -> str:
     """Return a trait's scores as text: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
-    found = []
+    parts = []
     if trait.share is not None:
-        found.append(f"{percent(trait.share)} true")
+        parts.append(f"{percent(trait.share)} true")
     if trait.mean is not None:
-        found.append(f"mean {trait.mean:.3g}")
-    found += [f"{clean(label)} {count}" for label, count in trait.labels.items()]
-    found += [f"{clean(name)} {mean:.3g}" for name, mean in trait.parts.items()]
-    text = f"{', '.join(found) or 'scored'} of {trait.n}" if trait.n else ""
+        parts.append(f"mean {trait.mean:.3g}")
+    parts += [f"{clean(label)} {count}" for label, count in trait.labels.items()]
+    parts += [f"{clean(name)} {mean:.3g}" for name, mean in trait.parts.items()]
+    text = f"{', '.join(parts) or 'scored'} of {trait.n}" if trait.n else ""
     missing = f"{trait.not_scored} not scored" if trait.not_scored else ""
     absent = f"{trait.skipped} without its concept" if trait.skipped else ""
     return ", ".join(filter(None, (text, missing, absent)))
@@ -162,8 +162,8 @@ def rate_text(rate: Rate) -> str:
     about = "" if rate.clusters == rate.out_of else f" on {rate.clusters} question{'' if rate.clusters == 1 else 's'}"
     bounds = f"{'rough ' if rate.is_rough else ''}95% CI {percent(rate.low)}-{percent(rate.high)}"
     items = "item" if rate.out_of == 1 else "items"
-    found = f"{rate.hits} of {rate.out_of} judged {items} correct{about} ({percent(rate.value)}, {bounds})"
-    return found + undecided_text(rate)
+    text = f"{rate.hits} of {rate.out_of} judged {items} correct{about} ({percent(rate.value)}, {bounds})"
+    return text + undecided_text(rate)
 
 
 def undecided_text(rate: Rate) -> str:

@@ -83,26 +83,26 @@ def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
     """Return the first columns of every result table, which identify the result that a row belongs to."""
     return (
         Column(
-            "result_id", "text", "The id of the result, unique in a run.", lambda one: result(one).metadata.result_id
+            "result_id", "text", "The id of the result, unique in a run.", lambda row: result(row).metadata.result_id
         ),
-        Column("question_id", "text", "The id of the question.", lambda one: result(one).metadata.question_id),
+        Column("question_id", "text", "The id of the question.", lambda row: result(row).metadata.question_id),
         Column(
             "answering_model",
             "text",
             "The id of the answering model in the configuration.",
-            lambda one: result(one).metadata.answering_id,
+            lambda row: result(row).metadata.answering_id,
         ),
         Column(
             "judge",
             "text",
             "The id of the judge (parsing model) in the configuration.",
-            lambda one: result(one).metadata.parsing_id,
+            lambda row: result(row).metadata.parsing_id,
         ),
         Column(
             "replicate",
             "integer",
             "The number of the replicate, from 1.",
-            lambda one: result(one).metadata.replicate or 1,
+            lambda row: result(row).metadata.replicate or 1,
         ),
     )
 
@@ -128,246 +128,246 @@ def _reasoning(result: VerificationResult) -> Mapping[str, str]:
     return (result.deep_judgment.attribute_reasoning if result.deep_judgment is not None else None) or {}
 
 
-def _kind(one: TraitRow) -> str | None:
-    found = one.rubric.get_trait_by_name(one.name)
-    return found[1] if found is not None else None
+def _kind(row: TraitRow) -> str | None:
+    match = row.rubric.get_trait_by_name(row.name)
+    return match[1] if match is not None else None
 
 
 _OWN_COLUMN: Final = ("text", "confidence", "similarity_score", "start", "end")
 
 RESULTS: Final[Columns[VerificationResult]] = (
     *_item(lambda result: result),
-    Column("question", "text", "The text of the question.", lambda one: one.metadata.question_text),
-    Column("keywords", "texts", "The keywords of the question.", lambda one: list(one.metadata.keywords or ())),
+    Column("question", "text", "The text of the question.", lambda row: row.metadata.question_text),
+    Column("keywords", "texts", "The keywords of the question.", lambda row: list(row.metadata.keywords or ())),
     Column(
         "raw_answer",
         "text",
         "The reference answer in words, if the benchmark has one.",
-        lambda one: one.metadata.raw_answer,
+        lambda row: row.metadata.raw_answer,
     ),
     Column(
         "answering_interface",
         "text",
         "The adapter of the answering model.",
-        lambda one: one.metadata.answering.interface,
+        lambda row: row.metadata.answering.interface,
     ),
     Column(
         "answering_name",
         "text",
         "The provider's name for the answering model.",
-        lambda one: one.metadata.answering.model_name,
+        lambda row: row.metadata.answering.model_name,
     ),
-    Column("judge_interface", "text", "The adapter of the judge.", lambda one: one.metadata.parsing.interface),
-    Column("judge_name", "text", "The provider's name for the judge.", lambda one: one.metadata.parsing.model_name),
-    Column("run_name", "text", "The name of the run, if it has one.", lambda one: one.metadata.run_name),
+    Column("judge_interface", "text", "The adapter of the judge.", lambda row: row.metadata.parsing.interface),
+    Column("judge_name", "text", "The provider's name for the judge.", lambda row: row.metadata.parsing.model_name),
+    Column("run_name", "text", "The name of the run, if it has one.", lambda row: row.metadata.run_name),
     Column(
         "outcome",
         "text",
         "The outcome: correct, wrong, partial, abstained, parse_error, ...",
-        lambda one: one.outcome.value,
+        lambda row: row.outcome.value,
     ),
     Column(
         "judged",
         "boolean",
         "Whether the item was judged; false for every error, and for undecided items.",
-        lambda one: one.outcome.judged,
+        lambda row: row.outcome.judged,
     ),
-    Column("passed", "boolean", "The verdict; empty if there is none.", lambda one: one.template.verify_result),
+    Column("passed", "boolean", "The verdict; empty if there is none.", lambda row: row.template.verify_result),
     Column(
         "granular",
         "number",
         "The share of the fields that are right, from 0 to 1; empty if not computed.",
-        lambda one: _number(one.template.verify_granular_result),
+        lambda row: _number(row.template.verify_granular_result),
     ),
-    Column("reason", "text", "Why the item has its outcome, in one sentence.", lambda one: one.why()),
-    Column("error", "text", "The error of an item that was not judged.", lambda one: one.metadata.error),
+    Column("reason", "text", "Why the item has its outcome, in one sentence.", lambda row: row.why()),
+    Column("error", "text", "The error of an item that was not judged.", lambda row: row.metadata.error),
     Column(
         "response",
         "text",
         "The text of the answer; for an agent, the whole trace as text.",
-        lambda one: one.template.raw_llm_response,
+        lambda row: row.template.raw_llm_response,
     ),
     Column(
         "vetoes",
         "texts",
         "The objections of guards and checks, each as `stage: reason`.",
-        lambda one: [f"{veto.stage}: {veto.reason}" for veto in one.vetoes],
+        lambda row: [f"{veto.stage}: {veto.reason}" for veto in row.vetoes],
     ),
     Column(
         "truncated",
         "boolean",
         "Whether the answer was cut off at its token limit.",
-        lambda one: one.template.response_truncated,
+        lambda row: row.template.response_truncated,
     ),
     Column(
         "abstained",
         "boolean",
         "Whether the model declined to answer; empty if not checked.",
-        lambda one: one.template.abstention_detected,
+        lambda row: row.template.abstention_detected,
     ),
     Column(
         "calls",
         "integer",
         "Model calls of the item. The calls of a shared answer are counted in each judge's row.",
-        lambda one: _total(one).get("calls", 0),
+        lambda row: _total(row).get("calls", 0),
     ),
     Column(
         "input_tokens",
         "integer",
         "Prompt tokens of these calls.",
-        lambda one: _total(one).get("input_tokens", 0),
+        lambda row: _total(row).get("input_tokens", 0),
     ),
     Column(
         "output_tokens",
         "integer",
         "Reply tokens of these calls.",
-        lambda one: _total(one).get("output_tokens", 0),
+        lambda row: _total(row).get("output_tokens", 0),
     ),
     Column(
         "seconds",
         "number",
         "Seconds spent in programs and calls, including the answer's, without waiting.",
-        lambda one: one.metadata.execution_time,
+        lambda row: row.metadata.execution_time,
     ),
     Column(
         "timestamp",
         "time",
         "When the item ended, in UTC.",
-        lambda one: datetime.fromisoformat(one.metadata.timestamp) if one.metadata.timestamp else None,
+        lambda row: datetime.fromisoformat(row.metadata.timestamp) if row.metadata.timestamp else None,
     ),
-    Column("template_id", "text", "The digest of the answer template.", lambda one: one.metadata.template_id),
+    Column("template_id", "text", "The digest of the answer template.", lambda row: row.metadata.template_id),
     Column(
         "extensions",
         "json",
         "The values that plugins added, by distribution and name (`set_result_field`).",
-        lambda one: as_json(one.extensions) if one.extensions else None,
+        lambda row: as_json(row.extensions) if row.extensions else None,
     ),
 )
 
 FIELDS: Final[Columns[FieldRow]] = (
-    *_item(lambda one: one.result),
-    Column("field", "text", "The name of the template field.", lambda one: one.name),
+    *_item(lambda row: row.result),
+    Column("field", "text", "The name of the template field.", lambda row: row.name),
     Column(
         "extracted",
         "json",
         "The value that the judge extracted; empty if the judge extracted none.",
-        lambda one: _cell(one.result.template.parsed_llm_response, one.name),
+        lambda row: _cell(row.result.template.parsed_llm_response, row.name),
     ),
     Column(
         "truth",
         "json",
         "The ground truth; empty if the field has none.",
-        lambda one: _cell(one.result.template.parsed_gt_response, one.name),
+        lambda row: _cell(row.result.template.parsed_gt_response, row.name),
     ),
     Column(
         "passed",
         "boolean",
         "Whether the field passed; empty if it was not compared, or is undecided.",
-        lambda one: (one.result.template.field_results or {}).get(one.name),
+        lambda row: (row.result.template.field_results or {}).get(row.name),
     ),
     Column(
         "score",
         "number",
         "The score of the field from 0 to 1; empty if it was not compared, or is undecided.",
-        lambda one: (one.result.template.field_scores or {}).get(one.name),
+        lambda row: (row.result.template.field_scores or {}).get(row.name),
     ),
     Column(
         "reasoning",
         "text",
         "The judge's reasons for the value, if deep judgment ran.",
-        lambda one: _reasoning(one.result).get(one.name),
+        lambda row: _reasoning(row.result).get(row.name),
     ),
 )
 
 TRAITS: Final[Columns[TraitRow]] = (
-    *_item(lambda one: one.result),
-    Column("trait", "text", "The name of the rubric trait.", lambda one: one.name),
+    *_item(lambda row: row.result),
+    Column("trait", "text", "The name of the rubric trait.", lambda row: row.name),
     Column(
         "kind",
         "text",
         "The kind of the trait: llm, regex, callable, metric, agentic, or a plugin's own.",
-        lambda one: _kind(one),
+        lambda row: _kind(row),
     ),
     Column(
         "score",
         "number",
         "The score as a number, true as 1; empty if the score is not a number.",
-        lambda one: _number(one.value),
+        lambda row: _number(row.value),
     ),
     Column(
         "value",
         "json",
         "The score as it is: true, 4, or the values of a metric; empty if not scored.",
-        lambda one: as_json(one.value) if one.value is not None else None,
+        lambda row: as_json(row.value) if row.value is not None else None,
     ),
     Column(
         "label",
         "text",
         "The class that the score stands for; only for literal traits.",
-        lambda one: one.rubric.labels().get(one.name),
+        lambda row: row.rubric.labels().get(row.name),
     ),
-    Column("reasoning", "text", "The judge's reasons for the score.", lambda one: one.rubric.reasons().get(one.name)),
-    Column("error", "text", "Why the trait has no score.", lambda one: (one.rubric.trait_errors or {}).get(one.name)),
+    Column("reasoning", "text", "The judge's reasons for the score.", lambda row: row.rubric.reasons().get(row.name)),
+    Column("error", "text", "Why the trait has no score.", lambda row: (row.rubric.trait_errors or {}).get(row.name)),
 )
 
 EXCERPTS: Final[Columns[ExcerptRow]] = (
-    *_item(lambda one: one.result),
-    Column("of", "text", "What the excerpt supports: `field` or `trait`.", lambda one: one.of),
-    Column("name", "text", "The name of the field or trait.", lambda one: one.name),
-    Column("number", "integer", "The number of the excerpt for that field or trait, from 1.", lambda one: one.number),
-    Column("text", "text", "The excerpt, in the response's own words.", lambda one: str(one.found.get("text", ""))),
+    *_item(lambda row: row.result),
+    Column("of", "text", "What the excerpt supports: `field` or `trait`.", lambda row: row.of),
+    Column("name", "text", "The name of the field or trait.", lambda row: row.name),
+    Column("number", "integer", "The number of the excerpt for that field or trait, from 1.", lambda row: row.number),
+    Column("text", "text", "The excerpt, in the response's own words.", lambda row: str(row.found.get("text", ""))),
     Column(
-        "confidence", "text", "The judge's confidence in the excerpt.", lambda one: _text(one.found.get("confidence"))
+        "confidence", "text", "The judge's confidence in the excerpt.", lambda row: _text(row.found.get("confidence"))
     ),
     Column(
         "similarity",
         "number",
         "The similarity of the judge's quotation to the excerpt, from 0 to 1.",
-        lambda one: one.found.get("similarity_score"),
+        lambda row: row.found.get("similarity_score"),
     ),
     Column(
         "start",
         "integer",
         "The position of the excerpt's first character in the response, from 0.",
-        lambda one: one.found.get("start"),
+        lambda row: row.found.get("start"),
     ),
-    Column("end", "integer", "The position after its last character.", lambda one: one.found.get("end")),
+    Column("end", "integer", "The position after its last character.", lambda row: row.found.get("end")),
     Column(
         "details",
         "json",
         "Everything else about the excerpt, such as search results.",
-        lambda one: as_json({key: value for key, value in one.found.items() if key not in _OWN_COLUMN}),
+        lambda row: as_json({key: value for key, value in row.found.items() if key not in _OWN_COLUMN}),
     ),
 )
 
 STAGES: Final[Columns[StageRow]] = (
-    *_item(lambda one: one.result),
-    Column("number", "integer", "The position of the stage in the plan, from 1.", lambda one: one.number),
-    Column("stage", "text", "The name of the stage.", lambda one: one.record.name),
-    Column("slot", "text", "The slot of the stage; empty for an extra stage.", lambda one: one.record.slot),
-    Column("status", "text", "`ran`, `skipped` or `failed`.", lambda one: one.record.status),
+    *_item(lambda row: row.result),
+    Column("number", "integer", "The position of the stage in the plan, from 1.", lambda row: row.number),
+    Column("stage", "text", "The name of the stage.", lambda row: row.record.name),
+    Column("slot", "text", "The slot of the stage; empty for an extra stage.", lambda row: row.record.slot),
+    Column("status", "text", "`ran`, `skipped` or `failed`.", lambda row: row.record.status),
     Column(
-        "reason", "text", "Why the stage was skipped, or its error.", lambda one: one.record.reason or one.record.error
+        "reason", "text", "Why the stage was skipped, or its error.", lambda row: row.record.reason or row.record.error
     ),
     Column(
         "seconds",
         "number",
         "Seconds spent in the stage's program and calls.",
-        lambda one: one.record.seconds,
+        lambda row: row.record.seconds,
     ),
-    Column("calls", "integer", "Calls that the stage made.", lambda one: one.record.calls),
-    Column("failed_calls", "integer", "Calls that failed in every attempt.", lambda one: one.record.failed_calls),
-    Column("input_tokens", "integer", "Prompt tokens of its calls.", lambda one: one.record.input_tokens),
-    Column("output_tokens", "integer", "Reply tokens of its calls.", lambda one: one.record.output_tokens),
-    Column("retries", "integer", "Requests that were retries.", lambda one: sum(one.record.retries.values())),
+    Column("calls", "integer", "Calls that the stage made.", lambda row: row.record.calls),
+    Column("failed_calls", "integer", "Calls that failed in every attempt.", lambda row: row.record.failed_calls),
+    Column("input_tokens", "integer", "Prompt tokens of its calls.", lambda row: row.record.input_tokens),
+    Column("output_tokens", "integer", "Reply tokens of its calls.", lambda row: row.record.output_tokens),
+    Column("retries", "integer", "Requests that were retries.", lambda row: sum(row.record.retries.values())),
     Column(
         "waited",
         "number",
         "Seconds waited: for a limit, for the budget, before retries.",
-        lambda one: one.record.waited,
+        lambda row: row.record.waited,
     ),
-    Column("distribution", "text", "The distribution of the stage.", lambda one: one.record.distribution),
-    Column("version", "text", "The version of the distribution.", lambda one: one.record.version),
+    Column("distribution", "text", "The distribution of the stage.", lambda row: row.record.distribution),
+    Column("version", "text", "The version of the distribution.", lambda row: row.record.version),
 )
 
 CALLS: Final[Columns[Sequence[Any]]] = (

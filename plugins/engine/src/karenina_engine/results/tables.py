@@ -53,13 +53,13 @@ class Table:
         except ImportError as error:
             raise _missing("pandas") from error
         types = {"text": "string", "json": "string", "integer": "Int64", "number": "Float64", "boolean": "boolean"}
-        made: dict[str, Any] = {}
+        series: dict[str, Any] = {}
         for column, cells in zip(self.columns, self.cells().values(), strict=True):
             if column.type == "time":
-                made[column.name] = pandas.to_datetime(pandas.Series(cells, dtype="object"), utc=True)
+                series[column.name] = pandas.to_datetime(pandas.Series(cells, dtype="object"), utc=True)
             else:
-                made[column.name] = pandas.Series(cells, dtype=types.get(column.type, "object"))
-        return pandas.DataFrame(made)
+                series[column.name] = pandas.Series(cells, dtype=types.get(column.type, "object"))
+        return pandas.DataFrame(series)
 
     def to_polars(self) -> polars.DataFrame:
         """Return a Polars DataFrame. Columns of type `json` hold JSON text. Raises `LibraryMissing`."""
@@ -93,8 +93,10 @@ class Table:
         }
         schema = pyarrow.schema(
             [
-                pyarrow.field(one.name, types.get(one.type, pyarrow.string()), metadata={"meaning": one.meaning})
-                for one in self.columns
+                pyarrow.field(
+                    column.name, types.get(column.type, pyarrow.string()), metadata={"meaning": column.meaning}
+                )
+                for column in self.columns
             ]
         )
         return pyarrow.table(self.cells(), schema=schema)
@@ -105,10 +107,10 @@ def result_table(results: Iterable[VerificationResult], name: str = "results") -
 
     `results` is iterated again whenever the table's rows are. Raises `ConfigError` for another name.
     """
-    found = _TABLES.get(name)
-    if found is None:
+    table = _TABLES.get(name)
+    if table is None:
         raise ConfigError([unknown_table(name, _TABLES)])
-    of_table, rows_of = found
+    of_table, rows_of = table
     return Table(name, of_table, lambda: (make_row(of_table, row) for result in results for row in rows_of(result)))
 
 
@@ -143,10 +145,10 @@ def _traits(result: VerificationResult) -> Iterator[TraitRow]:
 
 def _excerpts(result: VerificationResult) -> Iterator[ExcerptRow]:
     fields, traits = result.deep_judgment, result.deep_judgment_rubric
-    for name, found in ((fields.extracted_excerpts if fields is not None else None) or {}).items():
-        yield from (ExcerptRow(result, "field", name, number, one) for number, one in enumerate(found, 1))
-    for name, found in ((traits.extracted_rubric_excerpts if traits is not None else None) or {}).items():
-        yield from (ExcerptRow(result, "trait", name, number, one) for number, one in enumerate(found, 1))
+    for name, excerpts in ((fields.extracted_excerpts if fields is not None else None) or {}).items():
+        yield from (ExcerptRow(result, "field", name, number, excerpt) for number, excerpt in enumerate(excerpts, 1))
+    for name, excerpts in ((traits.extracted_rubric_excerpts if traits is not None else None) or {}).items():
+        yield from (ExcerptRow(result, "trait", name, number, excerpt) for number, excerpt in enumerate(excerpts, 1))
 
 
 def _stages(result: VerificationResult) -> Iterator[StageRow]:

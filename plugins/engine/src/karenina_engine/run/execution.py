@@ -88,16 +88,16 @@ async def collect_results(
     session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
     """Return all results of a run in matrix order. The arguments are as for `execute_session`."""
-    found: list[tuple[int, VerificationResult]] = []
+    results: list[tuple[int, VerificationResult]] = []
 
     def keep(index: int, result: VerificationResult) -> None:
-        found.append((index, result))
+        results.append((index, result))
         if on_result is not None:
             on_result(result)
 
     await execute_session(session, output=output, on_result=keep)
-    found.sort(key=lambda one: one[0])
-    return VerificationResultSet(result for _, result in found)
+    results.sort(key=lambda pair: pair[0])
+    return VerificationResultSet(result for _, result in results)
 
 
 def _header(session: RunSession) -> str:

@@ -173,8 +173,8 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         for task in tasks:
             if session.result_store is not None:
                 await session.result_store.read_folders(task)
-            judges, kept = session.pending_judges(task)
-            for placed in kept:
+            judges, stored = session.pending_judges(task)
+            for placed in stored:
                 await self.put(placed)
             if not judges:
                 continue

@@ -59,17 +59,17 @@ class ItemRunner:
         whole = self._item(task)
         try:
             with self._parts.observers.answer_events(whole):
-                given = ItemFiles(self._parts.files, whole.question.id)
-                with keeping_files(given):
+                answer_files = ItemFiles(self._parts.files, whole.question.id)
+                with keeping_files(answer_files):
                     answer = await task.pipeline.answer(whole)
                 try:
                     if len(judges) == 1:
-                        files = given.for_judge()
+                        files = answer_files.for_judge()
                         with keeping_files(files):
                             judged = await self._judge(task, answer, judges[0])
                         yield judges[0], files.list_in(judged)
                     else:
-                        async with aclosing(self._judge_all(task, answer, judges, given)) as results:
+                        async with aclosing(self._judge_all(task, answer, judges, answer_files)) as results:
                             async for result in results:
                                 yield result
                 finally:
@@ -78,26 +78,26 @@ class ItemRunner:
             logger.debug("[%s] not run, or not by every judge: the budget is exhausted", task.question.id)
 
     async def _judge_all(
-        self, task: AnswerTask, answer: State, judges: Sequence[int], given: ItemFiles
+        self, task: AnswerTask, answer: State, judges: Sequence[int], answer_files: ItemFiles
     ) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """Let the judges evaluate an answer concurrently, and yield their results as they arrive."""
-        judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, given)) for judge in judges]
+        judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, answer_files)) for judge in judges]
         try:
             for ended in asyncio.as_completed(judging):
-                found = await ended
-                if found is not None:
-                    yield found
+                judged = await ended
+                if judged is not None:
+                    yield judged
         finally:
-            for one in judging:
-                one.cancel()
+            for judgment in judging:
+                judgment.cancel()
             await asyncio.gather(*judging, return_exceptions=True)
 
     async def _judge_if_covered(
-        self, task: AnswerTask, answer: State, judge: int, given: ItemFiles
+        self, task: AnswerTask, answer: State, judge: int, answer_files: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
         """Return a judge's index and result; None if the budget does not cover it, since other judges may cost less."""
         try:
-            files = given.for_judge()
+            files = answer_files.for_judge()
             with keeping_files(files):
                 result = await self._judge(task, answer, judge)
             return judge, files.list_in(result)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Panel", "PanelAnswer", "PanelModel", "not_judged"]
 
-_COUNTS: Final = (*(one.name for one in fields(Usage)), "total_tokens")
+_COUNTS: Final = (*(field.name for field in fields(Usage)), "total_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,16 @@ class PanelAnswer:
         the answer, which the results share, count once.
         """
         answered = sum(record.seconds for record in base.stages[: self.answer_stages])
+        ids = "\x1f".join(result.metadata.result_id for result in asked)
+        judging = sum(max(0.0, result.metadata.execution_time - answered) for result in asked)
         metadata = base.metadata.model_copy(
             update={
                 "parsing_id": model.id,
                 "parsing": ModelIdentity(interface=model.interface, model_name=model.model_name),
                 "parsing_system_prompt": None,
-                "result_id": sha256("\x1f".join(one.metadata.result_id for one in asked).encode()).hexdigest()[:16],
-                "execution_time": answered + sum(max(0.0, one.metadata.execution_time - answered) for one in asked),
-                "timestamp": max(one.metadata.timestamp for one in asked),
+                "result_id": sha256(ids.encode()).hexdigest()[:16],
+                "execution_time": answered + judging,
+                "timestamp": max(result.metadata.timestamp for result in asked),
             }
         )
         first = asked[0].stages[: self.answer_stages]
@@ -67,7 +69,7 @@ class PanelAnswer:
             update={
                 "metadata": metadata,
                 "template": base.template.model_copy(update={"usage_metadata": _usage(asked)}),
-                "stages": [*first, *(stage for one in asked for stage in one.stages[self.answer_stages :])],
+                "stages": [*first, *(stage for result in asked for stage in result.stages[self.answer_stages :])],
             }
         )
 
@@ -85,13 +87,15 @@ class Panel(Protocol):
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
     """Return `base` without a verdict: the panel could not judge the answer, because of `why`."""
-    kept = {name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")}
+    values = {
+        name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")
+    }
     metadata = base.metadata.model_copy(update={"completed_without_errors": False, "error": why})
     return base.model_copy(
         update={
             "metadata": metadata,
             "outcome": outcome,
-            "template": VerificationResultTemplate(**kept),
+            "template": VerificationResultTemplate(**values),
             "rubric": None,
             "deep_judgment": None,
             "deep_judgment_rubric": None,
@@ -103,15 +107,15 @@ def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PA
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
     """Return the usage of the answer, and the sums of that of the judges."""
-    found: dict[str, dict[str, Any]] = {}
+    usage: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():
             if name == "total":
                 continue
-            if name not in found:
-                found[name] = dict(part)
+            if name not in usage:
+                usage[name] = dict(part)
             elif part.get("scope") == "item":
-                found[name] |= {count: found[name].get(count, 0) + part.get(count, 0) for count in _COUNTS}
-    if not found:
+                usage[name] |= {count: usage[name].get(count, 0) + part.get(count, 0) for count in _COUNTS}
+    if not usage:
         return None
-    return {**found, "total": {count: sum(part.get(count, 0) for part in found.values()) for count in _COUNTS}}
+    return {**usage, "total": {count: sum(part.get(count, 0) for part in usage.values()) for count in _COUNTS}}

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("karenina")
 
 OBSERVER_HOOKS: Final[tuple[Callable[..., None], ...]] = tuple(
-    getattr(hookspecs, f"karenina_{what}_{when}")
-    for what in ("run", "answer", "item", "stage", "call")
+    getattr(hookspecs, f"karenina_{subject}_{when}")
+    for subject in ("run", "answer", "item", "stage", "call")
     for when in ("started", "finished")
 )
 OWNER: Final = "karenina-engine"
@@ -38,35 +38,37 @@ def find_observers(plugins: Plugins, config: VerificationConfig | None = None, o
     Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` if an observer does not match the
     hook specifications.
     """
-    found: Listeners = {}
-    _add_hooks(found, plugins)
+    listeners: Listeners = {}
+    _add_hooks(listeners, plugins)
     for implementation in plugins.implementations(hookspecs.karenina_observers) if config is not None else ():
         owner = f"{implementation.distribution} {implementation.version}"
         for observer in _offered_observers(implementation, owner, config):
-            _add_observer(found, plugins, observer, implementation.distribution, implementation.version)
+            _add_observer(listeners, plugins, observer, implementation.distribution, implementation.version)
     for observer in own:
-        _add_observer(found, plugins, observer, "this-program", "0")
-    return Observers(found)
+        _add_observer(listeners, plugins, observer, "this-program", "0")
+    return Observers(listeners)
 
 
-def _add_observer(found: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
+def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
     alone = Plugins(plugins.specifications)
     try:
         alone.register(observer, distribution=distribution, version=version)
     except PluginError as error:
         raise PluginError(f"an observer of {distribution} {version} cannot be used: {error}") from error
-    _add_hooks(found, alone)
+    _add_hooks(listeners, alone)
 
 
-def _add_hooks(found: Listeners, plugins: Plugins) -> None:
+def _add_hooks(listeners: Listeners, plugins: Plugins) -> None:
     for hook in OBSERVER_HOOKS:
-        for one in plugins.implementations(hook):
-            found.setdefault(hook.__name__, []).append((f"{one.distribution} {one.version}", one.value))
+        for implementation in plugins.implementations(hook):
+            listeners.setdefault(hook.__name__, []).append(
+                (f"{implementation.distribution} {implementation.version}", implementation.value)
+            )
 
 
-def _offered_observers(found: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
+def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
     try:
-        return found.value(config=config) or ()
+        return offer.value(config=config) or ()
     except KareninaError:
         raise
     except Exception as error:
@@ -84,11 +86,11 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
     Raises `ConfigError` if there are several panels, and the `KareninaError` with which a plugin refuses the run.
     """
     offers = plugins.implementations(hookspecs.karenina_panel)
-    found = [(one.distribution, panel) for one in offers if (panel := one.value(config=config)) is not None]
-    if len(found) > 1:
-        names = " and ".join(distribution for distribution, _ in found)
+    panels = [(offer.distribution, panel) for offer in offers if (panel := offer.value(config=config)) is not None]
+    if len(panels) > 1:
+        names = " and ".join(distribution for distribution, _ in panels)
         raise ConfigError([f"a run can have one panel of judges, but {names} offer one each: configure only one"])
-    return found[0][1] if found else None
+    return panels[0][1] if panels else None
 
 
 def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
@@ -96,9 +98,9 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
 
     The engine's own executor, `asyncio`, is always included.
     """
-    found: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
-    found += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
-    return sorted(found, key=lambda pair: (pair[0].name, pair[1]))
+    executors: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
+    executors += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
+    return sorted(executors, key=lambda pair: (pair[0].name, pair[1]))
 
 
 def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executor:
@@ -116,17 +118,18 @@ def find_executor(plugins: Plugins, name: str) -> Executor:
     plugin failed to load, or if two distributions offer it.
     """
     offered = offered_executors(plugins)
-    found = [(one, owner) for one, owner in offered if one.name == name]
-    if len(found) == 1:
-        return found[0][0]
-    if found:
-        found.sort(key=lambda one: official_first(one[1].partition(" ")[0]))
-        names = " and ".join(owner for _, owner in found)
+    matching = [(executor, owner) for executor, owner in offered if executor.name == name]
+    if len(matching) == 1:
+        return matching[0][0]
+    if matching:
+        matching.sort(key=lambda pair: official_first(pair[1].partition(" ")[0]))
+        names = " and ".join(owner for _, owner in matching)
         raise PluginError(
-            f'two plugins offer the executor {name!r}: {names}; block one of them: [plugins] block = ["{found[-1][1]}"]'
+            f"two plugins offer the executor {name!r}: {names}; "
+            f'block one of them: [plugins] block = ["{matching[-1][1]}"]'
         )
     owner = read_catalog()["executors"].get(name)
     if owner is not None:
         raise PluginError(f"{name!r} needs another package: {plugins.why_absent(owner)}")
-    known = did_you_mean(name, [one.name for one, _ in offered])
-    raise PluginError(f"there is no executor {name!r}{known}{not_loaded(plugins)}")
+    near = did_you_mean(name, [executor.name for executor, _ in offered])
+    raise PluginError(f"there is no executor {name!r}{near}{not_loaded(plugins)}")

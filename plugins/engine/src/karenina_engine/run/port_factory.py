@@ -199,14 +199,14 @@ class PortFactory:
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
         """Return digests of everything except the prompt that decides these models' replies, by port and model id."""
-        found: dict[tuple[str, str], list[bytes]] = {}
+        by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
             for kind in _KINDS:
                 if getattr(self.spec(model), kind) is not None:
-                    digests = found.setdefault((kind, model.id), [])
+                    digests = by_model.setdefault((kind, model.id), [])
                     digest = self._endpoint(kind, model).digest
                     digests += [digest] if digest not in digests else []
-        return found
+        return by_model
 
     def _adapter(self, model: ModelConfig) -> RegisteredAdapter:
         if model.interface not in self._adapters:

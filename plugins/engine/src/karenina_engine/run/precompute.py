@@ -132,8 +132,8 @@ class PrecomputedResults:
         """Store a chunk's results in the journal, flush it, and add the chunk's counts to those of the run."""
         session, counts = self._session, chunk.counts
         if not self._journal.replaying:
-            for place, kept in chunk.seen:
-                self._journal.seen(place, kept)
+            for place, stored in chunk.seen:
+                self._journal.seen(place, stored)
             for item in chunk.finished:
                 self._journal.add(item)
             self._journal.flush()
@@ -168,7 +168,7 @@ def _is_worthwhile(session: RunSession) -> bool:
         and session.matrix.answers >= _MIN_ANSWERS
         and isinstance(session.executor, AsyncioExecutor)
         and session.budget is None
-        and not any(observers.observes(what) for what in ("answer", "stage", "call"))
+        and not any(observers.observes(event) for event in ("answer", "stage", "call"))
         and not observers.observes_item_starts
         and can_fork()
     )
@@ -217,17 +217,17 @@ class _Worker:
         kept, again = resume_state.kept, resume_state.again
         session.runner.calls.take_counts()
         session.ledger.clear()
-        judges, found = session.pending_judges(task)
+        judges, stored = session.pending_judges(task)
         if judges:
             try:
                 async with aclosing(session.runner.answer(task, judges)) as results:
                     async for judge, result in results:
-                        found.append(await session.store_result(task, judge, result))
+                        stored.append(await session.store_result(task, judge, result))
             except* ReplyMissing:
                 pass
             if self._journal.missed:
                 return False
-        chunk.results += [(place, line or result.model_dump_json()) for place, result, line in found]
+        chunk.results += [(place, line or result.model_dump_json()) for place, result, line in stored]
         chunk.counts.add(session.tally, session.ledger, resume_state.kept - kept, resume_state.again - again)
         return True
 
@@ -263,11 +263,11 @@ class _RecordingJournal:
         if self.replaying:
             return await self._journal.find(call)
         self.asked_agent = self.asked_agent or call.endpoint.port == "agent"
-        kept = self._journal.reply(call) if not self.asked_agent else None
-        if kept is None or not kept.reusable:
+        stored = self._journal.reply(call) if not self.asked_agent else None
+        if stored is None or not stored.reusable:
             self.missed = True
             raise ReplyMissing
-        return kept.outcome
+        return stored.outcome
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Do nothing: no call is made."""

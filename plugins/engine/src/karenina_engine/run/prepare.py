@@ -153,8 +153,8 @@ def make_session(
     check_request(plugins, config, questions)
     executor = configured_executor(plugins, config)  # before the models: a wrong name is quicker to fix than a key
     check_configured_models(plugins, config, offline=offline)
-    found = find_observers(plugins, config, observers)
-    planner = Planner(config, plugins, found)
+    all_observers = find_observers(plugins, config, observers)
+    planner = Planner(config, plugins, all_observers)
     named = check_questions(plugins, config, questions, trust, planner, offline=offline)
     ledger = Ledger(PriceTable(plugins, settings.prices))
     budget = None
@@ -174,7 +174,7 @@ def make_session(
             trust,
             policy,
             limits,
-            found,
+            all_observers,
             files=files if files is not None else FileStore(None, 0, 0),
             offline=offline,
         ),
@@ -228,13 +228,13 @@ def unfinished_ids(
 
     judges = _judge_ids(config)
     items = _items_by_question(ids, config, judges)
-    wanted = {item for of_question in items.values() for item in of_question}
+    requested = {item for of_question in items.values() for item in of_question}
     done: set[ItemId] = set()
     for file in files:
         read = _ReadResults(file, benchmark, judges != [None])
         for result in read_results(file):
             read.add(result)
-        read.warn(wanted)
+        read.warn(requested)
         done |= read.judged
     return [id for id in ids if not items[id] or not items[id] <= done]
 
@@ -306,12 +306,12 @@ class _ReadResults:
             )
         if self.known and not self.known & wanted:
             same_models = {item[1:3] for item in self.known} & {item[1:3] for item in wanted}
-            found = "other questions or replicates" if same_models else "; ".join(self.models)
+            contents = "other questions or replicates" if same_models else "; ".join(self.models)
             own = sorted({_model_names(item.answering, item.judge if self.has_judges else None) for item in wanted})
             logger.warning(
                 "--skip-done %s skips nothing: it has results of %s, but this run is of %s; give the results of a run "
                 "with the same questions and replicates, and the same ids of models and judges",
-                *(self.file, in_one_line(found), in_one_line("; ".join(own))),
+                *(self.file, in_one_line(contents), in_one_line("; ".join(own))),
             )
 
 

@@ -140,9 +140,9 @@ class ProcessPool(Generic[J, R]):
         """Yield what `results` yields, without blocking the event loop."""
         loop, readable = asyncio.get_running_loop(), asyncio.Event()
         watched = {process.results for process in self._processes}
-        for one in watched:
-            loop.add_reader(one.fileno(), readable.set)
-            os.set_blocking(one.fileno(), True)  # uvloop made it non-blocking, but whole results are read
+        for connection in watched:
+            loop.add_reader(connection.fileno(), readable.set)
+            os.set_blocking(connection.fileno(), True)  # uvloop made it non-blocking, but whole results are read
         try:
             while self._distribute(jobs):
                 if self._processes:
@@ -150,20 +150,20 @@ class ProcessPool(Generic[J, R]):
                     readable.clear()
                     for ready in wait([process.results for process in self._processes], timeout=0):
                         self._receive(ready)
-                for one in watched - {process.results for process in self._processes}:
-                    loop.remove_reader(one.fileno())
-                    watched.remove(one)
-                for found in self._in_order():
-                    yield found
+                for connection in watched - {process.results for process in self._processes}:
+                    loop.remove_reader(connection.fileno())
+                    watched.remove(connection)
+                for pair in self._in_order():
+                    yield pair
         finally:
-            for one in watched:
-                if not one.closed:
-                    loop.remove_reader(one.fileno())
+            for connection in watched:
+                if not connection.closed:
+                    loop.remove_reader(connection.fileno())
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
         """Send jobs to processes that hold too few; return whether there are jobs that have not been yielded."""
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
-        for process in sorted(self._processes, key=lambda one: len(one.numbers)):
+        for process in sorted(self._processes, key=lambda worker: len(worker.numbers)):
             while len(process.numbers) < _QUEUED and self._last < most:
                 number = self._next_job(jobs)
                 if number is None:
@@ -185,7 +185,7 @@ class ProcessPool(Generic[J, R]):
         return None
 
     def _receive(self, ready: Any) -> None:
-        process = next(one for one in self._processes if one.results is ready)
+        process = next(worker for worker in self._processes if worker.results is ready)
         try:
             self._finished[process.numbers[0]] = process.results.recv()
             process.numbers.popleft()
@@ -199,10 +199,10 @@ class ProcessPool(Generic[J, R]):
         while self._next in self._finished:
             number = self._next
             self._next += 1
-            found, logged = self._finished.pop(number)
+            result, logged = self._finished.pop(number)
             for level, text in logged:
                 logger.log(level, "%s", text)
-            yield self._jobs_by_number.pop(number), found
+            yield self._jobs_by_number.pop(number), result
 
     def _fork_process(self, work: Work[J, R]) -> _Process:
         jobs_in, jobs = Pipe(duplex=False)
@@ -268,11 +268,11 @@ def _run_process(
             state.logged.clear()
             try:
                 do = do or work(state)
-                found = do(job)
+                result = do(job)
             except Exception:
                 results.send((None, []))
             else:
-                results.send((found, state.logged))
+                results.send((result, state.logged))
     except BaseException:  # noqa: S110 - the parent has ended, or notices that this process has
         pass
     finally:

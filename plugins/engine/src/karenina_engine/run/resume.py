@@ -92,18 +92,18 @@ class ResumeState:
         """Return the item's valid stored result and its line; None if it has to run, as all items of a replay do."""
         if self.journal.replaying or not self.journal.had_results:
             return None
-        kept = self.journal.result(task.item(judge), self._fingerprint(task, judge))
-        if kept is None:
+        stored = self.journal.result(task.item(judge), self._fingerprint(task, judge))
+        if stored is None:
             return None
-        if kept.again:
+        if stored.again:
             self.again += 1
             return None
-        found = self._parse(kept, task.question.id)
-        if found is None:
+        result = self._parse(stored, task.question.id)
+        if result is None:
             return None
-        self.journal.seen(task.index(judge), kept)
+        self.journal.seen(task.index(judge), stored)
         self.kept += 1
-        return found, kept.text
+        return result, stored.text
 
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
@@ -126,8 +126,8 @@ class ResumeState:
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
         """Return the result of a replay with the times and the id of the stored result."""
-        kept = self.journal.result(item, fingerprint)
-        then = self._parse(kept, item.question) if kept is not None else None
+        stored = self.journal.result(item, fingerprint)
+        then = self._parse(stored, item.question) if stored is not None else None
         if then is None:
             return result
         for name in ("timestamp", "execution_time", "result_id"):

@@ -304,18 +304,18 @@ class RunSession:
         Once the budget is exhausted, no item has to run.
         """
         judges: list[int] = []
-        kept: list[IndexedResult] = []
+        stored: list[IndexedResult] = []
         for judge in range(len(task.judges)):
-            found = None
+            earlier = None
             if self.result_store is not None:
-                found = self.result_store.result(task, judge)
-            if found is None:
+                earlier = self.result_store.result(task, judge)
+            if earlier is None:
                 judges.append(judge)
             else:
-                kept.append(IndexedResult(task.index(judge), *found))
+                stored.append(IndexedResult(task.index(judge), *earlier))
         if self.budget is not None and self.budget.exhausted:
             judges = []
-        return judges, kept
+        return judges, stored
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
         """Store an item's result in the journal, if there is one, and return it with its index.

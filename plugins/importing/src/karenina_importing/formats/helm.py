@@ -60,9 +60,13 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
     question = asked.get("text") or (messages if isinstance(messages, list) else None)
     if asked.get("multimedia_content") and not question:
         return SourceRow(place, {}, "the input is an image or a sound, not text")
-    references = [one for one in instance["references"] or () if isinstance(one, Mapping)]
-    texts = [_text(one) for one in references]
-    right = [_text(one) for one in references if isinstance(one.get("tags"), list) and _CORRECT in one["tags"]]
+    references = [reference for reference in instance["references"] or () if isinstance(reference, Mapping)]
+    texts = [_text(reference) for reference in references]
+    right = [
+        _text(reference)
+        for reference in references
+        if isinstance(reference.get("tags"), list) and _CORRECT in reference["tags"]
+    ]
     choices = _choices(state.get("output_mapping"), texts, right)
     values: dict[str, Any] = {
         "question": question,
@@ -115,7 +119,7 @@ def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[
     completions = result["completions"] if isinstance(result.get("completions"), list) else []
     own = request.get("model") if isinstance(request, Mapping) else None
     name = model or (own if isinstance(own, str) else None)
-    texts = [one.get("text") for one in completions if isinstance(one, Mapping)]
+    texts = [completion.get("text") for completion in completions if isinstance(completion, Mapping)]
     found = [make_recording(text, name) for text in texts if isinstance(text, str) and text]
     return found, None if found else "the completion is empty"
 

@@ -51,9 +51,9 @@ def _detect(head: FileHead) -> Fit:
 
 def _is_dataset(records: Sequence[Any]) -> bool:
     """Return whether all records have only sample fields, and at least one has a field that other tables do not."""
-    names = [one.keys() for one in records if isinstance(one, Mapping)]
-    are_samples = len(names) == len(records) and all({"input"} <= one <= _FIELDS for one in names)
-    return are_samples and any(one & _OWN_FIELDS for one in names)
+    names = [record.keys() for record in records if isinstance(record, Mapping)]
+    are_samples = len(names) == len(records) and all({"input"} <= name <= _FIELDS for name in names)
+    return are_samples and any(name & _OWN_FIELDS for name in names)
 
 
 def _headers(archive: Archive) -> list[str]:

@@ -45,7 +45,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     left_out += [f"{name} of a sample" for name in _UNUSED if sample.get(name)]
     left_out += ["long metadata of a sample"] * (len(metadata) < len(as_mapping(sample.get("metadata"))))
     ready = {"answer": answer, "rubric": traits, "metadata": metadata}
-    shown = [*notes, *([_SYSTEM] if any(one.get("role") == "system" for one in messages) else [])]
+    shown = [*notes, *([_SYSTEM] if any(message.get("role") == "system" for message in messages) else [])]
     shown += [
         f"The scorer {name}: a judge extracts the answer, which is compared with the target"
         for name in _scorers(sample, about)
@@ -110,12 +110,12 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
 
     Agents may submit an answer that is in no message; it is added as the last message.
     """
-    answers = [one for one in messages if one.get("role") == "assistant"]
-    has_tools = any(one.get("role") == "tool" or one.get("tool_calls") for one in messages)
-    has_thoughts = any(_has_reasoning(one.get("content")) for one in answers)
+    answers = [message for message in messages if message.get("role") == "assistant"]
+    has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
+    has_thoughts = any(_has_reasoning(answer.get("content")) for answer in answers)
     if not answers or (len(answers) == 1 and not has_tools and not has_thoughts and _has_no_system_message(messages)):
         return None
-    found = [{**one, "content": one.get("content") or ""} for one in messages]
+    found = [{**message, "content": message.get("content") or ""} for message in messages]
     last = found[-1]
     if completion.strip() and (last["role"] != "assistant" or completion.strip() not in _shown(last["content"])):
         found.append({"role": "assistant", "content": completion, "source": "generate"})
@@ -123,7 +123,7 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
 
 
 def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
-    return not any(one.get("role") == "system" for one in messages)
+    return not any(message.get("role") == "system" for message in messages)
 
 
 def _has_reasoning(content: Any) -> bool:

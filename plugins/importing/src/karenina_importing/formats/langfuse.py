@@ -68,7 +68,7 @@ def _row(place: str, one: Mapping[str, Any]) -> SourceRow:
 
 
 def _keywords(tags: Any) -> dict[str, Any]:
-    return {"keywords": tags} if isinstance(tags, list) and tags and all(isinstance(one, str) for one in tags) else {}
+    return {"keywords": tags} if isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags) else {}
 
 
 def _decode(value: Any) -> Any:
@@ -81,14 +81,14 @@ def _decode(value: Any) -> Any:
 def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the label for the scores given by people (None if there are none), and the names of the other scores."""
     people, others = [], []
-    for one in scores if isinstance(scores, list) else ():
-        if not isinstance(one, Mapping):
+    for score in scores if isinstance(scores, list) else ():
+        if not isinstance(score, Mapping):
             continue
-        given = one.get("stringValue") if one.get("stringValue") is not None else one.get("value")
-        if one.get("source") == "ANNOTATION" and given is not None:
-            people.append(Score(str(one.get("name")), given, one.get("authorUserId"), one.get("comment")))
+        given = score.get("stringValue") if score.get("stringValue") is not None else score.get("value")
+        if score.get("source") == "ANNOTATION" and given is not None:
+            people.append(Score(str(score.get("name")), given, score.get("authorUserId"), score.get("comment")))
         else:
-            others.append(str(one.get("name")))
+            others.append(str(score.get("name")))
     label, more = choose_label(people)
     return label, [*others, *more]
 

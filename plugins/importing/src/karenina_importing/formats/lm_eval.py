@@ -62,8 +62,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
     """Return whether all targets are labelled texts, and at least one has a mark between them."""
-    texts = [one for one in targets if isinstance(one, str)]
-    return any(_MARK in one for one in texts) and all(_items(one) is not None for one in texts)
+    texts = [target for target in targets if isinstance(target, str)]
+    return any(_MARK in text for text in texts) and all(_items(text) is not None for text in texts)
 
 
 def _items(target: str) -> list[str] | None:

@@ -135,7 +135,7 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
         notes.append("the task's answer filters are not carried over: a judge reads the whole answer")
     listed = task.get("metric_list")
     metrics = [one.get("metric") for one in (listed if isinstance(listed, list) else ()) if isinstance(one, Mapping)]
-    others = [str(one) for one in metrics if one not in ("exact_match", "acc", "acc_norm")]
+    others = [str(metric) for metric in metrics if metric not in ("exact_match", "acc", "acc_norm")]
     if others:
         notes.append(f"the task's metrics {', '.join(others)} are not carried over")
     return notes

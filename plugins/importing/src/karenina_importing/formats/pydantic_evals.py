@@ -115,7 +115,7 @@ def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tup
     done = convert(assertions, {}, rendered=lambda assertion: assertion.get("value"))
     question = done.question
     if fields and done.fields:
-        free = {key if key not in fields else f"{key}_of_an_evaluator": one for key, one in done.fields.items()}
+        free = {key if key not in fields else f"{key}_of_an_evaluator": field for key, field in done.fields.items()}
         question |= {"answer": {**fields, **free}}
         question.pop("strategy", None)
     elif fields:

@@ -46,7 +46,9 @@ def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
 
 def _classes(features: list[Any]) -> dict[str, list[Any]]:
     """Return the class names for each column that contains class numbers."""
-    return find_classes({str(one.get("name")): one.get("type") for one in features if isinstance(one, Mapping)})
+    return find_classes(
+        {str(feature.get("name")): feature.get("type") for feature in features if isinstance(feature, Mapping)}
+    )
 
 
 def _detect(head: FileHead) -> Fit:
@@ -63,7 +65,7 @@ def _detect(head: FileHead) -> Fit:
     found = head.document
     is_list = isinstance(found, list) and bool(found) and all(isinstance(one, Mapping) for one in found)
     is_named = found is None or len(head.lines) > 1 or head.path.suffix.lower() in LINES
-    is_lines = is_named and bool(head.lines) and all(isinstance(one, Mapping) for one in head.lines)
+    is_lines = is_named and bool(head.lines) and all(isinstance(line, Mapping) for line in head.lines)
     return Fit.MAYBE if is_list or is_lines else Fit.NO
 
 
@@ -124,14 +126,14 @@ def _suffix_of(head: FileHead) -> str:
 def _choose(rows: Sequence[SourceRow], given: FieldMapping) -> tuple[FieldMapping, list[str]]:
     """Return `given`, completed with the columns of a table for names that are not mapped, and notes for the user."""
     values = [row.values for row in rows if not row.problem]
-    columns = list(dict.fromkeys(str(name) for one in values for name in one))
+    columns = list(dict.fromkeys(str(name) for value in values for name in value))
     known = {name: paths[0] for name, paths in given.paths.items() if paths}
     chosen = {(TRUTH if name == _RAW_ANSWER else name): path for name, path in known.items() if name != "error"}
     roles = choose_roles(columns, values, chosen, taken=names_in(" ".join(known.values())))
     if QUESTION not in roles.columns:
         return given, []
     table = make_question_rows(
-        [Row(number, one) for number, one in enumerate(values)], roles, choice_by=given.choice_by, option="--map"
+        [Row(number, value) for number, value in enumerate(values)], roles, choice_by=given.choice_by, option="--map"
     )
     if table.problem:
         raise ConfigError([f"{table.problem}; {table.cure}"])
@@ -143,7 +145,11 @@ def _choose(rows: Sequence[SourceRow], given: FieldMapping) -> tuple[FieldMappin
     unused = [part for one in table.unused for part in _unused_parts(one, known.values(), values)]
     notes += [f"not used: {name_columns(unused)}"] if unused else []
     name, _, key = ".".join(found.get(_RAW_ANSWER, ())).partition(".")
-    if key and key != "aliases" and any(isinstance(one[name], Mapping) and one[name].get("aliases") for one in values):
+    if (
+        key
+        and key != "aliases"
+        and any(isinstance(value[name], Mapping) and value[name].get("aliases") for value in values)
+    ):
         notes.append(f"not used: '{name}.aliases', which some rows lack; to use it, --map raw_answer={name}.aliases")
     return replace(given, paths=paths, choice_by=by), notes
 
@@ -153,7 +159,7 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]
-    keys = dict.fromkeys(key for one in values if isinstance(one.get(column), Mapping) for key in one[column])
+    keys = dict.fromkeys(key for value in values if isinstance(value.get(column), Mapping) for key in value[column])
     parts = [f"{column}.{key}" for key in keys]
     return [part for part in parts if not any(path == part or path.startswith(f"{part}.") for path in used)]
 
@@ -170,7 +176,7 @@ def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str
         paths[CHOICES] = ("|".join(roles.options.values()),)
     if TRUTH in roles.columns:
         truth = roles.columns[TRUTH]
-        objects = [one[truth] for one in values if one.get(truth)]
+        objects = [value[truth] for value in values if value.get(truth)]
         objects = [part for one in objects for part in (one if isinstance(one, list) else [one])]
         keys = [key for key in ALIASES if objects and all(isinstance(one, Mapping) and key in one for one in objects)]
         if "aliases" in keys and not all(one["aliases"] for one in objects):

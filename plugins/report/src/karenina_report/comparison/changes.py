@@ -29,11 +29,11 @@ def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, questions in paired.items():
-        for one in questions:
-            a, b = one.a.mean, one.b.mean
+        for question in questions:
+            a, b = question.a.mean, question.b.mean
             if a != b:
                 pair = (None if a is None else float(a), None if b is None else float(b))
-                values.setdefault(one.id, {})[metric] = pair
+                values.setdefault(question.id, {})[metric] = pair
     found = [_change(id, *pairing.questions[id], values[id], rules) for id in pairing.questions if id in values]
     return sorted(found, key=lambda change: (not change.flipped, not change.undecided, -_size(change)))
 
@@ -84,7 +84,7 @@ def _text(value: object) -> str:
 
 def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
     """Return the share of results with each value; counts would depend on the number of replicates."""
-    counts = Counter(fact(one) for one in results)
+    counts = Counter(fact(result) for result in results)
     return {value: count / len(results) for value, count in counts.items()}
 
 
@@ -98,8 +98,8 @@ def _fields(ours: Results, theirs: Results) -> Iterator[tuple[str, tuple[float |
 
 def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
     found: dict[str, list[bool]] = {}
-    for one in results:
-        for checks in (one.template.field_results, one.template.regex_validation_results):
+    for result in results:
+        for checks in (result.template.field_results, result.template.regex_validation_results):
             for name, passed in (checks or {}).items():
                 if passed is not None:
                     found.setdefault(name, []).append(passed)
@@ -138,11 +138,11 @@ def _shares(counts: Counter[str]) -> dict[str, float]:
 
 
 def _side(results: Results) -> Side:
-    verdicts = [value for one in results if (value := verdict(one)) is not None]
+    verdicts = [value for result in results if (value := verdict(result)) is not None]
     first = results[0] if results else None
     return Side(
         correct=fmean(verdicts) if verdicts else None,
-        outcomes=dict(Counter(one.outcome.value for one in results)),
+        outcomes=dict(Counter(result.outcome.value for result in results)),
         answer=first.template.raw_llm_response if first is not None else "",
         why=first.why() if first is not None else "",
     )

@@ -230,7 +230,7 @@ class Pair(ReportModel):
 
     def difference(self, metric: str = "pass rate") -> Difference | None:
         """Return the difference in a metric; None if it was not compared."""
-        return next((one for one in self.differences if one.metric == metric), None)
+        return next((difference for difference in self.differences if difference.metric == metric), None)
 
 
 class Comparison(SectionsView, ReportModel):
@@ -265,7 +265,7 @@ class Comparison(SectionsView, ReportModel):
         questions with at least one of these keywords. Raises `ConfigError` if no changed question has a keyword.
         """
         wanted = set(map(compose, keywords))
-        known = dict.fromkeys(word for pair in self.pairs for one in pair.changes for word in one.keywords)
+        known = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
         for word in sorted(wanted - known.keys()):
             there = did_you_mean(word, known) or "; none has any keyword"
             raise ConfigError([f"no question that changed has the keyword {word!r}{there}"])
@@ -274,9 +274,9 @@ class Comparison(SectionsView, ReportModel):
             pair.model_copy(
                 update={
                     "changes": [
-                        one
-                        for one in pair.changes
-                        if higher in (None, one.higher_in) and (not wanted or wanted & set(one.keywords))
+                        change
+                        for change in pair.changes
+                        if higher in (None, change.higher_in) and (not wanted or wanted & set(change.keywords))
                     ]
                 }
             )

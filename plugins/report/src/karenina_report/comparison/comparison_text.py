@@ -45,7 +45,7 @@ def comparison_sections(comparison: Comparison, most_changes: int) -> Iterator[S
     ]
     yield [Grid(_run_table(comparison.runs)), *([Facts(missing)] if missing else [])]
     if comparison.notes:
-        yield [Facts([(in_one_line(one.name), in_one_line(one.text)) for one in comparison.notes])]
+        yield [Facts([(in_one_line(note.name), in_one_line(note.text)) for note in comparison.notes])]
     rates = {run.label: run.summary.groups for run in comparison.runs}
     for pair in comparison.pairs:
         yield from _pair_sections(pair, rates, most_changes)
@@ -102,13 +102,22 @@ def _cost(run: ComparedRun) -> str:
 
 def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most_changes: int) -> Iterator[Section]:
     yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair, rates)])]
-    others = [one for one in pair.differences if one.metric != RATE]
+    others = [difference for difference in pair.differences if difference.metric != RATE]
     if others:
         rows = [["", pair.a, pair.b, "difference", "95% CI", "p"], *map(_metric_row, others)]
-        yield [Grid(rows), Facts([("", f"{one.metric}: {one.note}") for one in others if one.note])]
+        yield [Grid(rows), Facts([("", f"{other.metric}: {other.note}") for other in others if other.note])]
     if pair.groups:
-        rows = [[in_one_line(one.value), str(one.questions), percent(one.a), percent(one.b), points(one.difference),
-                 _group_interval(one)] for one in pair.groups]  # fmt: skip
+        rows = [
+            [
+                in_one_line(group.value),
+                str(group.questions),
+                percent(group.a),
+                percent(group.b),
+                points(group.difference),
+                _group_interval(group),
+            ]
+            for group in pair.groups
+        ]
         head = ["", "questions", pair.a, pair.b, "difference", "95% CI"]
         note = "Groups are exploratory: there is no correction for their number."
         yield [Grid([head, *rows]), Facts([("", note)])]
@@ -280,10 +289,10 @@ def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
 def _change_rows(change: Change) -> list[tuple[str, str]]:
     rows = [("", shorten(change.question, _MOST_OF_A_QUESTION))]
     rows.append(("", f"{_outcomes(change.a.outcomes)} -> {_outcomes(change.b.outcomes)}"))
-    rows += [("", _values_text(one)) for one in change.values]
+    rows += [("", _values_text(value)) for value in change.values]
     if change.changed:
         rows.append(("", f"changed: {', '.join(change.changed)}"))
-    shown = {one.name for one in change.values}
+    shown = {value.name for value in change.values}
     for name, (a, b) in (*change.metrics.items(), *change.fields.items()):
         if name != RATE and not (name in shown and {a, b} <= {0.0, 1.0, None}):
             rows.append(("", f"{in_one_line(name)}: {_share(a)} -> {_share(b)}"))

@@ -66,7 +66,7 @@ class MetricValues:
 
     @property
     def _sum(self) -> Fraction:
-        return sum((one for values in self.values.values() for one in values), Fraction(0))
+        return sum((value for values in self.values.values() for value in values), Fraction(0))
 
 
 @dataclass(slots=True)
@@ -147,22 +147,22 @@ def estimate_difference(
 
     `unit_of` returns the statistical unit of a question id.
     """
-    both = [one for one in questions if one.is_complete]
+    both = [question for question in questions if question.is_complete]
     if not both:
         return None
     fractions = [one.difference for one in both]
     units = [unit_of(one.id) for one in both]
     replicates = fmean((one.a.count + one.b.count) / 2 for one in both)
-    shown = mean_difference([float(one) for one in fractions], units, replicates=replicates)
-    plain = mean_difference([float(one) for one in fractions], units, pseudo=False)
+    shown = mean_difference([float(fraction) for fraction in fractions], units, replicates=replicates)
+    plain = mean_difference([float(fraction) for fraction in fractions], units, pseudo=False)
     sums: dict[Hashable, Fraction] = {}
-    for one, unit in zip(fractions, units, strict=True):
-        sums[unit] = sums.get(unit, Fraction(0)) + one
+    for fraction, unit in zip(fractions, units, strict=True):
+        sums[unit] = sums.get(unit, Fraction(0)) + fraction
     test = sign_flip(list(sums.values()))
     flipped = Flipped(
-        questions=sum(one != 0 for one in fractions),
-        higher_in_a=sum(one > 0 for one in fractions),
-        higher_in_b=sum(one < 0 for one in fractions),
+        questions=sum(fraction != 0 for fraction in fractions),
+        higher_in_a=sum(fraction > 0 for fraction in fractions),
+        higher_in_b=sum(fraction < 0 for fraction in fractions),
     )
     return Difference(
         metric=metric.name,
@@ -186,7 +186,7 @@ def estimate_difference(
 
 
 def _mean(values: Iterable[Fraction | None]) -> float:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return float(sum(known, Fraction(0)) / len(known))
 
 
@@ -195,12 +195,12 @@ def _plain(low: float | None, high: float | None, p: float | None) -> PlainInter
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    unjudged = [sum(one.a.missing for one in questions), sum(one.b.missing for one in questions)]
-    with_results = [one for one in questions if one.a.total_count and one.b.total_count]
+    unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
+    with_results = [question for question in questions if question.a.total_count and question.b.total_count]
     if not any(unjudged) or not with_results:
         return None
-    low = sum((one.a.mean_if(0) - one.b.mean_if(1) for one in with_results), Fraction(0)) / len(with_results)
-    high = sum((one.a.mean_if(1) - one.b.mean_if(0) for one in with_results), Fraction(0)) / len(with_results)
+    low = sum((result.a.mean_if(0) - result.b.mean_if(1) for result in with_results), Fraction(0)) / len(with_results)
+    high = sum((result.a.mean_if(1) - result.b.mean_if(0) for result in with_results), Fraction(0)) / len(with_results)
     holds = (low > 0 and total > 0) or (high < 0 and total < 0)
     return Bounds(unjudged_a=unjudged[0], unjudged_b=unjudged[1], low=float(low), high=float(high), sign_holds=holds)
 

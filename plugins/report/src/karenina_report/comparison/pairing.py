@@ -102,8 +102,8 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
 
 def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
     """Return each set of undecided values with its share of the results that have a verdict or are undecided."""
-    total = sum(one.outcome.has_verdict or _is_undecided(one) for one in results)
-    counts = Counter(_values(one) for one in results if _is_undecided(one))
+    total = sum(result.outcome.has_verdict or _is_undecided(result) for result in results)
+    counts = Counter(_values(result) for result in results if _is_undecided(result))
     return {values: Fraction(count, total) for values, count in counts.items()}
 
 
@@ -240,11 +240,11 @@ def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
     """Return whether there are answers in both runs, and all of them have the same text."""
     some = False
     for ours, theirs in questions:
-        answers = {one.metadata.replicate or 1: one.template.raw_llm_response for one in ours}
-        for one in theirs:
-            other = answers.get(one.metadata.replicate or 1)
+        answers = {our.metadata.replicate or 1: our.template.raw_llm_response for our in ours}
+        for their in theirs:
+            other = answers.get(their.metadata.replicate or 1)
             if other is not None:
-                if other != one.template.raw_llm_response:
+                if other != their.template.raw_llm_response:
                     return False
                 some = some or bool(other)
     return some

@@ -75,7 +75,9 @@ def compare(
         NotedRun(run_label(number), run.model, Path(run.source) if run.source is not None else None)
         for number, run in enumerate(runs)
     ]
-    missing = find_missing_rules(loaded, (one for run in runs for one in run.results)) if loaded is not None else ()
+    missing = (
+        find_missing_rules(loaded, (result for run in runs for result in run.results)) if loaded is not None else ()
+    )
     notes = [*(Note(name="Benchmark", text=text) for text in missing), *find_notes(noted)]
     return found.model_copy(update={"notes": notes})
 
@@ -163,7 +165,7 @@ def run_facts(run: Run, label: str) -> ComparedRun:
         source=run.source,
         model=run.model,
         answering_model=run.results[0].metadata.answering_model,
-        judges=list(dict.fromkeys(one.metadata.parsing_model for one in run.results)),
+        judges=list(dict.fromkeys(result.metadata.parsing_model for result in run.results)),
         summary=run.summary,
         calls=usage.calls,
         input_tokens=usage.input_tokens,
@@ -197,7 +199,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         for run in (1, 0)
     )
     changes = find_changes(pairing, seen, options.rules)
-    undecided = [one.undecided for one in changes]
+    undecided = [change.undecided for change in changes]
     return Pair(
         a=label_a,
         b=label_b,
@@ -209,7 +211,9 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         only_b=pairing.only_b,
         changed=pairing.changed,
         unpaired=[one.id for one in seen[main.name] if not one.is_complete],
-        differences=[one for one in differences if one.metric != NOT_JUDGED or one.a or one.b],
+        differences=[
+            difference for difference in differences if difference.metric != NOT_JUDGED or difference.a or difference.b
+        ],
         lowest=lowest,
         highest=highest,
         by_judge=_by_judge(main, pairing, units),
@@ -280,21 +284,21 @@ def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units:
 def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
     """Return the pairs with p values adjusted for the number of pairs, separately for each metric."""
     p_values: dict[str, dict[int, float]] = defaultdict(dict)
-    for at, one in enumerate(pairs):
-        for difference in one.differences:
+    for at, pair in enumerate(pairs):
+        for difference in pair.differences:
             p_values[difference.metric][at] = difference.p
     adjusted = {
         metric: dict(zip(by_pair, adjust_by_holm(list(by_pair.values())), strict=True))
         for metric, by_pair in p_values.items()
     }
     return [
-        one.model_copy(
+        pair.model_copy(
             update={
                 "differences": [
                     difference.model_copy(update={"p_adjusted": adjusted[difference.metric][at]})
-                    for difference in one.differences
+                    for difference in pair.differences
                 ]
             }
         )
-        for at, one in enumerate(pairs)
+        for at, pair in enumerate(pairs)
     ]

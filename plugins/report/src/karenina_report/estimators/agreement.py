@@ -48,7 +48,7 @@ def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]
 
 def weight_effect(weights: Sequence[float]) -> float:
     """Return the effective share of the sample size under unequal weights (L. Kish, Survey Sampling, 1965)."""
-    return sum(weights) ** 2 / (len(weights) * sum(one * one for one in weights))
+    return sum(weights) ** 2 / (len(weights) * sum(weight * weight for weight in weights))
 
 
 def cohen_kappa(
@@ -120,7 +120,9 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
     The interval is from a bootstrap over units. Source: K. Krippendorff, Computing Krippendorff's Alpha-Reliability,
     2011.
     """
-    rated = [(unit, [one for one in ratings if one is not None]) for unit, ratings in zip(units, items, strict=True)]
+    rated = [
+        (unit, [rating for rating in ratings if rating is not None]) for unit, ratings in zip(units, items, strict=True)
+    ]
     several = [(unit, ratings) for unit, ratings in rated if len(ratings) > 1]
     if not several:
         return None
@@ -141,7 +143,7 @@ def _sums(
     items: Sequence[tuple[Hashable, Ratings]], measure: Callable[[Counter[Hashable]], float]
 ) -> tuple[list[float], list[list[int]]]:
     """Return, for each unit, the sum of a measure over its items, and how many ratings of each class it has."""
-    classes = list(dict.fromkeys(one for _, ratings in items for one in ratings))
+    classes = list(dict.fromkeys(rating for _, ratings in items for rating in ratings))
     measured: dict[Hashable, float] = {}
     counted: dict[Hashable, Counter[Hashable]] = {}
     for unit, ratings in items:

@@ -149,7 +149,7 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
     if not within or count < 2:
         return None
     mean = sum(differences) / count
-    total = sum((one - mean) ** 2 for one in differences) / (count - 1)
+    total = sum((difference - mean) ** 2 for difference in differences) / (count - 1)
     return min(1.0, sum(within) / len(within) / total) if total else None
 
 

@@ -89,7 +89,7 @@ class VarianceComponents:
     def shares(self) -> dict[str, float]:
         """The share of each component in their sum; empty if nothing varies."""
         total = sum(self.components.values())
-        return {name: one / total for name, one in self.components.items()} if total else {}
+        return {name: component / total for name, component in self.components.items()} if total else {}
 
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:

@@ -71,7 +71,7 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
     whole = request.with_results and table.name == "results"
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     writer = csv.writer(text)
-    writer.writerow([protect(one.name) for one in table.columns] + [RESULT_COLUMN] * whole)
+    writer.writerow([protect(column.name) for column in table.columns] + [RESULT_COLUMN] * whole)
     if whole:
         for row, result in zip(table, request.results, strict=True):
             writer.writerow([*map(_safe, row.values()), result.model_dump_json()])
@@ -135,7 +135,7 @@ class _Sheets:
         table = self._request.tables(name)
         sheet = self._book.create_sheet(name)
         sheet.freeze_panes = "A2"
-        sheet.append([self._text(sheet, one.name) for one in table.columns])
+        sheet.append([self._text(sheet, column.name) for column in table.columns])
         for number, row in enumerate(table, 1):
             if number > _MOST_ROWS:
                 self._left_out[name] = self._left_out.get(name, 0) + 1
@@ -184,7 +184,7 @@ def _read_excel(path: Path) -> Iterator[VerificationResult]:
     try:
         with read_records(path, sheet=_SHEET_OF_RESULTS, any_size=True, package="karenina-report") as records:
             for number, pieces in groupby(records, lambda record: record.values["result"]):
-                yield parse_result("".join(str(one.values["json"]) for one in pieces), f"{path}, result {number}")
+                yield parse_result("".join(str(piece.values["json"]) for piece in pieces), f"{path}, result {number}")
     except FileError as error:
         if error.what.startswith("the file has no sheet"):
             raise ConfigError([no_results(path)]) from error

@@ -28,7 +28,7 @@ def run_sections(page: PageRuns) -> Sequence[PageSection]:
         _group_section(page, "judges", "By judge", "judge"),
         _group_section(page, "keywords", "By keyword", "keyword"),
     ]
-    return [_outcomes(page), _models(page), *(one for one in groups if one is not None)]
+    return [_outcomes(page), _models(page), *(group for group in groups if group is not None)]
 
 
 def _outcomes(page: PageRuns) -> PageSection:

@@ -69,7 +69,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     rules = find_rules(sources, benchmark)
     if benchmark is not None:
-        for text in find_missing_rules(benchmark, (one for run in runs for one in run.results)):
+        for text in find_missing_rules(benchmark, (result for run in runs for result in run.results)):
             warn(text)
     prompts = _find_prompts(sources, benchmark, warn)
     comparison, problem = _compare(runs, options, questions, rules)
@@ -183,7 +183,7 @@ def _run_facts(
                 **run_facts(run, label).model_dump(mode="json"),
                 "journal": journals.get(run.source or "", False),
                 "run_name": run.results[0].metadata.run_name,
-                "ended": max((one.metadata.timestamp for one in run.results), default=""),
+                "ended": max((result.metadata.timestamp for result in run.results), default=""),
                 "stages": sorted(run.stages),
                 "statistics": found.model_dump(mode="json"),
             }

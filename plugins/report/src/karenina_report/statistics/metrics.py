@@ -155,7 +155,7 @@ def trait_metrics(
 
 def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
     """Raise `ConfigError` if a trait in `names` has no number in any result."""
-    known = {name for one in results for name, score in trait_scores(one).items() if is_number(score)}
+    known = {name for result in results for name, score in trait_scores(result).items() if is_number(score)}
     strange = [name for name in dict.fromkeys(names) if name not in known]
     if strange:
         raise ConfigError(

@@ -92,7 +92,7 @@ def describe_runs(
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
     """Return statistics of runs that are already read, as `describe` does."""
-    check_trait_names([one for run in runs for one in run.results], [*(cuts or {}), *(scales or {})])
+    check_trait_names([result for run in runs for result in run.results], [*(cuts or {}), *(scales or {})])
     known = {**(questions.scales if questions is not None else {}), **(scales or {})}
     return [_description(run, by, cluster, cuts or {}, known, questions) for run in runs]
 
@@ -109,7 +109,7 @@ def _description(
     judge_name = make_judge_namer([run.results])
     verdicts = _verdicts(run.results, judge_name)
     rated = {answer: found for answer, found in verdicts.items() if len(found) > 1}
-    judges = list(dict.fromkeys(judge_name(one) for one in run.results))
+    judges = list(dict.fromkeys(judge_name(result) for result in run.results))
     return RunStatistics(
         name=run.name,
         source=run.source,
@@ -119,7 +119,9 @@ def _description(
         notes=units.notes,
         summary=run.summary,
         pass_rate=_rate(run.results, units) if len(judges) < 2 else None,
-        by_judge={judge: _rate([one for one in run.results if judge_name(one) == judge], units) for judge in judges},
+        by_judge={
+            judge: _rate([result for result in run.results if judge_name(result) == judge], units) for judge in judges
+        },
         means=list(_means(run.results, units, cuts, scales)),
         by=by,
         groups=group_rates(run.results, by, units, questions) if by is not None else [],
@@ -154,9 +156,9 @@ def _means(
     partial = [one for one in verdict_metrics(results) if one.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
-            (units.of(one.question_id), as_fraction(value))
-            for one in results
-            if (value := metric.value(one)) is not None
+            (units.of(result.question_id), as_fraction(value))
+            for result in results
+            if (value := metric.value(result)) is not None
         ]
         if values:
             value, low, high = mean_interval(values)
@@ -165,9 +167,9 @@ def _means(
                 note=metric.note,
                 results=len(values),
                 missing=sum(
-                    metric.value(one) is None and metric.missing(one)
-                    for one in results
-                    if metric.questions is None or one.question_id in metric.questions
+                    metric.value(result) is None and metric.missing(result)
+                    for result in results
+                    if metric.questions is None or result.question_id in metric.questions
                 ),
                 units=len({unit for unit, _ in values}),
                 value=value,

@@ -21,25 +21,25 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
     """Yield what `karenina stats` prints for one run."""
     yield [Facts([*_fact_rows(found)])]
     if found.groups:
-        rows = [[in_one_line(one.value), *_rate_cells(one.rate), str(one.not_judged)] for one in found.groups]
+        rows = [[in_one_line(group.value), *_rate_cells(group.rate), str(group.not_judged)] for group in found.groups]
         head = [found.by or "", "right", "judged", _units(found), "pass rate", "95% CI", "not judged"]
-        if any(one.rate.undecided for one in found.groups):
+        if any(group.rate.undecided for group in found.groups):
             head += ["undecided", "if these are wrong"]
-            for row, one in zip(rows, found.groups, strict=True):
-                row += [f"{one.rate.undecided:,}", percent(one.rate.if_undecided_wrong)]
+            for row, group in zip(rows, found.groups, strict=True):
+                row += [f"{group.rate.undecided:,}", percent(group.rate.if_undecided_wrong)]
         yield [Grid([head, *rows]), Facts([("", "Groups are exploratory: there is no correction for their number.")])]
     if found.means:
         means = [
-            [in_one_line(one.metric), f"{one.value:.3f}", _bounds(one.low, one.high), f"{one.results:,}",
-             f"{one.missing:,}"]
-            for one in found.means
+            [in_one_line(mean.metric), f"{mean.value:.3f}", _bounds(mean.low, mean.high), f"{mean.results:,}",
+             f"{mean.missing:,}"]
+            for mean in found.means
         ]  # fmt: skip
-        notes = [("", in_one_line(f"{one.metric}: {one.note}")) for one in found.means if one.note]
+        notes = [("", in_one_line(f"{mean.metric}: {mean.note}")) for mean in found.means if mean.note]
         yield [Grid([["", "mean", "95% CI", "results", "missing"], *means]), Facts(notes)]
     if found.draws:
         drawn = [
-            [str(one.k), percent(one.any_right), percent(one.all_right), f"{one.questions:,}", f"{one.left_out:,}"]
-            for one in found.draws
+            [str(draw.k), percent(draw.any_right), percent(draw.all_right), f"{draw.questions:,}", f"{draw.left_out:,}"]
+            for draw in found.draws
         ]
         yield [Grid([["k", "pass@k", "pass^k", "questions", "left out"], *drawn])]
     if found.agreement:

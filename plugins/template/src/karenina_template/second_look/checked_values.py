@@ -145,7 +145,7 @@ def _is_short(value: str) -> bool:
 
 def _is_clause(value: str, values: Iterable[str]) -> bool:
     """Return whether `value` is a clause about another of `values`, judging by the lower-case words around that one."""
-    inner = MaskedText(value, [one for one in values if normalize_value(one) != normalize_value(value)])
+    inner = MaskedText(value, [other for other in values if normalize_value(other) != normalize_value(value)])
     if not inner.values:
         return False
     if _SENTENCE_BREAK.search(value):
@@ -164,7 +164,7 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
     if len(schema["properties"]) != 1:
         return None
     ((name, part),) = schema["properties"].items()
-    kinds = [one for one in part.get("anyOf", [part]) if one.get("type") != "null"]
+    kinds = [option for option in part.get("anyOf", [part]) if option.get("type") != "null"]
     is_text = len(kinds) == 1 and kinds[0].get("type") in ("string", ["string", "null"])
     return name if is_text and not kinds[0].keys() & {"enum", "const", "pattern", "format"} else None
 
@@ -240,19 +240,19 @@ async def check_value(
         values = select_values(response, question, known, [*listed, *await list_values(response, 3)])
     if not values:
         return value
-    named = {normalize_value(one) for one in known}
-    same = next((one for one in values if normalize_value(one) == normalize_value(value)), None)
-    saw_rejected = any(normalize_value(one) != normalize_value(value) for one in rejected)
+    named = {normalize_value(candidate) for candidate in known}
+    same = next((candidate for candidate in values if normalize_value(candidate) == normalize_value(value)), None)
+    saw_rejected = any(normalize_value(other) != normalize_value(value) for other in rejected)
     lead, lead_of_none = 0.0 if saw_rejected else LEAD, 0.0 if rejected else LEAD
     while True:
         scores = await score_values(response, values, choose)
-        best = max(values, key=lambda one: (scores[one], one == same))
-        others = [one for one in values if one != best]
+        best = max(values, key=lambda candidate: (scores[candidate], candidate == same))
+        others = [candidate for candidate in values if candidate != best]
         if scores[None] > scores[best] + lead_of_none:
             return None
         if best == same or (same in others and scores[best] < scores[same] + lead):
             return value
-        if same is None and any(scores[best] < scores[one] + lead / 2 for one in others):
+        if same is None and any(scores[best] < scores[other] + lead / 2 for other in others):
             return value
         if not others or normalize_value(best) in named or await is_plausible(response, best, others, choose):
             return best
@@ -263,16 +263,16 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
     item = {"type": "string", "minLength": 1, "maxLength": 60}
     form = object_schema({"values": {"type": "array", "items": item, "minItems": count, "maxItems": 4}})
     request = break_special_tokens(text)
-    return (await ask(context, LISTED, request, form, lambda found: [str(one) for one in found["values"]])).value
+    return (await ask(context, LISTED, request, form, lambda reply: [str(value) for value in reply["values"]])).value
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
-    found = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
-    known = found.option_logprobs
-    if known is not None and known.keys() >= set(options):
-        return known
-    return {option: 0.0 if option == found.value else _NOT_CHOSEN for option in options}
+    chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
+    logprobs = chosen.option_logprobs
+    if logprobs is not None and logprobs.keys() >= set(options):
+        return logprobs
+    return {option: 0.0 if option == chosen.value else _NOT_CHOSEN for option in options}
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
@@ -301,19 +301,19 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
 
 def is_number_field(part: Mapping[str, Any]) -> bool:
     """Return whether a field's schema is that of a number, possibly with limits."""
-    options = [one for one in part.get("anyOf", ()) if one != {"type": "null"}]
+    options = [option for option in part.get("anyOf", ()) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("type") in _KINDS and options[0].keys() <= _LIMITS
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
     """Return the numbers in brackets after `value` that have the description's unit, if `value` has another."""
-    found = []
+    numbers = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"
         for first, other, second in re.findall(pairs, response, re.IGNORECASE):
             if _read(first) == value and other.lower() != unit.lower():
-                found.append(_read(second))
-    return list(dict.fromkeys(found))
+                numbers.append(_read(second))
+    return list(dict.fromkeys(numbers))
 
 
 def _similar(value: float, response: str) -> Sequence[float]:

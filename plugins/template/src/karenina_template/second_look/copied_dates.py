@@ -88,15 +88,15 @@ _READ: Final = (
 
 def is_date_field(part: Mapping[str, Any]) -> bool:
     """Return whether a field's schema is that of a date, with or without a time."""
-    options = [one for one in part.get("anyOf", [part]) if one != {"type": "null"}]
+    options = [option for option in part.get("anyOf", [part]) if option != {"type": "null"}]
     return len(options) == 1 and options[0].get("format") in _FORMATS
 
 
 def date_choices(value: object, response: str) -> list[str]:
     """Return the dates in a response if the year of `value`, a judge's date, is not in the response; else none."""
-    if not any(_is_invented(one.at.year, response) for one in read_dates(value)[:1]):
+    if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
-    return list(dict.fromkeys(one.isoformat() for one in find_dates(response)))
+    return list(dict.fromkeys(day.isoformat() for day in find_dates(response)))
 
 
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
@@ -111,19 +111,19 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
     asked = find_dates(question)
     for name, day in dates:
         if day not in asked and f"{day.year:04}" not in question:
-            what = f"the field {name!r} has the date {day.isoformat()}, and the response has no date"
-            raise InvalidReply(f"{what}: write the date that the response gives, or null if it gives none")
+            problem = f"the field {name!r} has the date {day.isoformat()}, and the response has no date"
+            raise InvalidReply(f"{problem}: write the date that the response gives, or null if it gives none")
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
     """Yield the names of a template's fields with the dates in them, also those in texts and lists."""
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
-        for one in value if isinstance(value, list | tuple | set | frozenset) else (value,):
-            if isinstance(one, date):
-                yield name, one.date() if isinstance(one, datetime) else one
-            elif isinstance(one, str) and (found := read_dates(one)):
-                yield name, found[0].at.date()
+        for item in value if isinstance(value, list | tuple | set | frozenset) else (value,):
+            if isinstance(item, date):
+                yield name, item.date() if isinstance(item, datetime) else item
+            elif isinstance(item, str) and (readings := read_dates(item)):
+                yield name, readings[0].at.date()
 
 
 def _may_have_date(text: str) -> bool:
@@ -146,8 +146,8 @@ def check_years(answer: BaseAnswer, response: str) -> None:
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         if isinstance(value, date) and _is_invented(value.year, response) and not find_dates(response):
-            what = f"the response has no year {value.year}, which the date in the field {name!r} has"
-            raise InvalidReply(f"{what}: write the date that the response gives, or null if it gives none")
+            problem = f"the response has no year {value.year}, which the date in the field {name!r} has"
+            raise InvalidReply(f"{problem}: write the date that the response gives, or null if it gives none")
 
 
 def _is_invented(year: int, response: str) -> bool:

@@ -139,8 +139,8 @@ class MaskedText:
         self._text = FoldedText(response)
         self._wordings: dict[str, str] = {}
         self._places: dict[tuple[int, int], str] = {}
-        wanted = {normalize_value(value) for value in values if _WORD.search(value)}
-        for value in sorted(wanted, key=lambda value: (-len(value), value)):
+        normalized = {normalize_value(value) for value in values if _WORD.search(value)}
+        for value in sorted(normalized, key=lambda value: (-len(value), value)):
             self._find(value)
         in_order = [wording for _, wording in sorted(self._places.items())]
         self.values: Sequence[str] = tuple(dict.fromkeys(in_order))
@@ -159,15 +159,15 @@ class MaskedText:
     @property
     def joined(self) -> Sequence[str]:
         """The values. Two that occur only together, with a comma between them, count as one: *Season 3, Episode 22*."""
-        found = list(self.values)
+        values = list(self.values)
         for first, second in permutations(self.values, 2):
             whole = re.search(rf"{re.escape(first)}\s*,\s+{re.escape(second)}", self._response)
-            if whole is None or first not in found or second not in found:
+            if whole is None or first not in values or second not in values:
                 continue
-            if all(self._response.count(one) == self._response.count(whole.group()) for one in (first, second)):
-                found[found.index(first)] = whole.group()
-                found.remove(second)
-        return tuple(found)
+            if all(self._response.count(part) == self._response.count(whole.group()) for part in (first, second)):
+                values[values.index(first)] = whole.group()
+                values.remove(second)
+        return tuple(values)
 
     @property
     def says_more(self) -> bool:
@@ -183,7 +183,9 @@ class MaskedText:
         text = "".join([*parts, self._response[position:]])
         sentences = _SENTENCE.findall(text)
         marked = [place for place, sentence in enumerate(sentences) if _MARK in sentence] or range(len(sentences))
-        near = [one for place, one in enumerate(sentences) if any(abs(place - other) <= NEAR for other in marked)]
+        near = [
+            sentence for place, sentence in enumerate(sentences) if any(abs(place - other) <= NEAR for other in marked)
+        ]
         return " ".join(near).replace(_MARK, "")
 
 
@@ -197,17 +199,17 @@ async def score_values(response: str, values: Sequence[str], choose: Choose) -> 
 
     `values` must be written as in the response.
     """
-    found: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
+    scores: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):
         letters = dict(zip(ordered, LETTERS, strict=False))
         chosen = await choose(MaskedText(response, values).shown(letters), [*letters.values(), NONE])
         for value, option in (*letters.items(), (None, NONE)):
-            found[value] += chosen[option] / 2
-    return found
+            scores[value] += chosen[option] / 2
+    return scores
 
 
 async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
     """Return whether the judge accepts `value` as the answer if it can read the value, and only `others` are masked."""
     letters = dict(zip(others, LETTERS, strict=False))
-    found = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
-    return found[value] >= PLAUSIBLE
+    scores = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
+    return scores[value] >= PLAUSIBLE

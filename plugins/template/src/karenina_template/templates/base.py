@@ -216,13 +216,13 @@ class BaseAnswer(BaseModel):
 
     def _results(self) -> dict[str, bool | Undecided]:
         """Return the results for `field_results`, with reasons if undecided, and with assumed results."""
-        found = self._answer_key().results(self._values(), self._said())
-        return {**found, **assumed} if (assumed := self._assumptions()) else found
+        results = self._answer_key().results(self._values(), self._said())
+        return {**results, **assumed} if (assumed := self._assumptions()) else results
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
         """Return the scores for `field_scores`, given the results."""
-        found = self._answer_key().credits(results, self._values())
-        return {**found, **{name: float(passed) for name, passed in self._assumptions().items()}}
+        scores = self._answer_key().credits(results, self._values())
+        return {**scores, **{name: float(passed) for name, passed in self._assumptions().items()}}
 
     def _answer_key(self) -> AnswerKey:
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
@@ -269,17 +269,17 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
     """Return `schema` without verification data and defaults; properties that happen to have these names are kept."""
-    found: dict[str, Any] = {}
+    cleaned: dict[str, Any] = {}
     for key, value in schema.items():
         if key in (VERIFICATION, "default"):
             continue
         if key in ("properties", "$defs", "definitions", "patternProperties") and isinstance(value, dict):
-            found[key] = {name: _clean(part) for name, part in value.items()}
+            cleaned[key] = {name: _clean(part) for name, part in value.items()}
         elif key in ("enum", "const"):
-            found[key] = value
+            cleaned[key] = value
         else:
-            found[key] = _clean(value)
-    return found
+            cleaned[key] = _clean(value)
+    return cleaned
 
 
 def _clean(part: Any) -> Any:

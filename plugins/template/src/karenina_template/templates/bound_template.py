@@ -198,8 +198,8 @@ class BoundTemplate:
             return {}
         if correct is None:
             return {}
-        found = as_json(correct)
-        return found if isinstance(found, dict) else {"correct": found}
+        truths = as_json(correct)
+        return truths if isinstance(truths, dict) else {"correct": truths}
 
     def extracted(self, answer: BaseAnswer) -> dict[str, Any]:
         """Return the values that the judge filled in, by field, as JSON values."""
@@ -207,22 +207,22 @@ class BoundTemplate:
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
         cls = self.answer_class
-        given = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
+        present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
         errors = [
             InitErrorDetails(type="missing", loc=(name,), input=dict(values))
             for name in self.judge_fields
             if name not in values
         ]
-        for name, value in list(given.items()):
+        for name, value in list(present.items()):
             if _is_timestamp(value) and _DATES.intersection(alternatives(cls.model_fields[name].annotation)):
                 readings = read_dates(value)
-                given[name] = readings[0].at.isoformat() if readings else None
+                present[name] = readings[0].at.isoformat() if readings else None
                 if not readings:
                     reason = {"reason": f"{value!r:.60} is no whole date: write it as 2024-01-15"}
                     problem = PydanticCustomError("date_parsing", "{reason}", reason)
                     errors.append(InitErrorDetails(type=problem, loc=(name,), input=value))
         try:
-            text = to_json({**given, "id": self.question_id})
+            text = to_json({**present, "id": self.question_id})
         except (PydanticSerializationError, UnicodeError) as error:
             problem = PydanticCustomError("not_json", "{reason}", {"reason": str(error)})
             raise ValidationError.from_exception_data(
@@ -233,8 +233,8 @@ class BoundTemplate:
             answer = cls.model_validate_json(text, by_alias=False, by_name=True)
         except ValidationError as error:
             try:
-                given, two_dates = self._reread(given)
-                text = to_json({**given, "id": self.question_id})
+                present, two_dates = self._reread(present)
+                text = to_json({**present, "id": self.question_id})
                 answer = cls.model_validate_json(text, by_alias=False, by_name=True)
             except ValueError:
                 converted = _convert_errors(error, self.template.shape.schema_json)
@@ -242,20 +242,20 @@ class BoundTemplate:
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         answer.__dict__.update(two_dates)
-        for name, value in given.items():
+        for name, value in present.items():
             read = answer.__dict__.get(name)
             exact = restore_digits(value, read)
             if exact is not read:  # avoids validation on assignment: it is the same value
                 answer.__dict__[name] = exact
         return answer
 
-    def _reread(self, given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
+    def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
         """Return the values repaired to fit their fields, and apart from them the dates with two readings.
 
         These stay texts, because the primitive can return `Undecided` for them.
         """
         schema = self.judge_schema()
-        repaired, _ = repair(given, schema)
+        repaired, _ = repair(present, schema)
         decides = self.answer_class.verify is BaseAnswer.verify
         two_dates: dict[str, str] = {}
         for name, value in repaired.items():
@@ -339,8 +339,8 @@ def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDet
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})
-        told = [json.dumps(str(context[name]))[1:-1] for name in _TOLD if context.get(name) is not None]
-        is_known = item["type"] not in ("literal_error", "enum") and all(one in shown for one in told)
+        mentioned = [json.dumps(str(context[name]))[1:-1] for name in _TOLD if context.get(name) is not None]
+        is_known = item["type"] not in ("literal_error", "enum") and all(text in shown for text in mentioned)
         kind = item["type"] if is_known else "constraint"
         yield InitErrorDetails(
             type=PydanticCustomError(kind, "{reason}", {"reason": item["msg"]}), loc=item["loc"], input=item["input"]

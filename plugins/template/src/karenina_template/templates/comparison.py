@@ -80,8 +80,8 @@ class Comparison:
 
     def results(self) -> dict[str, bool | None]:
         """Return the result of `field_results`."""
-        found = self.answer.field_results() if self._key is None else self._results()
-        return {name: known_result(result) for name, result in found.items()}
+        results = self.answer.field_results() if self._key is None else self._results()
+        return {name: known_result(result) for name, result in results.items()}
 
     def scores(self) -> dict[str, float | None]:
         """Return the result of `field_scores`."""
@@ -102,13 +102,13 @@ class Comparison:
         Raises `InvalidAnswer` if `field_results()` raises.
         """
         try:
-            found = self.answer.field_results()
+            results = self.answer.field_results()
         except InvalidAnswer:
             raise
         except Exception as error:
-            what = f"field_results() of {_name(self.answer)} raised {type(error).__name__}: {error}"
-            raise InvalidAnswer(what) from error
-        return {name: result for name, result in found.items() if known_result(result) is None}
+            problem = f"field_results() of {_name(self.answer)} raised {type(error).__name__}: {error}"
+            raise InvalidAnswer(problem) from error
+        return {name: result for name, result in results.items() if known_result(result) is None}
 
     def _reasons(self, undecided: Mapping[str, Result]) -> str | None:
         """Return why fields are undecided; the strategy is ignored if the class has its own `verify`."""
@@ -143,16 +143,16 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
 
     Raises what `verify` raises, and `InvalidAnswer` for any other result, such as a coroutine (which would be truthy).
     """
-    found: object = answer.verify()
-    if found is None or isinstance(found, bool | Undecided):
-        return found
-    if iscoroutine(found):
-        found.close()
+    verdict: object = answer.verify()
+    if verdict is None or isinstance(verdict, bool | Undecided):
+        return verdict
+    if iscoroutine(verdict):
+        verdict.close()
     with suppress(Exception):  # an array has no truth value
-        if not found or found == 1:
-            return bool(found)
+        if not verdict or verdict == 1:
+            return bool(verdict)
     raise InvalidAnswer(
-        f"verify() of {_name(answer)} returned a {type(found).__name__}: it must return True, False, None or "
+        f"verify() of {_name(answer)} returned a {type(verdict).__name__}: it must return True, False, None or "
         "Undecided(why); write `return bool(...)` to return its truth value"
     )
 

@@ -68,12 +68,12 @@ class AtLeastN:
     def __init__(
         self, *positional: int | Condition, n: int | None = None, conditions: Sequence[Condition] | None = None
     ) -> None:
-        given = list(positional)
-        if n is None and given and isinstance(given[0], int):
-            n = given.pop(0)  # type: ignore[assignment]  # checked on the line above
+        arguments = list(positional)
+        if n is None and arguments and isinstance(arguments[0], int):
+            n = arguments.pop(0)  # type: ignore[assignment]  # checked on the line above
         if not isinstance(n, int) or isinstance(n, bool):
             raise ValueError(f"AtLeastN needs a whole number n first, or as n=, not {n!r}")  # noqa: TRY004
-        checked = _conditions("AtLeastN", given, conditions)
+        checked = _conditions("AtLeastN", arguments, conditions)
         if not 1 <= n <= len(checked):
             raise ValueError(f"AtLeastN needs n from 1 to its {len(checked)} conditions, not {n}")
         object.__setattr__(self, "n", n)
@@ -85,16 +85,16 @@ Condition = Tree | str
 
 
 def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condition] | None) -> tuple[Tree, ...]:
-    given = list(positional)
+    conditions = list(positional)
     if keyword is not None:
-        if given:
+        if conditions:
             raise ValueError(f"{node}: pass the conditions as arguments or as conditions=[...], not both")
         if isinstance(keyword, str):
             raise ValueError(f"{node}: conditions must be a list, not {keyword!r}")
-        given = list(keyword)
-    if not given:
+        conditions = list(keyword)
+    if not conditions:
         raise ValueError(f"{node} needs at least one condition")
-    trees = tuple(map(_condition, given))
+    trees = tuple(map(_condition, conditions))
     if twice := [tree for index, tree in enumerate(trees) if tree in trees[:index]]:
         raise ValueError(f"{node} contains the condition {twice[0]!r:.200} twice: remove one, or it would count twice")
     return trees
@@ -199,9 +199,9 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
     Raises `ValueError` for a field without weight or score, a negative or infinite weight, and a score outside 0 to 1.
     """
     names = tuple(weights) if tree is None else fields_of(tree)
-    known = {name: 0.0 if score is None else score for name, score in scores.items()}
+    points = {name: 0.0 if score is None else score for name, score in scores.items()}
     for name in names:
-        weight, score = _number(weights, name, "weight"), _number(known, name, "score")
+        weight, score = _number(weights, name, "weight"), _number(points, name, "score")
         if not (isfinite(weight) and weight >= 0):
             raise ValueError(f"the weight of field {name!r} must be finite and at least 0, not {weight}")
         if not 0 <= score <= 1:
@@ -211,16 +211,16 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
         return 0.0
     # fractions of the greatest weight, so that no sum can overflow
     if tree is None:
-        reached = fsum([weights[name] / greatest * known[name] for name in names])
+        reached = fsum([weights[name] / greatest * points[name] for name in names])
         return min(1.0, reached / fsum([weights[name] / greatest for name in names]))
-    reached = _contribution(tree, lambda field: weights[field] / greatest * known[field])
+    reached = _contribution(tree, lambda field: weights[field] / greatest * points[field])
     possible = _contribution(tree, lambda field: weights[field] / greatest)
     return min(1.0, reached / possible)
 
 
-def _number(numbers: Mapping[str, float], name: str, what: str) -> float:
+def _number(numbers: Mapping[str, float], name: str, quantity: str) -> float:
     if name not in numbers:
-        raise ValueError(f"field {name!r} has no {what}")
+        raise ValueError(f"field {name!r} has no {quantity}")
     return numbers[name]
 
 

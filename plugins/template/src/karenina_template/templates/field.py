@@ -127,8 +127,8 @@ def make_rule(
     Raises `TemplateError` if an argument is invalid.
     """
     if not isinstance(verify_with, Primitive):
-        given = "nothing" if verify_with is UNSET else repr(verify_with)[:200]
-        raise TemplateError(f"verify_with must be a primitive, such as ExactMatch(), not {given}")
+        shown = "nothing" if verify_with is UNSET else repr(verify_with)[:200]
+        raise TemplateError(f"verify_with must be a primitive, such as ExactMatch(), not {shown}")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not (math.isfinite(weight) and weight >= 0):
         raise TemplateError(f"weight must be a finite number of at least 0, not {weight!r}")
     if extraction_hint is not None and not isinstance(extraction_hint, str):
@@ -182,7 +182,7 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
         if name not in FIELD_OPTIONS:
             raise TemplateError(f"VerifiedField has no parameter {name!r}{describe_parameter(name)}")
     rule = make_rule(ground_truth, verify_with, weight, extraction_hint, owned)
-    kept = {
+    stored = {
         "ground_truth": rule.truth,
         "verify_with": rule.primitive,
         "weight": rule.weight,
@@ -194,7 +194,7 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
         raise TemplateError("json_schema_extra of a VerifiedField must be a mapping, not a function")
     if rule.reads_trace and "default_factory" not in options:
         options.setdefault("default", None)
-    return Field(description=description or None, json_schema_extra={**extra, VERIFICATION: kept}, **options)
+    return Field(description=description or None, json_schema_extra={**extra, VERIFICATION: stored}, **options)
 
 
 def describe_parameter(name: str) -> str:
@@ -211,11 +211,11 @@ def is_verified(info: FieldInfo) -> bool:
 def rule_of(info: FieldInfo) -> FieldRule | None:
     """Return the rule of a field declared with `VerifiedField`; None for any other field."""
     extra: object = info.json_schema_extra
-    kept = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
-    if not isinstance(kept, Mapping):
+    stored = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
+    if not isinstance(stored, Mapping):
         return None
     return make_rule(
-        kept["ground_truth"], kept["verify_with"], kept["weight"], kept["extraction_hint"], kept["options"]
+        stored["ground_truth"], stored["verify_with"], stored["weight"], stored["extraction_hint"], stored["options"]
     )
 
 

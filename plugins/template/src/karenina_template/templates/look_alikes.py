@@ -63,10 +63,10 @@ class EqualTruths:
             primitive = rule.primitive
             if not isinstance(primitive, ExactMatch | OrderedMatch | SetContainment):
                 continue
-            removing = [one for one in primitive.normalize if isinstance(one, str) and one not in _HARMLESS]
+            removing = [item for item in primitive.normalize if isinstance(item, str) and item not in _HARMLESS]
             if not removing:
                 continue
-            harmless = [one for one in primitive.normalize if isinstance(one, SynonymMap) or one in _HARMLESS]
+            harmless = [item for item in primitive.normalize if isinstance(item, SynonymMap) or item in _HARMLESS]
             truth = plain(rule.truth)
             for text in [truth] if isinstance(truth, str) else items_of(truth) or ():
                 if isinstance(text, str):
@@ -83,13 +83,13 @@ class EqualTruths:
     ) -> None:
         equal = self._seen.setdefault((name, normalizers, normalize(text, normalizers)), {})
         written = " ".join(normalize(text, [*harmless, "lowercase"]).split())
-        other = next((one for one in equal.items() if one[0] != written), None)
+        other = next((item for item in equal.items() if item[0] != written), None)
         if other is not None and written not in equal:
             first, id = other[1]
             where = "" if id == question else f" (question {id})"
             rule, does = " and ".join(removing), "makes" if len(removing) == 1 else "make"
-            what = f"{rule} {does} the truths {text[:60]!r} and {first[:60]!r}{where} of {name!r} equal"
-            self.found.append((question, name, what, "remove it from `normalize`"))
+            problem = f"{rule} {does} the truths {text[:60]!r} and {first[:60]!r}{where} of {name!r} equal"
+            self.found.append((question, name, problem, "remove it from `normalize`"))
         equal.setdefault(written, (text, question))
 
 
@@ -125,5 +125,5 @@ def _differences(text: str, other: str) -> str:
 
 
 def _named(characters: Iterable[str]) -> str:
-    shown = [f"U+{ord(one):04X} {unicodedata.name(one, '')}".rstrip() for one in characters]
+    shown = [f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() for character in characters]
     return " ".join(shown) or "nothing"

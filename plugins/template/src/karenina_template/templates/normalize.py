@@ -74,10 +74,10 @@ def remove_punctuation(text: str) -> str:
 
 
 def _remove_once(text: str) -> str:
-    kept = {*_find_primes(text), *(found.end() - 1 for found in _EXPONENT.finditer(text))}
+    fixed = {*_find_primes(text), *(match.end() - 1 for match in _EXPONENT.finditer(text))}
     parts: list[str] = []
     place = 0
-    for is_gap, run in groupby(range(len(text)), lambda at: at not in kept and _is_removable(text[at])):
+    for is_gap, run in groupby(range(len(text)), lambda at: at not in fixed and _is_removable(text[at])):
         end = place + sum(1 for _ in run)
         part = text[place:end]
         parts.append(_reduce(text[place - 1 : place], part, text[end : end + 1]) if is_gap else part)
@@ -95,9 +95,9 @@ def _find_primes(text: str) -> Iterator[int]:
     """Yield the positions of quotes that are primes: they follow a number and close no quotation."""
     opened = dict.fromkeys("\"'", 0)
     last = -2
-    for found in _QUOTE.finditer(text):
-        place, after = found.start(), text[found.end() : found.end() + 1]
-        mark = "'" if found[0] == "`" else found[0]
+    for match in _QUOTE.finditer(text):
+        place, after = match.start(), text[match.end() : match.end() + 1]
+        mark = "'" if match[0] == "`" else match[0]
         before = _kind(text[place - 1 : place])
         if text[place - 1 : place] in ("'", '"') and last != place - 1:
             before = "symbol"  # a quote that is removed
@@ -105,8 +105,8 @@ def _find_primes(text: str) -> Iterator[int]:
             opened[mark] += 1
         elif opened[mark]:
             opened[mark] -= 1
-        elif found[0] != "`" and (
-            last == place - 1 or (before == "number" and _PLURAL.match(text, found.end()) is None)
+        elif match[0] != "`" and (
+            last == place - 1 or (before == "number" and _PLURAL.match(text, match.end()) is None)
         ):
             last = place
             yield place
@@ -139,25 +139,25 @@ def _reduce(before: str, gap: str, after: str) -> str:
         alone = _ALONE.search(token)
         is_percent = bool(token) and token[0] in _PERCENT and left == "number" and not "".join(parts).strip()
         if place == 0 and left:
-            kept = alone[1] if alone and alone[1] else signs
-            if not kept and left == "letter" and token[:1] == "#":
-                kept = "#"
+            rest = alone[1] if alone and alone[1] else signs
+            if not rest and left == "letter" and token[:1] == "#":
+                rest = "#"
         elif place == last and right:
-            kept = alone[1] if alone and alone[1] else signs
+            rest = alone[1] if alone and alone[1] else signs
             if right == "number" and _POINT.search(token):
-                kept += token[-1]
+                rest += token[-1]
         elif right == "number" and signs and (_only(signs, "<>=") or not left):
-            kept, joins_number = signs, True
+            rest, joins_number = signs, True
         elif is_percent:
-            kept, space = signs, ""
+            rest, space = signs, ""
         elif numbers:
-            kept = signs + _only(token, ":\u2014\u2015") * (token[-1:] not in ("", *",;"))
+            rest = signs + _only(token, ":\u2014\u2015") * (token[-1:] not in ("", *",;"))
         elif alone and (alone[2] is None or place == last or not right or alone.end(2) < len(token)):
-            kept = alone[1] or alone[2]
+            rest = alone[1] or alone[2]
             space = "" if left else space
         else:
-            kept = signs if left and right and _only(signs, "<>") else ""
-        parts += [space, kept]
+            rest = signs if left and right and _only(signs, "<>") else ""
+        parts += [space, rest]
     return "".join(parts)
 
 
@@ -292,9 +292,9 @@ def register_normalizer(name: str, function: Callable[[str], str]) -> None:
     """
     if not name or name != name.strip():
         raise ValueError(f"a normalizer's name must be a word without surrounding spaces, not {name!r}")
-    known = _functions.setdefault(name, function)
-    if known is not function:
-        one, other = (getattr(f, "__module__", None) or __name__ for f in (known, function))
+    registered = _functions.setdefault(name, function)
+    if registered is not function:
+        one, other = (getattr(f, "__module__", None) or __name__ for f in (registered, function))
         raise ValueError(f"two normalizers have the name {name!r}, in {one} and in {other}: rename one of them")
 
 

@@ -54,8 +54,8 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
         raise TemplateError(f"self.regex must be a mapping from names to patterns, not a {type(patterns).__name__}")
     details = {str(name): _verify(str(name), declared, text) for name, declared in patterns.items()}
     results = {name: bool(detail["success"]) for name, detail in details.items()}
-    found = {name: list(detail["matches"]) for name, detail in details.items()}
-    return RegexReport(True, results, details, all(results.values()), found)
+    matches = {name: list(detail["matches"]) for name, detail in details.items()}
+    return RegexReport(True, results, details, all(results.values()), matches)
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:

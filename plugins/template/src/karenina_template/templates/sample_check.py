@@ -71,10 +71,10 @@ def check_samples(bound: BoundTemplate) -> str | None:
     if not _is_mistake(failure, bound, knows_truth=truth is not None):
         return None
     shown = str(failure.error) if isinstance(failure.error, TemplateError) else _described(failure.error)
-    what = f"{failure.step} fails for every answer{', also for the truth' * bool(truth)}: {shown}"
+    problem = f"{failure.step} fails for every answer{', also for the truth' * bool(truth)}: {shown}"
     if failure.step != _VERIFY or isinstance(failure.error, InvalidAnswer):
-        raise TemplateError(what)
-    return what
+        raise TemplateError(problem)
+    return problem
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
@@ -164,7 +164,7 @@ def _is_open(part: Json, root: Json) -> bool:
         return True
     if part.get("type") == "object" and part.get("additionalProperties", True) is not False:
         return True
-    return any(_is_open(one, root) for one in [*inner, *_items(part)] if "$ref" not in one)
+    return any(_is_open(option, root) for option in [*inner, *_items(part)] if "$ref" not in option)
 
 
 def _items(part: Json) -> list[Json]:
@@ -181,16 +181,16 @@ def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
     if "enum" in part:
         return part["enum"][turn % len(part["enum"])]
     for key in ("anyOf", "oneOf", "allOf"):
-        options = [one for one in part.get(key, ()) if one.get("type") != "null"]
+        options = [option for option in part.get(key, ()) if option.get("type") != "null"]
         if options:
             return _value(options[turn % len(options)], root, turn, depth + 1)
     match part.get("type"):
         case "object":
-            return {name: _value(one, root, turn, depth + 1) for name, one in part.get("properties", {}).items()}
+            return {name: _value(inner, root, turn, depth + 1) for name, inner in part.get("properties", {}).items()}
         case "array":
             length = max(part.get("minItems", 0), _LENGTHS[turn])
             kinds = part.get("prefixItems") or [part.get("items", {})] * length
-            return [_value(one, root, turn + place, depth + 1) for place, one in enumerate(kinds)]
+            return [_value(kind, root, turn + place, depth + 1) for place, kind in enumerate(kinds)]
         case "boolean":
             return turn % 2 == 0
         case "integer" | "number":

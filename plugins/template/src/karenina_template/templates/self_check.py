@@ -269,12 +269,12 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
     """Yield a flaw for each text that the judge sees and that contains a truth which is not in the question."""
     schema = bound.judge_schema()
     parts = schema["properties"]
-    shown = [(name, *one) for name, part in parts.items() for one in _shown_texts(name, part, schema, set())]
+    shown = [(name, *pair) for name, part in parts.items() for pair in _shown_texts(name, part, schema, set())]
     shown += [(name, "extraction_hint", text) for name, text in bound.hints().items()]
     for owner, rule in bound.template.key.rules.items():
         if rule.reads_trace:
             continue
-        choices = [text for one in _choices(parts.get(owner, {}), schema) for text in _texts_of(one)]
+        choices = [text for choice in _choices(parts.get(owner, {}), schema) for text in _texts_of(choice)]
         for truth in _texts_of(rule.truth):
             if _contains(question, truth):
                 continue
@@ -282,7 +282,7 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
                 if part.startswith("name") and not part.startswith(_CLASS) and truth in choices:
                     continue
                 contains = _contains_in_name if part.startswith("name") else _contains
-                others = [one for one in choices if one != truth and contains(text, one)]
+                others = [choice for choice in choices if choice != truth and contains(text, choice)]
                 if contains(text, truth) and not others:
                     of = "" if owner == name else f" of {owner!r}"
                     what = f"the {part} of {name!r} contains the truth{of}, {truth!r}, which the judge would see"
@@ -304,12 +304,14 @@ def _shown_texts(
         yield from ((key, str(inner[key])) for key in ("pattern", "format") if key in inner)
         if "not" in inner:
             yield "exclusion", json.dumps(inner["not"], ensure_ascii=False)
-        options = [one for key in ("anyOf", "oneOf") for one in inner.get(key, ()) if one.get("type") != "null"]
-        literals = [one["const"] for one in options if "const" in one]
+        options = [
+            option for key in ("anyOf", "oneOf") for option in inner.get(key, ()) if option.get("type") != "null"
+        ]
+        literals = [option["const"] for option in options if "const" in option]
         if len(literals) == 1 < len(options):
             yield "literal", str(literals[0])
-        for nested, one in inner.get("properties", {}).items():
-            for place, text in _shown_texts(nested, one, schema, seen):
+        for nested, nested_part in inner.get("properties", {}).items():
+            for place, text in _shown_texts(nested, nested_part, schema, seen):
                 yield f"{place} of {nested!r} in a model", text
         referred = str(inner.get("$ref", "")).rpartition("/")[2]
         if referred and referred not in seen:
@@ -324,8 +326,8 @@ def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
         yield part
         for key in ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "propertyNames"):
             inner = part.get(key, ())
-            for one in inner if isinstance(inner, list) else (inner,):
-                yield from _parts_of(one)
+            for nested in inner if isinstance(inner, list) else (inner,):
+                yield from _parts_of(nested)
 
 
 def _is_round(number: object) -> bool:
@@ -335,14 +337,14 @@ def _is_round(number: object) -> bool:
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
     """Return the values that a field's schema lists as allowed; empty if it lists none."""
-    options = [one for one in part.get("anyOf", [part]) if one.get("type") != "null"]
+    options = [alternative for alternative in part.get("anyOf", [part]) if alternative.get("type") != "null"]
     if len(options) != 1:
         return []
     (option,) = options
     name = str(option.get("$ref", "")).rpartition("/")[2]
     option = schema.get("$defs", {}).get(name, option) if name else option
     values = [option["const"]] if "const" in option else option.get("enum", [])
-    return [one for one in values if one is not None]
+    return [value for value in values if value is not None]
 
 
 def _texts_of(truth: object) -> list[str]:
@@ -374,11 +376,11 @@ def _contains(text: str, part: str) -> bool:
 def _contains_in_name(name: str, part: str) -> bool:
     """Return whether `part` consists of consecutive words in `name`, as "BCL2" does for `is_bcl2` and `Bcl2Gene`."""
     words = [word.casefold() for word in _WORDS.findall(name)]
-    wanted = "".join(filter(str.isalnum, part)).casefold()
-    if len(wanted) < _MIN_LETTERS:
+    letters = "".join(filter(str.isalnum, part)).casefold()
+    if len(letters) < _MIN_LETTERS:
         return False
     return any(
-        "".join(words[start:end]) == wanted for start in range(len(words)) for end in range(start + 1, len(words) + 1)
+        "".join(words[start:end]) == letters for start in range(len(words)) for end in range(start + 1, len(words) + 1)
     )
 
 

@@ -74,8 +74,8 @@ class AdapterContract(WireFormat):
         return [getattr(self.spec, name)(self.model(url)) for name in self.spec.ports]
 
     def test_the_entry_point_is_installed(self) -> None:
-        found = [point.value for point in entry_points(group="karenina.adapters")]
-        assert self.entry_point in found
+        installed = [point.value for point in entry_points(group="karenina.adapters")]
+        assert self.entry_point in installed
 
     def test_the_installed_package_passes_its_check(self) -> None:
         assert problems_of_package(self.entry_point) == []
@@ -100,8 +100,8 @@ class AdapterContract(WireFormat):
         )
         assert done.returncode == 0, done.stderr
         own = EntryPoint("contract", self.entry_point, "karenina.adapters").module.partition(".")[0]
-        found = set(json.loads(done.stdout.splitlines()[-1]))
-        assert sorted(found - sys.stdlib_module_names - {own, "karenina_core", "karenina_toolkit"}) == []
+        imported = set(json.loads(done.stdout.splitlines()[-1]))
+        assert sorted(imported - sys.stdlib_module_names - {own, "karenina_core", "karenina_toolkit"}) == []
 
     def test_a_missing_dependency_names_its_pip_line(self) -> None:
         reason = self.spec.unavailable() if self.spec.unavailable is not None else None

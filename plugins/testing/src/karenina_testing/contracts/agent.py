@@ -94,7 +94,7 @@ class AgentContract(CallContract):
             False,
         )
         assert NOTE in result.content
-        assert [said.role for said in sent] == ["system", "user", "assistant", "tool"]
+        assert [message.role for message in sent] == ["system", "user", "assistant", "tool"]
         assert sent[2].tool_calls == (call,)
         assert (sent[3].tool_call_id, NOTE in sent[3].content) == (call.id, True)
 

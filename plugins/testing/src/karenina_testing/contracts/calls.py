@@ -263,13 +263,13 @@ class CallContract(PortContract):
 
 def child_processes() -> set[int]:
     """Return the ids of this process's running children; empty if the system does not list them (outside Linux)."""
-    found: set[int] = set()
+    children: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         try:
-            found |= {int(number) for number in task.read_text("ascii").split()}
+            children |= {int(number) for number in task.read_text("ascii").split()}
         except OSError:  # the thread has ended
             continue
-    return found - {os.getpid()}
+    return children - {os.getpid()}
 
 
 async def assert_nothing_left(before: set[int]) -> None:

@@ -60,16 +60,16 @@ def run_command(folder: Path, *arguments: str | Path, **environment: str) -> Com
 
 
 def _find_command() -> str:
-    found = shutil.which("karenina", path=sysconfig.get_path("scripts"))
-    if found is None:
+    path = shutil.which("karenina", path=sysconfig.get_path("scripts"))
+    if path is None:
         command = install_command("karenina-cli")
         raise LookupError(f"the command `karenina` is not installed beside this Python: {command}")
-    return found
+    return path
 
 
 def _usual_environment() -> Mapping[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTEST_"))}
-    return {**kept, "COLUMNS": "400", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTEST_"))}
+    return {**environment, "COLUMNS": "400", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
 
 
 class CommandContract(PluginContract):
@@ -95,11 +95,11 @@ class CommandContract(PluginContract):
 
     def test_it_is_listed_with_the_first_line_of_its_help(self, tmp_path: Path) -> None:
         listed = run_command(tmp_path, *self.command[:-1], "--help")
-        found = re.search(rf"^\W*{re.escape(self.command[-1])}\s+(\S.*?)\W*$", listed.out, re.MULTILINE)
-        assert found, f"`karenina --help` does not list it: {listed.out}{listed.err}"
+        match = re.search(rf"^\W*{re.escape(self.command[-1])}\s+(\S.*?)\W*$", listed.out, re.MULTILINE)
+        assert match, f"`karenina --help` does not list it: {listed.out}{listed.err}"
         shown = self.call(tmp_path, "--help")
         assert (shown.code, shown.err) == (0, "")
-        assert found[1] in " ".join(shown.out.split()), "add it with the first line of its docstring as the summary"
+        assert match[1] in " ".join(shown.out.split()), "add it with the first line of its docstring as the summary"
 
     def test_its_module_is_imported_only_when_it_is_called(self, tmp_path: Path) -> None:
         started, called = (

@@ -84,7 +84,7 @@ class FormatContract(PluginContract):
     def test_the_format_has_a_name_and_suffixes(self) -> None:
         assert self.format.name.strip()
         assert self.format.suffixes
-        wrong = [one for one in self.format.suffixes if not one.startswith(".") or one != one.lower()]
+        wrong = [suffix for suffix in self.format.suffixes if not suffix.startswith(".") or suffix != suffix.lower()]
         assert wrong == [], "a suffix begins with a dot and is in lower case"
 
     def test_a_file_gives_its_questions(self, tmp_path: Path) -> None:
@@ -124,9 +124,9 @@ class FormatContract(PluginContract):
             benchmark = self.read(folder, content)
         except KareninaError as error:
             return error
-        found = [*benchmark.problems, *benchmark.broken]
-        assert found, f"the content is accepted as a benchmark: {content[:200]!r}"
-        return found[0]
+        problems = [*benchmark.problems, *benchmark.broken]
+        assert problems, f"the content is accepted as a benchmark: {content[:200]!r}"
+        return problems[0]
 
 
 class AnyRow(Protocol):
@@ -203,7 +203,7 @@ class ImportFormatContract(FormatContract):
         recognizes = self.format.recognizes
         assert recognizes is not None, "make it with karenina_importing.make_import_format"
         assert recognizes(self.source(tmp_path, self.sample)), "`detect` must return Fit.YES for a file like `sample`"
-        taken = [one for one in (*_COMMON, *self.others) if recognizes(self.source(tmp_path, one))]
+        taken = [sample for sample in (*_COMMON, *self.others) if recognizes(self.source(tmp_path, sample))]
         assert taken == [], "`detect` recognizes files of other formats as its own"
         assert not recognizes(tmp_path / f"absent{self.suffix}")
 
@@ -214,12 +214,12 @@ class ImportFormatContract(FormatContract):
 
     def test_karenina_imports_a_file_that_it_recognizes(self, tmp_path: Path) -> None:
         self.source(tmp_path, self.sample)
-        wanted: Mapping[bool, Sequence[str]] = {True: ("--recordings", "answers.jsonl"), False: ()}
-        options = wanted[bool(self.answers)]
+        choices: Mapping[bool, Sequence[str]] = {True: ("--recordings", "answers.jsonl"), False: ()}
+        options = choices[bool(self.answers)]
         done = run_command(tmp_path, "import", f"source{self.suffix}", "-o", "imported.yaml", *options, "--json")
         assert done.code == 0, done.err
         checked = run_command(tmp_path, "check", "imported.yaml")
         assert checked.code == 0, checked.out + checked.err
         if self.answers:
             lines = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text("utf-8").splitlines()]
-            assert sorted((one["id"], one["response"]) for one in lines) == sorted(self.answers)
+            assert sorted((line["id"], line["response"]) for line in lines) == sorted(self.answers)

@@ -246,15 +246,15 @@ class LiveAgentContract(LiveContract):
 
 def open_sockets() -> set[str]:
     """Return this process's open sockets; empty if the system does not list them (outside Linux)."""
-    found: set[str] = set()
+    sockets: set[str] = set()
     for entry in Path("/proc/self/fd").glob("*"):
         try:
             target = str(entry.readlink())
         except OSError:  # it was closed
             continue
         if target.startswith("socket:"):
-            found.add(target)
-    return found
+            sockets.add(target)
+    return sockets
 
 
 async def assert_sockets_closed(before: set[str]) -> None:

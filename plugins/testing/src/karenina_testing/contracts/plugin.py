@@ -31,14 +31,14 @@ class PluginContract:
         return self._found()[0].distribution
 
     def _found(self) -> list[PluginInfo]:
-        found = [info for info in Plugins.discover().describe() if info.target == self.entry_point]
-        assert found, f"no entry point is {self.entry_point!r}: install the package (pip install -e .)"
-        return found
+        infos = [info for info in Plugins.discover().describe() if info.target == self.entry_point]
+        assert infos, f"no entry point is {self.entry_point!r}: install the package (pip install -e .)"
+        return infos
 
     def test_the_plugin_is_installed_and_loaded(self) -> None:
-        found = self._found()
-        assert {info.name: info.failure for info in found if info.state != "loaded"} == {}
-        assert {info.name: info.ignored for info in found if info.ignored} == {}
+        infos = self._found()
+        assert {info.name: info.failure for info in infos if info.state != "loaded"} == {}
+        assert {info.name: info.ignored for info in infos if info.ignored} == {}
 
     def test_the_installed_package_passes_its_check(self) -> None:
         assert problems_of_package(self.entry_point) == []
@@ -47,7 +47,7 @@ class PluginContract:
 def problems_of_package(entry_point: str) -> list[str]:
     """Return the problems that `karenina plugins --check` finds in the installed package of an entry point."""
     _, findings = check_package(entry_point.partition(":")[0])
-    return [f"{one.area}: {one.text}" for one in findings if one.state == "problem"]
+    return [f"{finding.area}: {finding.text}" for finding in findings if finding.state == "problem"]
 
 
 class SettingsContract:

@@ -55,9 +55,9 @@ class PriceSourceContract(PluginContract):
 
     def cost(self, model_name: str, served_by: str | None, usage: Usage) -> Decimal:
         """Return the cost of `usage` in dollars."""
-        found = self.source.tariff(model_name, served_by)
-        assert found is not None, f"it has no price of {model_name!r} at {served_by!r}"
-        picodollars = found[0].cost(usage)
+        listed = self.source.tariff(model_name, served_by)
+        assert listed is not None, f"it has no price of {model_name!r} at {served_by!r}"
+        picodollars = listed[0].cost(usage)
         assert isinstance(picodollars, int), "make rates with Rates.per_million, from decimals"
         return Decimal(picodollars).scaleb(-12)
 
@@ -79,9 +79,9 @@ class PriceSourceContract(PluginContract):
 
     def test_it_says_under_which_name_it_lists_a_model(self) -> None:
         for model, server in self.prices:
-            found = self.source.tariff(model, server)
-            assert found is not None
-            assert found[1].strip()
+            listed = self.source.tariff(model, server)
+            assert listed is not None
+            assert listed[1].strip()
 
     def test_an_unknown_model_has_no_price(self) -> None:
         for model, server in self.unknown:

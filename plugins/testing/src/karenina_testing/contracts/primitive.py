@@ -131,9 +131,9 @@ class PrimitiveContract(PluginContract):
         assert wrong == []
 
     def _model(self) -> type[BaseModel]:
-        found = type(self.primitive)
-        assert issubclass(found, BaseModel), "derive it from karenina_template.templates.Primitive"
-        return found
+        kind = type(self.primitive)
+        assert issubclass(kind, BaseModel), "derive it from karenina_template.templates.Primitive"
+        return kind
 
 
 def _is_undecided(answer: object) -> bool:

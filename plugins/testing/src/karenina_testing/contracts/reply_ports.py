@@ -64,8 +64,8 @@ class LLMContract(CallContract):
     def test_the_server_gets_the_messages_in_order(self) -> None:
         with self.server(self.good()) as server:
             self.using(self._ask, server.url)
-            assert [(said.role, said.content) for said in self.read(server.requests[0])] == [
-                (said.role, said.content) for said in CONVERSATION
+            assert [(message.role, message.content) for message in self.read(server.requests[0])] == [
+                (message.role, message.content) for message in CONVERSATION
             ]
 
     def test_the_bookkeeping_of_a_call_is_not_sent(self) -> None:
@@ -94,22 +94,22 @@ class LLMContract(CallContract):
         async def ask(port: LLMPort) -> LLMReply:
             return await receive("the server", "llm", lambda: self._ask(port))
 
-        found = {name: self.come_to(odd, ask) for name, odd in self.odd_replies.items()}
-        assert {name: _describe_text(found[name], odd) for name, odd in self.odd_replies.items()} == {
+        outcomes = {name: self.come_to(odd, ask) for name, odd in self.odd_replies.items()}
+        assert {name: _describe_text(outcomes[name], odd) for name, odd in self.odd_replies.items()} == {
             name: _expected_text(odd) for name, odd in self.odd_replies.items()
         }
 
 
-def _describe_text(found: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
+def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
     """Return the outcome of an odd reply, limited to what `odd` specifies."""
-    usage = found.usage if odd.tokens is not None else None
-    if isinstance(found, PortError):
-        return (found.category, odd.words if odd.words in str(found) else str(found), usage)
-    notes = odd.notes if any(odd.notes in note for note in found.notes) else found.notes
+    usage = outcome.usage if odd.tokens is not None else None
+    if isinstance(outcome, PortError):
+        return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome), usage)
+    notes = odd.notes if any(odd.notes in note for note in outcome.notes) else outcome.notes
     return (
-        found.text,
-        found.finish_reason,
-        found.reasoning if odd.reasoning else None,
+        outcome.text,
+        outcome.finish_reason,
+        outcome.reasoning if odd.reasoning else None,
         notes if odd.notes else "",
         usage,
     )
@@ -155,7 +155,12 @@ class ParserContract(CallContract):
         with self.server(self.good()) as server:
             self.using(self._fill, server.url)
             sent = json.dumps(server.requests[0].body, ensure_ascii=False)
-        words = ["cytogenetic_band", "is_certain", "The band, as the answer names it.", *(said.content for said in ASK)]
+        words = [
+            "cytogenetic_band",
+            "is_certain",
+            "The band, as the answer names it.",
+            *(message.content for message in ASK),
+        ]
         assert [word for word in words if word not in sent] == []
 
     @pytest.mark.parametrize(
@@ -175,17 +180,17 @@ class ParserContract(CallContract):
         async def ask(port: ParserPort) -> ParserReply:
             return await receive("the server", "parser", lambda: self._fill(port))
 
-        found = {name: self.come_to(odd, ask) for name, odd in self.odd_forms.items()}
-        assert {name: _describe_form(found[name], odd) for name, odd in self.odd_forms.items()} == {
+        outcomes = {name: self.come_to(odd, ask) for name, odd in self.odd_forms.items()}
+        assert {name: _describe_form(outcomes[name], odd) for name, odd in self.odd_forms.items()} == {
             name: _expected_form(odd) for name, odd in self.odd_forms.items()
         }
 
 
-def _describe_form(found: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    if isinstance(found, PortError):
-        return (found.category, odd.words if odd.words in str(found) else str(found))
-    end = found.finish_reason if found.finish_reason == "content_filter" else "stop"
-    return (json.loads(found.text) if found.text else "", end)
+def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
+    if isinstance(outcome, PortError):
+        return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome))
+    end = outcome.finish_reason if outcome.finish_reason == "content_filter" else "stop"
+    return (json.loads(outcome.text) if outcome.text else "", end)
 
 
 def _expected_form(odd: OddReply) -> tuple[Any, ...]:

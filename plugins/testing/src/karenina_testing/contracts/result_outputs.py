@@ -31,7 +31,7 @@ HOSTILE: Final = (
 """Text that tends to break file formats: markup, formulas, control characters, line breaks."""
 _RESULTS: Final = "sample.results.jsonl"
 _HEAD: Final = re.compile(r'<script type="text/plain" id="karenina-head">([^<]*)</script>')
-_UNJUDGED: Final = [one for one in Outcome if not one.judged]
+_UNJUDGED: Final = [outcome for outcome in Outcome if not outcome.judged]
 
 
 def sample_results(
@@ -43,13 +43,13 @@ def sample_results(
 
 def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
     """Write the results to `file`, one JSON line each, and return `file`."""
-    file.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
+    file.write_text("".join(result.model_dump_json() + "\n" for result in results), "utf-8")
     return file
 
 
 def _result(number: int, outcome: Outcome, model: str, more: str) -> VerificationResult:
     identity = ModelIdentity(interface="manual", model_name=model)
-    found = {f"gene{more}": f"BCL2{more}", "year": 2015 + number}
+    values = {f"gene{more}": f"BCL2{more}", "year": 2015 + number}
     return VerificationResult(
         metadata=VerificationResultMetadata(
             question_id=f"q{number}",
@@ -69,10 +69,10 @@ def _result(number: int, outcome: Outcome, model: str, more: str) -> Verificatio
         outcome=outcome,
         template=VerificationResultTemplate(
             raw_llm_response=f"It is BCL2, of {2015 + number}.{more}" if outcome.judged else "",
-            parsed_llm_response=found if outcome.has_verdict else None,
-            parsed_gt_response=found,
+            parsed_llm_response=values if outcome.has_verdict else None,
+            parsed_gt_response=values,
             verify_result=outcome.passes if outcome.has_verdict else None,
-            field_results=dict.fromkeys(found, outcome.passes) if outcome.has_verdict else None,
+            field_results=dict.fromkeys(values, outcome.passes) if outcome.has_verdict else None,
             usage_metadata={"parsing": {"scope": "item", "input_tokens": 10, "output_tokens": 3, "calls": 1}},
         ),
         rubric=VerificationResultRubric(llm_trait_scores={f"clarity{more}": number % 5}) if outcome.judged else None,
@@ -153,7 +153,7 @@ class ExporterContract(PluginContract):
         assert self.exporter.name == self.exporter.name.strip() != ""
         assert self.exporter.summary.strip()
         assert "\n" not in self.exporter.summary
-        wrong = [one for one in self.exporter.suffixes if not one.startswith(".") or one != one.lower()]
+        wrong = [suffix for suffix in self.exporter.suffixes if not suffix.startswith(".") or suffix != suffix.lower()]
         assert wrong == [], "a suffix begins with a dot and is in lower case"
 
     def test_its_suffix_selects_it(self, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ class ExporterContract(PluginContract):
 
     def test_no_result_is_left_out(self, tmp_path: Path) -> None:
         results = sample_results()
-        ids = [one.question_id for one in results]
+        ids = [result.question_id for result in results]
         content = self.exported(tmp_path, results)
         assert content
         if self.names_questions:
@@ -185,9 +185,9 @@ class ExporterContract(PluginContract):
     def test_an_earlier_export_is_kept_under_another_name(self, tmp_path: Path) -> None:
         first = self.exported(tmp_path, sample_results())
         self.exported(tmp_path, sample_results()[:1])  # refused if its beginning is not in `first_bytes`
-        kept = [file.read_bytes() for file in tmp_path.iterdir() if file.name.startswith("exported")]
-        assert len(kept) == 2
-        assert first in kept
+        contents = [file.read_bytes() for file in tmp_path.iterdir() if file.name.startswith("exported")]
+        assert len(contents) == 2
+        assert first in contents
 
     def test_a_table_is_written_if_it_says_so(self, tmp_path: Path) -> None:
         done = self.export(tmp_path, sample_results(), "--table", "fields", "-o", f"table{self._suffix}")
@@ -228,18 +228,18 @@ class ReportSectionContract(PluginContract):
         done = self.report(folder, *runs)
         assert done.code == 0, done.err
         assert "a section of" not in done.err, done.err
-        found = _HEAD.search((folder / "report.html").read_text("utf-8"))
-        assert found
-        head = json.loads(gzip.decompress(base64.b64decode(found[1])))
-        own = [one for one in head["sections"] if one["distribution"] == self.distribution]
-        assert len({one["id"] for one in own}) == len(own), "two sections have the same id"
-        return {one["id"]: one for one in own}
+        match = _HEAD.search((folder / "report.html").read_text("utf-8"))
+        assert match
+        head = json.loads(gzip.decompress(base64.b64decode(match[1])))
+        own = [section for section in head["sections"] if section["distribution"] == self.distribution]
+        assert len({section["id"] for section in own}) == len(own), "two sections have the same id"
+        return {section["id"]: section for section in own}
 
     def test_a_report_has_the_sections(self, tmp_path: Path) -> None:
         shown = self.shown(tmp_path, self.results())
         assert set(shown) >= set(self.sections)
         assert self.sections, "give the contract the ids of the sections"
-        assert [id for id, one in shown.items() if not (one["title"].strip() and one["blocks"])] == []
+        assert [id for id, section in shown.items() if not (section["title"].strip() and section["blocks"])] == []
 
     def test_the_same_results_give_the_same_sections(self, tmp_path: Path) -> None:
         assert self.shown(tmp_path, self.results()) == self.shown(tmp_path, self.results())

@@ -51,7 +51,7 @@ class SampleRun:
     @property
     def by_item(self) -> dict[ItemId, tuple[str, object]]:
         """The outcome and the field results of each item."""
-        return {one.item: (one.outcome.value, one.template.field_results) for one in self.results}
+        return {result.item: (result.outcome.value, result.template.field_results) for result in self.results}
 
 
 class RunContract(PluginContract):
@@ -153,7 +153,7 @@ class ObserverContract(RunContract):
         model = "openai:absent@http://127.0.0.1:1/v1"
         run = self.run(tmp_path, "--answering", model, "--no-journal", **self.settings, retry_connection=0)
         assert "an observer of" not in run.err, run.err
-        assert [one.outcome.judged for one in run.results] == [False] * len(GENES), run.err
+        assert [result.outcome.judged for result in run.results] == [False] * len(GENES), run.err
 
 
 class AnyExecutor(Protocol):
@@ -199,15 +199,17 @@ class ExecutorContract(RunContract):
             folder.mkdir()
             runs.append(self.executed(folder, executor=name, replicate_count=2))
         assert runs[0].code == runs[1].code == 0, runs[0].err
-        assert Counter(one.item for one in runs[0].results) == Counter(one.item for one in runs[1].results)
+        assert Counter(result.item for result in runs[0].results) == Counter(result.item for result in runs[1].results)
         assert runs[0].by_item == runs[1].by_item
 
     def test_stored_results_are_kept(self, tmp_path: Path) -> None:
         """A run that continues an earlier run's journal runs only the items that are missing from it."""
         first = self.executed(tmp_path)
         again = self.executed(tmp_path, replicate_count=2)
-        kept = {one.item: one.metadata.timestamp for one in again.results}
-        assert [one.item for one in first.results if kept.get(one.item) != one.metadata.timestamp] == []
+        timestamps = {result.item: result.metadata.timestamp for result in again.results}
+        assert [
+            result.item for result in first.results if timestamps.get(result.item) != result.metadata.timestamp
+        ] == []
         assert len(again.results) == 2 * len(first.results)
 
     def test_a_failure_ends_one_item_only(self, tmp_path: Path) -> None:
@@ -215,7 +217,7 @@ class ExecutorContract(RunContract):
             {id: f"It is {gene}." for id, gene in GENES.items()} | {"imatinib": faults.status(400)}
         ) as server:
             run = self.executed(tmp_path, "--answering", f"openai:m@{server.url}/v1")
-        outcomes = {one.question_id: one.outcome for one in run.results}
+        outcomes = {result.question_id: result.outcome for result in run.results}
         assert len(run.results) == len(GENES)
         assert not outcomes.pop("imatinib").judged
         assert set(outcomes.values()) == {Outcome.CORRECT}
@@ -230,7 +232,7 @@ class ExecutorContract(RunContract):
             server.latency = 0
             ended = self.executed(tmp_path, *model)
         assert ended.code == 0, ended.err
-        assert sorted(one.question_id for one in ended.results) == sorted(GENES)
+        assert sorted(result.question_id for result in ended.results) == sorted(GENES)
 
 
 class PanelContract(RunContract):
@@ -265,29 +267,31 @@ class PanelContract(RunContract):
     def test_each_answer_has_one_result_with_the_name_of_the_panel(self, tmp_path: Path) -> None:
         run, calls = self.evaluated(tmp_path, _right)
         assert run.code == 0, run.err
-        assert sorted(one.question_id for one in run.results) == sorted(GENES)
-        (panel,) = {one.metadata.parsing_id for one in run.results}
+        assert sorted(result.question_id for result in run.results) == sorted(GENES)
+        (panel,) = {result.metadata.parsing_id for result in run.results}
         assert not panel.startswith("judge-"), "make the result with answer.result_of(self.model, ...)"
-        counted = [(one.template.usage_metadata or {})["total"]["calls"] for one in run.results]
+        counted = [(result.template.usage_metadata or {})["total"]["calls"] for result in run.results]
         assert sum(counted) == calls, "the result counts the calls of all judges that were asked"
-        stages = [sum(stage.name == "GenerateAnswer" for stage in one.stages) for one in run.results]
+        stages = [sum(stage.name == "GenerateAnswer" for stage in result.stages) for result in run.results]
         assert stages == [1] * len(GENES), "the stages of the answer count once"
 
     def test_judges_that_agree_decide(self, tmp_path: Path) -> None:
         run, _ = self.evaluated(tmp_path, lambda _judge, name: GENES[name] if name == "imatinib" else "TP53")
-        verdicts = {one.question_id: one.outcome.passes for one in run.results}
+        verdicts = {result.question_id: result.outcome.passes for result in run.results}
         assert verdicts == {"venetoclax": False, "imatinib": True, "olaparib": False}
-        assert all(one.outcome.has_verdict for one in run.results)
+        assert all(result.outcome.has_verdict for result in run.results)
 
     def test_a_failing_judge_makes_no_answer_wrong(self, tmp_path: Path) -> None:
         run, _ = self.evaluated(tmp_path, lambda judge, name: None if judge == 0 else GENES[name])
         assert len(run.results) == len(GENES)
-        assert [one.question_id for one in run.results if one.outcome.has_verdict and not one.outcome.passes] == []
+        assert [
+            result.question_id for result in run.results if result.outcome.has_verdict and not result.outcome.passes
+        ] == []
 
     def test_an_answer_that_no_judge_could_read_is_not_judged(self, tmp_path: Path) -> None:
         run, _ = self.evaluated(tmp_path, lambda _judge, _name: None)
-        assert [one.outcome.judged for one in run.results] == [False] * len(GENES)
-        assert all((one.metadata.error or "").strip() for one in run.results), "say why"
+        assert [result.outcome.judged for result in run.results] == [False] * len(GENES)
+        assert all((result.metadata.error or "").strip() for result in run.results), "say why"
 
     def test_judges_that_disagree_are_no_error(self, tmp_path: Path) -> None:
         run, _ = self.evaluated(tmp_path, lambda judge, name: GENES[name] if judge % 2 else "TP53")
@@ -298,7 +302,9 @@ class PanelContract(RunContract):
         done = run_command(tmp_path, "rescore", JOURNAL, "-o", "again.jsonl", OPENAI_API_KEY="a-key")
         assert done.code == 0, done.err
         again = read_results(tmp_path / "again.jsonl")
-        assert {one.item: one.outcome for one in again} == {one.item: one.outcome for one in run.results}
+        assert {result.item: result.outcome for result in again} == {
+            result.item: result.outcome for result in run.results
+        }
 
 
 def _right(_judge: int, question: str) -> str:

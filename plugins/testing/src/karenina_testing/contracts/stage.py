@@ -75,7 +75,7 @@ class StageContract(PluginContract):
 
         None means that the stage has no slot: its relations to other stages decide its place.
         """
-        offered = [one.slot for one in registered_stages(active_plugins()) if one.stage is self.stage]
+        offered = [stage.slot for stage in registered_stages(active_plugins()) if stage.stage is self.stage]
         return offered[0] if offered else self.stage.for_slot
 
     def models(self) -> ScriptedModels:
@@ -88,7 +88,7 @@ class StageContract(PluginContract):
         """Run the stage alone, then its clean-up; `artifacts` replace those of the sample, `settings` are added."""
 
         async def run() -> StageRun:
-            found = await run_stage(
+            stage_run = await run_stage(
                 self.stage,
                 question=self.question,
                 artifacts=self.artifacts if artifacts is None else artifacts,
@@ -97,8 +97,8 @@ class StageContract(PluginContract):
                 slot=self.slot,
                 **{**self.settings, **settings},
             )
-            await found.end()
-            return found
+            await stage_run.end()
+            return stage_run
 
         return asyncio.run(run())
 
@@ -114,10 +114,10 @@ class StageContract(PluginContract):
         assert missing == [], "a stage that runs must set all that it produces; None is a value"
 
     def test_it_runs_with_only_what_it_requires(self) -> None:
-        given = {key: value for key, value in self.artifacts.items() if key in self.stage.requires}
-        lacking = sorted(key.name for key in self.stage.requires - given.keys())
+        required = {key: value for key, value in self.artifacts.items() if key in self.stage.requires}
+        lacking = sorted(key.name for key in self.stage.requires - required.keys())
         assert lacking == [], "give the contract a sample of each required artifact"
-        assert self.run(given).error is None
+        assert self.run(required).error is None
 
     def test_it_skips_items_with_a_reason(self) -> None:
         for key, value in self.skipped_with.items():
@@ -129,8 +129,10 @@ class StageContract(PluginContract):
     def test_leaving_it_out_of_the_plan_has_a_reason(self) -> None:
         models = self.models()
         for settings in (self.settings, {}):
-            found = self.stage().included(self.config(models, settings), self.question)
-            assert found is True or (isinstance(found, Skip) and found.why.strip()), "return True, or Skip(reason)"
+            included = self.stage().included(self.config(models, settings), self.question)
+            assert included is True or (isinstance(included, Skip) and included.why.strip()), (
+                "return True, or Skip(reason)"
+            )
 
     def test_no_ground_truth_reaches_a_model(self) -> None:
         models = self.models()
@@ -158,8 +160,10 @@ class StageContract(PluginContract):
         result = make_result(state)
         assert "the result cannot be made" not in (result.metadata.error or "")
         assert VerificationResult.model_validate_json(result.model_dump_json()) == result
-        given = [values for section, values in state.fields.items() if section.startswith("extensions:")]
-        assert list(result.extensions.values()) == given, "set JSON values: lists, and dictionaries with texts as keys"
+        extensions = [values for section, values in state.fields.items() if section.startswith("extensions:")]
+        assert list(result.extensions.values()) == extensions, (
+            "set JSON values: lists, and dictionaries with texts as keys"
+        )
 
     def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:
         models = [model for model in (self.stage.settings, self.stage.trait_settings) if model is not None]
@@ -262,8 +266,8 @@ class ParseStageContract(StageContract):
     @property
     def truths(self) -> list[str]:  # type: ignore[override]
         """The template's truths as text, without booleans and empty ones."""
-        found = [one for value in self.template.expected().values() for one in _parts(value)]
-        return [str(value) for value in found if value is not None and not isinstance(value, bool)]
+        parts = [part for value in self.template.expected().values() for part in _parts(value)]
+        return [str(value) for value in parts if value is not None and not isinstance(value, bool)]
 
     def test_it_is_a_stage_of_the_parse_slot(self) -> None:
         assert self.slot is Slot.PARSE_TEMPLATE
@@ -280,8 +284,8 @@ class ParseStageContract(StageContract):
 
     def test_installing_it_changes_no_plan(self) -> None:
         offered = RegisteredStage(self.stage, "under-test", "0", self.slot)
-        found = select([offered], self.config(self.models(), {}), self.question, {})
-        assert self.usual or found.stages == [], "a plan must change only if the configuration selects the stage"
+        selection = select([offered], self.config(self.models(), {}), self.question, {})
+        assert self.usual or selection.stages == [], "a plan must change only if the configuration selects the stage"
 
     def test_an_empty_response_fills_no_field(self) -> None:
         run = self.run(self._artifacts(""))

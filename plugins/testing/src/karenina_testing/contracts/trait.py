@@ -98,7 +98,7 @@ class TraitContract(PluginContract):
         Raises `RuntimeError` if the evaluation failed as a whole.
         """
         evaluator, scored = self.evaluator, traits or (self.trait,)
-        others = [one for one in OTHERS if not isinstance(one, type(self.trait))]
+        others = [other for other in OTHERS if not isinstance(other, type(self.trait))]
 
         class Scoring(Stage):
             name = "Scoring"
@@ -151,18 +151,18 @@ class TraitContract(PluginContract):
 
     def test_each_trait_gets_one_score(self) -> None:
         other = self.trait.model_copy(update={"name": f"{self.trait.name}-2"})
-        found = self.evaluate(next(iter(self.scores)), self.trait, other)
-        assert sorted(score.trait for score in found) == sorted([self.trait.name, other.name])
+        scores = self.evaluate(next(iter(self.scores)), self.trait, other)
+        assert sorted(score.trait for score in scores) == sorted([self.trait.name, other.name])
 
     @pytest.mark.parametrize("failure", ["no server", "no reply", "no JSON"])
     def test_a_failing_judge_is_an_error_and_not_a_score(self, failure: str) -> None:
         models = failing_models(failure)
         try:
-            found = self.evaluate(next(iter(self.scores)), models=models)
+            scores = self.evaluate(next(iter(self.scores)), models=models)
         except RuntimeError:
             return
         if models.requests:
-            assert [(score.score, bool(score.error)) for score in found] == [(None, True)]
+            assert [(score.score, bool(score.error)) for score in scores] == [(None, True)]
 
     def test_no_ground_truth_reaches_a_model(self) -> None:
         models = ScriptedModels(fill=self.fill, say=self.say)

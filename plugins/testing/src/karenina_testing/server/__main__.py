@@ -75,18 +75,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
     parser.add_argument("--allowed", type=int, help="calls at once; more are refused with status 429")
     parser.add_argument("--no-log", action="store_true", help="keep no log, for long measurements")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        items = read_script(given.script.read_text("utf-8")) if given.script else {"answer": {}, "judge": {}}
-        shares = {faults.named(name): float(share) for name, _, share in (text.rpartition("=") for text in given.share)}
-        answers = Side(given.reply, items["answer"], shares, given.seed)
+        items = read_script(options.script.read_text("utf-8")) if options.script else {"answer": {}, "judge": {}}
+        shares = {
+            faults.named(name): float(share) for name, _, share in (text.rpartition("=") for text in options.share)
+        }
+        answers = Side(options.reply, items["answer"], shares, options.seed)
         judge = Side(
-            given.reply if given.judge_reply is None else given.judge_reply, items["judge"], shares, given.seed
+            options.reply if options.judge_reply is None else options.judge_reply, items["judge"], shares, options.seed
         )
     except (ValueError, OSError) as error:
         parser.error(str(error))
     server = ScriptedServer(
-        answers, judge, latency=given.latency, allowed=given.allowed, port=given.port, keep_log=not given.no_log
+        answers, judge, latency=options.latency, allowed=options.allowed, port=options.port, keep_log=not options.no_log
     )
     with suppress(KeyboardInterrupt):
         asyncio.run(server.serve(lambda: print(server.url, flush=True)))  # noqa: T201 - who started it reads the URL

@@ -133,8 +133,8 @@ class Connection(asyncio.Protocol):
             body, rest = unpacked
             self._got = bytearray(rest)
         else:
-            found = _LENGTH.search(head)
-            self._needed = end + 4 + (_number(_DECIMAL, found[1], 10) if found else 0)
+            match = _LENGTH.search(head)
+            self._needed = end + 4 + (_number(_DECIMAL, match[1], 10) if match else 0)
             if len(self._got) < self._needed:
                 return None
             body = bytes(self._got[end + 4 : self._needed])

@@ -78,10 +78,10 @@ class Request:
     def texts(self) -> Sequence[tuple[str, str]]:
         """The role and text of each message; a Messages API system prompt comes first."""
         fields = self.fields
-        found = [("system", _text(fields["system"]))] if fields.get("system") else []
+        system = [("system", _text(fields["system"]))] if fields.get("system") else []
         messages = fields.get("messages")
         dicts = (message for message in messages if isinstance(message, dict)) if isinstance(messages, list) else ()
-        return [*found, *((str(message.get("role")), _text(message.get("content"))) for message in dicts)]
+        return [*system, *((str(message.get("role")), _text(message.get("content"))) for message in dicts)]
 
     @property
     def asks_for_json(self) -> bool:
@@ -90,8 +90,8 @@ class Request:
         choice = fields.get("tool_choice")
         forced = isinstance(choice, dict) and choice.get("type") in ("function", "tool")
         output = fields.get("output_config")
-        wanted = isinstance(output, dict) and "format" in output
-        return forced or wanted or bool(fields.get("response_format"))
+        formatted = isinstance(output, dict) and "format" in output
+        return forced or formatted or bool(fields.get("response_format"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +149,14 @@ class Reply:
         `headers`, `delay`, `cut` and `end` are the fields of the reply; `raw` is text, and `case` becomes the name.
         Other keys are ignored.
         """
-        given = {
+        fields = {
             name: case[name] for name in ("status", "body", "headers", "done", "delay", "cut", "end") if name in case
         }
         if "stream" in case:
-            given["chunks"] = case["stream"]
+            fields["chunks"] = case["stream"]
         if "raw" in case:
-            given["raw"] = str(case["raw"]).encode()
-        return Reply(**given, name=case.get("case"))
+            fields["raw"] = str(case["raw"]).encode()
+        return Reply(**fields, name=case.get("case"))
 
     @property
     def payload(self) -> bytes:

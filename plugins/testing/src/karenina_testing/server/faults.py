@@ -208,23 +208,23 @@ def named(text: str) -> Fault:
 
     The values after the colons are arguments of the function with that name. Raises `ValueError`.
     """
-    name, *given = text.split(":")
+    name, *arguments = text.split(":")
     if name.isdecimal():
-        name, given = "status", [name, *given]
-    found = _FAULTS.get(name)
-    if found is None:
+        name, arguments = "status", [name, *arguments]
+    entry = _FAULTS.get(name)
+    if entry is None:
         raise ValueError(f"there is no fault {name!r}; there are {', '.join(_FAULTS)}, and a status such as 429")
-    if isinstance(found, Fault):
-        if given:
+    if isinstance(entry, Fault):
+        if arguments:
             raise ValueError(f"the fault {name!r} takes no value: {text!r}")
-        return found
-    values = [_number(value) if value.strip("-").replace(".", "", 1).isdecimal() else value for value in given]
+        return entry
+    values = [_number(value) if value.strip("-").replace(".", "", 1).isdecimal() else value for value in arguments]
     try:
-        inspect.signature(found).bind(*values)
+        inspect.signature(entry).bind(*values)
     except TypeError as error:
         raise ValueError(f"the fault {text!r}: {error}") from None
-    made: Fault = found(*values)
-    return made
+    fault: Fault = entry(*values)
+    return fault
 
 
 def _number(value: str) -> int | float:
@@ -240,8 +240,8 @@ def _bytes(reply: Reply) -> bytes:
 def _as_body(reply: Reply) -> Reply:
     if reply.chunks is None:
         return reply
-    kept = {"Content-Type": "text/event-stream", **reply.headers}
-    return replace(reply, body=_bytes(reply), chunks=None, done=False, headers=kept)
+    headers = {"Content-Type": "text/event-stream", **reply.headers}
+    return replace(reply, body=_bytes(reply), chunks=None, done=False, headers=headers)
 
 
 def _with_body(good: Reply, change: Callable[[bytes], bytes]) -> Reply:

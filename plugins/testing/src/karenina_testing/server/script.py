@@ -206,16 +206,16 @@ class Script:
         """Return the reply to a call, or an awaitable of the reply."""
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
-            found, fault = _nth(side.items[entry.item], entry.call)
+            sent, fault = _nth(side.items[entry.item], entry.call)
         else:
-            found, fault = None, side.drawn(entry.side, entry.item, entry.call)
-        if found is None:
-            found, usual = _nth(side.reply, entry.call)
+            sent, fault = None, side.drawn(entry.side, entry.item, entry.call)
+        if sent is None:
+            sent, usual = _nth(side.reply, entry.call)
             fault = fault or usual
-        made = _made(found, entry.request)
-        if isinstance(made, Reply):
-            return made if fault is None else fault(entry.request, made)
-        return _spoiled(made, fault, entry.request)
+        reply = _made(sent, entry.request)
+        if isinstance(reply, Reply):
+            return reply if fault is None else fault(entry.request, reply)
+        return _spoiled(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
         """Return the KEY of the last mark `[item KEY]`, else the longest script key, else the last user message."""
@@ -234,32 +234,34 @@ def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]
     fault = left[0] if left and isinstance(left[0], Fault) else None
-    return next((one for one in left if not isinstance(one, Fault)), None), fault
+    return next((item for item in left if not isinstance(item, Fault)), None), fault
 
 
-def _made(found: Any, request: Request) -> Reply | Awaitable[Reply]:
-    while callable(found) and not isinstance(found, Fault):
-        found = found(request)
-    if isinstance(found, Awaitable):
-        return _awaited(found, request)
-    if found is None:
-        found = _UNKNOWN
-    if isinstance(found, str):
-        found = Say(found)
-    if isinstance(found, Say):
-        return spoken(request, found)
-    if isinstance(found, Fault):
-        return found(request, spoken(request, Say(_UNKNOWN)))
-    if isinstance(found, Mapping):
-        return Reply(found)
-    if isinstance(found, Reply):
-        return found
-    raise TypeError(f"a script says {found!r}: it must be a text, Say, Reply or Fault, or a function that returns one")
+def _made(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
+    while callable(scripted) and not isinstance(scripted, Fault):
+        scripted = scripted(request)
+    if isinstance(scripted, Awaitable):
+        return _awaited(scripted, request)
+    if scripted is None:
+        scripted = _UNKNOWN
+    if isinstance(scripted, str):
+        scripted = Say(scripted)
+    if isinstance(scripted, Say):
+        return spoken(request, scripted)
+    if isinstance(scripted, Fault):
+        return scripted(request, spoken(request, Say(_UNKNOWN)))
+    if isinstance(scripted, Mapping):
+        return Reply(scripted)
+    if isinstance(scripted, Reply):
+        return scripted
+    raise TypeError(
+        f"a script says {scripted!r}: it must be a text, Say, Reply or Fault, or a function that returns one"
+    )
 
 
 async def _awaited(coming: Awaitable[Any], request: Request) -> Reply:
-    made = _made(await coming, request)
-    return made if isinstance(made, Reply) else await made
+    reply = _made(await coming, request)
+    return reply if isinstance(reply, Reply) else await reply
 
 
 async def _spoiled(coming: Awaitable[Reply], fault: Fault | None, request: Request) -> Reply:

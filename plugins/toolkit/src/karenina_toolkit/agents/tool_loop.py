@@ -120,12 +120,12 @@ def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):
         return turn
-    found = parse_tool_calls(message.content, tools)
-    if not found.calls:
+    parsed = parse_tool_calls(message.content, tools)
+    if not parsed.calls:
         return turn
     reason: FinishReason = "tool_calls" if turn.finish_reason == "stop" else turn.finish_reason
     return replace(
-        turn, message=replace(message, content=found.text, tool_calls=found.calls), finish_reason=reason, wire=None
+        turn, message=replace(message, content=parsed.text, tool_calls=parsed.calls), finish_reason=reason, wire=None
     )
 
 

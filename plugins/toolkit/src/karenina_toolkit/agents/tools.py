@@ -34,15 +34,15 @@ def collect_tools(options: AgentOptions) -> dict[str, Tool]:
         make_workspace_tools,  # it loads anyio, which few adapters need at once
     )
 
-    found: dict[str, Tool] = {}
+    by_name: dict[str, Tool] = {}
     for tool in (*(make_workspace_tools(options.workspace) if options.workspace is not None else ()), *options.tools):
-        other = found.setdefault(tool.name, tool)
+        other = by_name.setdefault(tool.name, tool)
         if other is not tool:
             raise ValueError(
                 f"two tools are called {tool.name!r}: from {describe_origin(other)} and from {describe_origin(tool)}; "
                 "leave one of them out, or rename one at its source"
             )
-    return found
+    return by_name
 
 
 def describe_origin(tool: Tool) -> str:
@@ -73,19 +73,19 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
 
 def measure_size(value: object) -> int:
     """Return the number of characters in all texts of a JSON value, plus one for each value in it."""
-    found = 0
+    size = 0
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        found += 1
-        if isinstance(one, str):
-            found += len(one)
-        elif isinstance(one, Mapping):
-            waiting += one.keys()
-            waiting += one.values()
-        elif isinstance(one, (list, tuple)):
-            waiting += one
-    return found
+        item = waiting.pop()
+        size += 1
+        if isinstance(item, str):
+            size += len(item)
+        elif isinstance(item, Mapping):
+            waiting += item.keys()
+            waiting += item.values()
+        elif isinstance(item, (list, tuple)):
+            waiting += item
+    return size
 
 
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
@@ -99,11 +99,11 @@ async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     if measure_size(call.arguments) > MOST_ARGUMENTS:
         raise ToolError(f"the arguments of {call.name} are too large: {MOST_ARGUMENTS} characters are the limit")
     # Models write null for an argument that they leave out; some tools do accept null.
-    known = tool.schema.get("properties", {})
+    properties = tool.schema.get("properties", {})
     arguments = {
         name: value
         for name, value in call.arguments.items()
-        if value is not None or (name in known and allows_null(known[name], tool.schema))
+        if value is not None or (name in properties and allows_null(properties[name], tool.schema))
     }
     problems = find_mismatches(arguments, tool.schema)
     if problems:

@@ -89,15 +89,15 @@ class _WorkspaceTool(ABC):
 
         Raises `ToolError` if it is outside of the workspace, and `OSError` for a symlink loop.
         """
-        wanted = PurePosixPath(path)
-        if wanted.is_absolute() or ".." in wanted.parts or "\0" in path:
+        relative = PurePosixPath(path)
+        if relative.is_absolute() or ".." in relative.parts or "\0" in path:
             raise ToolError(f"{path!r} is refused: give a path relative to the workspace, without '..'")
-        if len(wanted.parts) > DEEPEST:
+        if len(relative.parts) > DEEPEST:
             raise ToolError(f"the path is refused: it names more than {DEEPEST} folders")
-        found = resolve_links(self._root / wanted)
-        if not found.is_relative_to(self._root):
+        resolved = resolve_links(self._root / relative)
+        if not resolved.is_relative_to(self._root):
             raise ToolError(f"{path!r} is refused: it is a link that leaves the workspace")
-        return found
+        return resolved
 
     def show(self, place: Path) -> str:
         """Return `place` as a path relative to the workspace, quoted if it is ambiguous."""
@@ -117,13 +117,13 @@ class _WorkspaceTool(ABC):
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
-            found = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
-        for entry in found:
+            children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
+        for entry in children:
             inside = False
             if entry.is_folder and depth < DEEPEST:
-                for one in self._below(entry.path, depth + 1):
+                for below in self._below(entry.path, depth + 1):
                     inside = True
-                    yield one
+                    yield below
             if not inside:
                 yield entry
 
@@ -136,10 +136,10 @@ class _WorkspaceTool(ABC):
 
     def _locate_existing(self, arguments: Mapping[str, Any]) -> Path:
         path = arguments.get("path", ".")
-        found = self.locate(path)
-        if not found.exists():
+        located = self.locate(path)
+        if not located.exists():
             raise ToolError(f"there is no {path!r} in the workspace; list_files shows what there is")
-        return found
+        return located
 
 
 class ReadFile(_WorkspaceTool):
@@ -227,7 +227,7 @@ class SearchFiles(_WorkspaceTool):
             pattern = compile_pattern(arguments["pattern"])
         except BadPattern as error:
             raise ToolError(str(error)) from None
-        found: list[str] = []
+        lines: list[str] = []
         looked, unread = 0, 0
         end = time.monotonic() + SEARCH_SECONDS
         for file in self._files(arguments):
@@ -242,14 +242,14 @@ class SearchFiles(_WorkspaceTool):
             try:
                 for number, line in enumerate(text.splitlines(), 1):
                     if pattern.search(line, timeout=max(0.001, end - time.monotonic())):
-                        found.append(f"{self.show(file)}:{number}: {line.strip()[:_LINE_SHOWN]}")
-                        if len(found) == MOST_MATCHES:
-                            return "\n".join([*found, f"[the first {MOST_MATCHES} matches; there may be more]"])
+                        lines.append(f"{self.show(file)}:{number}: {line.strip()[:_LINE_SHOWN]}")
+                        if len(lines) == MOST_MATCHES:
+                            return "\n".join([*lines, f"[the first {MOST_MATCHES} matches; there may be more]"])
             except TimeoutError:
                 raise ToolError(f"the search for {arguments['pattern']!r} took too long: make it simpler") from None
         if unread:
-            found.append(f"[{unread} files were not searched: they are not text, or too large]")
-        return "\n".join(found) if len(found) > bool(unread) else "\n".join(["no match", *found])
+            lines.append(f"[{unread} files were not searched: they are not text, or too large]")
+        return "\n".join(lines) if len(lines) > bool(unread) else "\n".join(["no match", *lines])
 
     def _content(self, file: Path, most: int) -> bytes | None:
         """Return the content of a text file; None if it is missing, not text, or larger than `most` bytes."""
@@ -335,6 +335,6 @@ def _read_part(lines: io.TextIOWrapper, first: int) -> str:
 
 
 def _is_binary(opened: IO[bytes]) -> bool:
-    found = b"\0" in opened.read(_BINARY_LOOK)
+    binary = b"\0" in opened.read(_BINARY_LOOK)
     opened.seek(0)
-    return found
+    return binary

@@ -129,10 +129,10 @@ def find_marked_calls(
 
 def find_marked_json(text: str) -> tuple[str, str] | None:
     """Return the text before a token that announces calls as JSON, and the JSON after it; None without such a token."""
-    found = _JSON.search(text)
-    if found is None or is_in_fence(text, found.start()) or is_quoted(text, found.start()):
+    match = _JSON.search(text)
+    if match is None or is_in_fence(text, match.start()) or is_quoted(text, match.start()):
         return None
-    return text[: found.start()].strip(), _without_wrappers(text[found.end() :])
+    return text[: match.start()].strip(), _without_wrappers(text[match.end() :])
 
 
 def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -141,13 +141,13 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
         return read_arguments(body.strip())
     arguments: dict[str, Any] = {}
     place = 0
-    while (found := _PARAMETERS[form].match(body, place)) is not None:
-        name, value = found["name"].strip(), found["value"]
+    while (match := _PARAMETERS[form].match(body, place)) is not None:
+        name, value = match["name"].strip(), match["value"]
         if name in arguments:
             return None
-        is_text = found.groupdict().get("text")
+        is_text = match.groupdict().get("text")
         arguments[name] = _typed(value, {"type": "string"} if is_text == "true" else types.get(name, {}), is_text)
-        place = found.end()
+        place = match.end()
     return None if body[place:].strip() else arguments
 
 
@@ -199,19 +199,19 @@ def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
 def _without_wrappers(text: str) -> str:
     """Return a text without the wrappers of calls at its end."""
     end = len(text)
-    while (found := _LAST.search(text, max(end - _LONGEST_WRAPPER, 0), end)) is not None:
-        end = found.start()
+    while (match := _LAST.search(text, max(end - _LONGEST_WRAPPER, 0), end)) is not None:
+        end = match.start()
     return text[:end].strip()
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Return the calls of a text that is a list of calls in Python with literal arguments, such as `[f(x=1)]`."""
-    found = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
-    if found is None:
+    match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
+    if match is None:
         return None
     try:
         with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(found["code"], mode="eval").body
+            tree = ast.parse(match["code"], mode="eval").body
         parts = tree.elts if isinstance(tree, ast.List) else []
         calls = tuple(_python_call(part, known) for part in parts)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -226,17 +226,17 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
         or not isinstance(node.func, ast.Name)
         or node.func.id not in known
         or node.args
-        or any(one.arg is None for one in node.keywords)
+        or any(keyword.arg is None for keyword in node.keywords)
     ):
         raise ValueError("no call")
-    return ToolCall("", node.func.id, {str(one.arg): _literal(one.value) for one in node.keywords})
+    return ToolCall("", node.func.id, {str(keyword.arg): _literal(keyword.value) for keyword in node.keywords})
 
 
 def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
-        return [_literal(one) for one in node.elts]
+        return [_literal(elt) for elt in node.elts]
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
         return {str(ast.literal_eval(key)): _literal(value) for key, value in pairs if key is not None}
@@ -284,9 +284,9 @@ def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> 
         return ParsedText(text, ())
     if tagged:
         several = [
-            _parse_calls(found["body"], known) or _parse_incomplete(found["body"], known).calls for found in tagged
+            _parse_calls(match["body"], known) or _parse_incomplete(match["body"], known).calls for match in tagged
         ]
-        calls = tuple(call for one in several for call in one)
+        calls = tuple(call for group in several for call in group)
         return ParsedText(_TAGGED.sub("", text).strip(), calls) if all(several) else ParsedText(text, ())
     fenced = _find_last_fence(text)
     if fenced is not None:
@@ -321,13 +321,13 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
     """Return the calls if `text` consists of calls only, else none."""
-    found: list[ToolCall] = []
+    calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):
-            found += [_parse_call(one, known) for one in (value if isinstance(value, list) else [value])]
+            calls += [_parse_call(item, known) for item in (value if isinstance(value, list) else [value])]
     except (ValueError, RecursionError):
         return ()
-    return tuple(found)
+    return tuple(calls)
 
 
 def _parse_values(text: str) -> Iterator[Any]:
@@ -345,11 +345,11 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
     inner = value.get("function")
     if isinstance(inner, Mapping) and set(value) <= {"type", "id", "function"}:
         return _parse_call(inner, known)
-    given = [value[key] for key in _ARGUMENTS if key in value]
+    written = [value[key] for key in _ARGUMENTS if key in value]
     name = value.get("name")
-    if len(given) != 1 or not isinstance(name, str) or name not in known or not set(value) <= _BESIDE:
+    if len(written) != 1 or not isinstance(name, str) or name not in known or not set(value) <= _BESIDE:
         raise ValueError("no call")
-    arguments = json.loads(given[0]) if isinstance(given[0], str) else given[0]
+    arguments = json.loads(written[0]) if isinstance(written[0], str) else written[0]
     if not isinstance(arguments, Mapping):
         raise ValueError("no arguments")  # noqa: TRY004 - it is data from outside
     id = value.get("id")
@@ -358,7 +358,7 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
     """Return the calls at the start of a truncated `text`, and the rest; no calls if it is not truncated."""
-    found: list[ToolCall] = []
+    calls: list[ToolCall] = []
     place = 0
     while match := _NEXT.match(text, place):
         place = match.end()
@@ -367,11 +367,11 @@ def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
         except (ValueError, RecursionError):
             break
         try:
-            found.append(_parse_call(value, known))
+            calls.append(_parse_call(value, known))
         except (ValueError, RecursionError):
             return ParsedText(text, ())
     rest = text[place:].strip()
     begun = _BEGUN.match(rest)
     if begun is not None and begun["name"] in known:
-        return ParsedText("", (*found, ToolCall("", begun["name"], {UNREADABLE_ARGUMENTS: rest[begun.end() :]})))
-    return ParsedText(rest, tuple(found)) if rest.startswith("{") else ParsedText(text, ())
+        return ParsedText("", (*calls, ToolCall("", begun["name"], {UNREADABLE_ARGUMENTS: rest[begun.end() :]})))
+    return ParsedText(rest, tuple(calls)) if rest.startswith("{") else ParsedText(text, ())

@@ -116,16 +116,16 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
             with _open(path) as file:
                 if _kind(file) is None:
                     _check_size(file, path, most)
-                    found = file.read(most + 1) or b""  # some system files return None if they have no data
+                    data = file.read(most + 1) or b""  # some system files return None if they have no data
                 elif stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
-                    found = _read_pipe(file, path, most)
+                    data = _read_pipe(file, path, most)
                 else:
                     raise _not_a_file(path, file)
         except OSError as error:
             raise unreadable_error(path, error) from error
-        if len(found) > most:
+        if len(data) > most:
             raise too_large_error(path, f"it contains more than {format_size(most)}", most)
-        return found
+        return data
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
@@ -225,15 +225,15 @@ def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
 
 
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
-    found = os.fstat(file.fileno()).st_size
-    if found > most:
-        raise too_large_error(path, f"it is {format_size(found)}, and the limit is {format_size(most)}", most)
+    size = os.fstat(file.fileno()).st_size
+    if size > most:
+        raise too_large_error(path, f"it is {format_size(size)}, and the limit is {format_size(most)}", most)
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
-    handle, found = file.fileno(), bytearray()
+    handle, data = file.fileno(), bytearray()
     cure = "write its content to a file, and use that file"
-    while len(found) <= most:
+    while len(data) <= most:
         try:
             piece = os.read(handle, _PIECE)
         except BlockingIOError:  # there is a writer, and nothing to read yet
@@ -244,10 +244,10 @@ def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
             continue
         if not piece:
             break
-        found += piece
-    if not found:
+        data += piece
+    if not data:
         raise FileError(path, "", "it is a pipe without a writer", cure)
-    return bytes(found)
+    return bytes(data)
 
 
 def format_size(count: int) -> str:

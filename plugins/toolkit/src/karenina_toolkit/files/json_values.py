@@ -79,17 +79,17 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
-        one, path = waiting.pop()
-        found = _find_problem_at(one, path, halves)
-        if found is not None:
-            return found
-        if isinstance(one, Mapping):
-            for key in one:
+        current, path = waiting.pop()
+        problem = _find_problem_at(current, path, halves)
+        if problem is not None:
+            return problem
+        if isinstance(current, Mapping):
+            for key in current:
                 if halves and isinstance(key, str) and has_lone_surrogate(key):
                     return ValueProblem("a key contains half of a character", "correct that key", path)
-            waiting.extend((item, (*path, str(key))) for key, item in one.items())
-        elif isinstance(one, list):
-            waiting.extend((item, (*path, place)) for place, item in enumerate(one))
+            waiting.extend((item, (*path, str(key))) for key, item in current.items())
+        elif isinstance(current, list):
+            waiting.extend((item, (*path, place)) for place, item in enumerate(current))
     return None
 
 
@@ -110,12 +110,12 @@ class _DuplicateKey(ValueError):
 
 
 def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    by_key = dict(pairs)
+    if len(by_key) < len(pairs):
         for key, value in pairs:
-            if found[key] is not value and found[key] != value:
+            if by_key[key] is not value and by_key[key] != value:
                 raise _DuplicateKey(f"the key {key!r} occurs twice, with different values")
-    return found
+    return by_key
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_keys)
@@ -142,7 +142,7 @@ def parse_json(
         cure = bounded_files.size_limit_cure(bounded_files.max_file_bytes())
         raise FileError(path, where, f"the JSON has more than {limit:,} values", cure)
     try:
-        found = _DECODER.decode(text)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         place = f"{where}, column {error.colno}" if where else f"line {error.lineno}, column {error.colno}"
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
@@ -152,10 +152,10 @@ def parse_json(
         raise FileError(path, where, str(error), "remove one of the two") from error
     except (ValueError, RecursionError) as error:
         raise FileError(path, where, f"the JSON cannot be read: {error}", "correct it there") from error
-    problem = find_problem_in_json(text, found, halves=not surrogates)
+    problem = find_problem_in_json(text, value, halves=not surrogates)
     if problem is not None:
         raise FileError(path, where, problem.what, problem.cure)
-    return found
+    return value
 
 
 def _count_values(text: str, limit: int) -> int:
@@ -201,20 +201,20 @@ class _Walk:
         """Yield the rows in `value`, to which the first `at` parts of the path lead."""
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:
-                for number, one in enumerate(value):
-                    yield Record(self._path, ".".join((*place, str(number))), 0, one, around, key)
+                for number, inner in enumerate(value):
+                    yield Record(self._path, ".".join((*place, str(number))), 0, inner, around, key)
             else:
                 yield Record(self._path, ".".join(place), 0, value, around, key)
             return
         part = self._parts[at]
         if isinstance(value, Mapping):
-            around = (*around, (".".join(one for one in self._parts[:at] if one != ANY), value))
+            around = (*around, (".".join(step for step in self._parts[:at] if step != ANY), value))
         if part == ANY and isinstance(value, Mapping):
-            for name, one in value.items():
-                yield from self.rows(one, at + 1, (*place, name), around, name)
+            for name, inner in value.items():
+                yield from self.rows(inner, at + 1, (*place, name), around, name)
         elif part == ANY and isinstance(value, list):
-            for number, one in enumerate(value):
-                yield from self.rows(one, at + 1, (*place, str(number)), around, key)
+            for number, inner in enumerate(value):
+                yield from self.rows(inner, at + 1, (*place, str(number)), around, key)
         elif isinstance(value, Mapping) and part in value:
             yield from self.rows(value[part], at + 1, (*place, part), around, key)
         elif isinstance(value, list) and part.isdecimal() and len(part) <= _MOST_DIGITS and int(part) < len(value):
@@ -231,23 +231,23 @@ def suggest_rows(document: Any) -> list[str]:
     Rows are objects in a list, or two or more objects with a common key in an object. Only the first items of each list
     or object are searched.
     """
-    found: dict[str, int] = {}
-    _find_rows(document, (), found)
-    return sorted(found, key=lambda path: -found[path])[:_MOST_PATHS]
+    counts: dict[str, int] = {}
+    _find_rows(document, (), counts)
+    return sorted(counts, key=lambda path: -counts[path])[:_MOST_PATHS]
 
 
-def _find_rows(value: Any, parts: tuple[str, ...], found: dict[str, int]) -> None:
+def _find_rows(value: Any, parts: tuple[str, ...], counts: dict[str, int]) -> None:
     items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
-    objects = [one for one in items if isinstance(one, Mapping) and one]
+    objects = [item for item in items if isinstance(item, Mapping) and item]
     alike = isinstance(value, list) or (len(objects) > 1 and set.intersection(*map(set, objects[:_LOOKED_AT])))
     if objects and len(objects) == len(items) and alike:
         path = ".".join((*parts, ANY))
-        found[path] = found.get(path, 0) + len(objects)
+        counts[path] = counts.get(path, 0) + len(objects)
     if len(parts) >= _DEEPEST:
         return
     if isinstance(value, Mapping) and not (alike and objects):
-        for name, one in list(value.items())[:_LOOKED_AT]:
-            _find_rows(one, (*parts, name), found)
+        for name, inner in list(value.items())[:_LOOKED_AT]:
+            _find_rows(inner, (*parts, name), counts)
     else:
-        for one in items[:_LOOKED_AT]:
-            _find_rows(one, (*parts, ANY), found)
+        for inner in items[:_LOOKED_AT]:
+            _find_rows(inner, (*parts, ANY), counts)

@@ -63,7 +63,7 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
             reader = reader_class(opened, read_only=True, data_only=True)
             reader.read()
             with closing(reader.wb) as book:
-                names = [one.title for one in book.worksheets]
+                names = [worksheet.title for worksheet in book.worksheets]
                 if not names or (sheet is not None and sheet not in names):
                     what = "the file has no sheet with rows" if sheet is None else f"the file has no sheet {sheet!r}"
                     if sheet in book.sheetnames:
@@ -72,12 +72,12 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
                     raise FileError(path, "", what, cure)
                 page = book[sheet] if sheet is not None else book.worksheets[0]
                 page.reset_dimensions()  # the dimensions that a file states may be far too large
-                for one in book.worksheets:
-                    part = parts.get(str(getattr(one, "_worksheet_path", "")).lstrip("/"))
-                    if part is not None and one.title == page.title:
+                for worksheet in book.worksheets:
+                    part = parts.get(str(getattr(worksheet, "_worksheet_path", "")).lstrip("/"))
+                    if part is not None and worksheet.title == page.title:
                         facts.hidden, facts.without_value = part.hidden, part.without_value
                     elif part is not None and part.has_values and sheet is None:
-                        facts.others.append(one.title)
+                        facts.others.append(worksheet.title)
                 for number, cells in enumerate(page.iter_rows(), 1):
                     yield number, [_shown_value(cell) for cell in cells]
     except FileError:

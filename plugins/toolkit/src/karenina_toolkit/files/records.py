@@ -62,8 +62,8 @@ class Records(Iterator[Record]):
             return self._next()
 
     def _next(self) -> Record:
-        found: Record = next(self._rows)
-        return found
+        record: Record = next(self._rows)
+        return record
 
     def __enter__(self) -> Self:
         return self
@@ -183,8 +183,8 @@ def _read_csv(
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
     if encoding != texts.AUTO:
         return encoding, ""
-    found, note = texts.recognize_encoding(file, path)
-    return (found if found != texts.UTF8 else None), note
+    recognized, note = texts.recognize_encoding(file, path)
+    return (recognized if recognized != texts.UTF8 else None), note
 
 
 def _read_table(
@@ -201,11 +201,11 @@ def _read_table(
 
 def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:
     with bounded_files.open_file(path, any_size=any_size) as file:
-        found = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
-        yield found.columns, found.metadata, ""
-        rows: Iterator[tuple[int, Mapping[str, Any]]] = enumerate(found, 1)
+        parquet = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
+        yield parquet.columns, parquet.metadata, ""
+        rows: Iterator[tuple[int, Mapping[str, Any]]] = enumerate(parquet, 1)
         if not any_size:  # a few bytes can represent any number of equal rows
-            rows = _limit_rows(path, rows, len(found.columns))
+            rows = _limit_rows(path, rows, len(parquet.columns))
         for number, values in rows:
             yield Record(path, f"row {number}", number, values)
 

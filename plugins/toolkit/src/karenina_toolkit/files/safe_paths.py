@@ -96,7 +96,7 @@ def _open_root(root: Path) -> int:
     # O_PATH: to pass through a folder, the permission to list it is not needed.
     *above, last = root.absolute().parts
     here = os.open(above[0] if above else last, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    for part, flags in [*((one, FOLDER | os.O_PATH) for one in above[1:]), (last if above else ".", FOLDER)]:
+    for part, flags in [*((name, FOLDER | os.O_PATH) for name in above[1:]), (last if above else ".", FOLDER)]:
         try:
             below = os.open(part, flags, dir_fd=here)
         finally:

@@ -25,7 +25,7 @@ def digest_folder(source: SourceFolder) -> str:
     The digest does not depend on the folder's location. A link that leads out of `source.within` (default: the folder)
     is not followed, and a folder to which several links point is read once.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     bounds = (source.within or source.path).resolve()
     read = {source.path.resolve()}
     room = MOST_READ
@@ -37,9 +37,9 @@ def digest_folder(source: SourceFolder) -> str:
             if source.ignores(entry.name):
                 continue
             path, relative = Path(entry.path), name + entry.name
-            found.update(f"{relative!a} ".encode())
+            digest.update(f"{relative!a} ".encode())
             if entry.is_symlink():
-                found.update(f"-> {str(path.readlink())!a} ".encode())
+                digest.update(f"-> {str(path.readlink())!a} ".encode())
                 path = _target(path)
                 if not path.is_relative_to(bounds) or path in read:
                     continue
@@ -48,9 +48,9 @@ def digest_folder(source: SourceFolder) -> str:
                 inner.append((path, f"{relative}/"))
             elif path.is_file():
                 content, room = _content(path, room)
-                found.update(content)
+                digest.update(content)
         waiting += reversed(inner)
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
@@ -74,9 +74,9 @@ def _content(path: Path, room: int) -> tuple[bytes, int]:
     try:
         # O_NONBLOCK: it may have been replaced by a FIFO.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-            found = os.fstat(file.fileno())
-            if found.st_size > room:
-                return f"{found.st_size} {found.st_mtime_ns} ".encode(), 0
-            return hashlib.file_digest(file, "sha256").digest(), room - found.st_size
+            status = os.fstat(file.fileno())
+            if status.st_size > room:
+                return f"{status.st_size} {status.st_mtime_ns} ".encode(), 0
+            return hashlib.file_digest(file, "sha256").digest(), room - status.st_size
     except OSError:
         return b"", room

@@ -50,13 +50,13 @@ def make_own_folder(folder: Path) -> None:
 
 def check_own_folder(folder: Path) -> None:
     """Raise `UserStateError` if others can put files into the folder, and `FileNotFoundError` if it does not exist."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         raise UserStateError(f"the state folder {folder} is not a folder: remove it")
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise UserStateError(f"the state folder {folder} belongs to another user: remove it, or set XDG_STATE_HOME")
-    if found.st_mode & 0o022:
-        mode = stat.S_IMODE(found.st_mode)
+    if status.st_mode & 0o022:
+        mode = stat.S_IMODE(status.st_mode)
         raise UserStateError(
             f"the state folder {folder} is writable by others (mode {mode:04o}): check its content, then "
             "run `chmod 700` on it"

@@ -70,8 +70,8 @@ class Record:
         """The scalars of the objects that enclose the row, by path without `*`, such as `data.title`."""
         return {
             f"{path}.{name}" if path else name: value
-            for path, one in self.around
-            for name, value in one.items()
+            for path, enclosing in self.around
+            for name, value in enclosing.items()
             if not isinstance(value, dict | list)
         }
 
@@ -84,13 +84,13 @@ class Record:
         column = find_column(values, name)
         if column is not None:
             return values[column]
-        for path, one in reversed(self.around):
+        for path, enclosing in reversed(self.around):
             start = f"{path}." if path else ""
             is_path = name.casefold().startswith(start.casefold())
-            for wanted in (name, name[len(start) :]) if is_path else (name,):
-                column = find_column(one, wanted)
-                if column is not None and not isinstance(one[column], dict | list):
-                    return one[column]
+            for candidate in (name, name[len(start) :]) if is_path else (name,):
+                column = find_column(enclosing, candidate)
+                if column is not None and not isinstance(enclosing[column], dict | list):
+                    return enclosing[column]
         return default
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
         if line.strip():
             break
     header = start[-1] if start else ""
-    chosen = delimiter or max(DELIMITERS, key=lambda one: sum(part.count(one) for part in header.split('"')[::2]))
+    chosen = delimiter or max(DELIMITERS, key=lambda sign: sum(part.count(sign) for part in header.split('"')[::2]))
     length = 0
 
     def limit_row() -> Iterator[str]:
@@ -227,19 +227,19 @@ def iter_records(
     """
     columns = tuple(columns)
     width = len(columns)
-    kept = [column if only is None or column in only else None for column in columns]
+    names = [column if only is None or column in only else None for column in columns]
     empty = array("Q")
     for number, cells in rows:
         if cells.count(None) == len(cells):
             empty.append(number)
             continue
-        for one in empty:
-            yield Record(path, where(one), one, {name: None for name in kept if name is not None})
+        for blank in empty:
+            yield Record(path, where(blank), blank, {name: None for name in names if name is not None})
         del empty[:]
         if len(cells) > width and any(cell is not None for cell in cells[width:]):
             what = f"the row has {len(cells)} cells, but the file has {width} columns"
             raise FileError(path, where(number), what, "put texts that contain the delimiter into quotes")
         missing = width - len(cells)
-        found = dict(zip(kept, [*cells, *[None] * missing], strict=False))
-        found.pop(None, None)
-        yield Record(path, where(number), number, found, is_short=missing > 0)
+        values = dict(zip(names, [*cells, *[None] * missing], strict=False))
+        values.pop(None, None)
+        yield Record(path, where(number), number, values, is_short=missing > 0)

@@ -87,11 +87,11 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
     because a wrong encoding would silently change texts.
     """
     start = _read(file, path, _SAMPLE)
-    found = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)
-    if found is not None:
+    encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)
+    if encoding is not None:
         file.seek(0)
         marked = any(start.startswith(mark) for mark, _ in _MARKS)
-        return found, "" if marked else f"{path.name} has no byte-order mark, and was read as {found.upper()}"
+        return encoding, "" if marked else f"{path.name} has no byte-order mark, and was read as {encoding.upper()}"
     bad = _find_not_utf8(file, path)
     example = "" if bad is None else _example_of_cp1252(file, path)
     file.seek(0)
@@ -111,7 +111,7 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
 def _find_wide(start: bytes) -> str | None:
     """Return the UTF-16 or UTF-32 encoding that the positions of zero bytes show; None if they show none."""
     for name, width, place in (("utf-32-le", 4, 0), ("utf-32-be", 4, 3), ("utf-16-le", 2, 0), ("utf-16-be", 2, 1)):
-        shares = [start[one::width].count(0) / max(len(start[one::width]), 1) for one in range(width)]
+        shares = [start[number::width].count(0) / max(len(start[number::width]), 1) for number in range(width)]
         if shares.pop(place) < 0.1 and min(shares) > (0.9 if width == 4 else 0.5):
             return name
     return None
@@ -148,7 +148,7 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
             return ""
         before = text[-1]
         letters += sum(map(str.isalpha, text))
-        accents += sum(one.isalpha() for one in text if one > "\x7f")
+        accents += sum(letter.isalpha() for letter in text if letter > "\x7f")
         example = example or next((match[0] for match in _SHOWN.finditer(text)), "")
     return example if accents <= max(letters * _MOST_ACCENTS, _FEW_ACCENTS) else ""
 

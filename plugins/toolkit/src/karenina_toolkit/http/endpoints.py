@@ -115,7 +115,7 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
     if base_url is None:
         return True
     here = _server(base_url)
-    return here is not None and (is_loopback(here[1]) or any(_server(one) == here for one in own))
+    return here is not None and (is_loopback(here[1]) or any(_server(url) == here for url in own))
 
 
 def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:

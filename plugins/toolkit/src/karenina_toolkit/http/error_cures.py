@@ -107,10 +107,10 @@ def cure_for_path(base_url: str, usual: str = "/v1") -> str:
 
 def find_page_text(message: str) -> str | None:
     """Return the text of a web page that is quoted in `message`; None if there is none."""
-    found = _QUOTED_PAGE.search(message[:_LOOKED_AT])
-    if found is None:
+    match = _QUOTED_PAGE.search(message[:_LOOKED_AT])
+    if match is None:
         return None
-    text = read_page_text(message[found.start() :].replace("\\n", " "))
+    text = read_page_text(message[match.start() :].replace("\\n", " "))
     return text.rstrip("'\" ") if text is not None else None
 
 

@@ -120,14 +120,14 @@ def error_in_reply(
     shown = redact_text(detail, secrets, prompt)
     code = error.get("code") if isinstance(error, Mapping) else None
     status = int(code) if isinstance(code, int | str) and str(code).isdecimal() and len(str(code)) == 3 else 0
-    known = 400 <= status < 600
-    category = category_of_status(status) if known else ErrorCategory.SERVER
-    message = f"{where} {f'forwarded HTTP {status}' if known else 'sent no usable reply'}: {shown}"
+    is_error = 400 <= status < 600
+    category = category_of_status(status) if is_error else ErrorCategory.SERVER
+    message = f"{where} {f'forwarded HTTP {status}' if is_error else 'sent no usable reply'}: {shown}"
     if is_filtered(detail, codes):
         category = ErrorCategory.FILTERED
     elif has_no_credit(detail, codes):
         category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
-    return PortError(message, category=category, status=status if known else None, usage=usage)
+    return PortError(message, category=category, status=status if is_error else None, usage=usage)
 
 
 def messages_api_error(
@@ -172,9 +172,9 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
         return f"blockReason {feedback['blockReason'][:_SHOWN_REASON]}"
     results = data.get("prompt_filter_results")
     for result in results if isinstance(results, list) else ():
-        found = result.get("content_filter_results") if isinstance(result, Mapping) else None
-        for name, one in found.items() if isinstance(found, Mapping) else ():
-            if isinstance(one, Mapping) and one.get("filtered") is True:
+        filters = result.get("content_filter_results") if isinstance(result, Mapping) else None
+        for name, verdict in filters.items() if isinstance(filters, Mapping) else ():
+            if isinstance(verdict, Mapping) and verdict.get("filtered") is True:
                 return f"prompt_filter_results {str(name)[:_SHOWN_REASON]}"
     return None
 
@@ -225,10 +225,10 @@ def find_system_error(error: BaseException) -> OSError | None:
     HTTP clients keep the system's error only as a context. Errors after the first `OSError` do not count, because the
     chain goes on with exceptions that the caller was handling.
     """
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, OSError):
-        found = found.__cause__ or found.__context__
-    return found.__cause__ if found is not None and isinstance(found.__cause__, OSError) else found
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    return cause.__cause__ if cause is not None and isinstance(cause.__cause__, OSError) else cause
 
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
@@ -275,10 +275,10 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
         return body, frozenset()
     inner = error.get("innererror")
     codes = frozenset(
-        str(one[key])
-        for one in (error, *((inner,) if isinstance(inner, dict) else ()))
+        str(level[key])
+        for level in (error, *((inner,) if isinstance(inner, dict) else ()))
         for key in ("type", "code")
-        if one.get(key)
+        if level.get(key)
     )
     for key in ("message", "detail", "msg"):
         if isinstance(error.get(key), str):
@@ -292,12 +292,12 @@ def _join_details(details: Sequence[Any]) -> str:
 
     Quoted input is left out, because it may be the whole request.
     """
-    found = []
+    problems = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
         text = detail.get("msg", "") if isinstance(detail, dict) else detail
-        found.append(f"{place}: {text}" if place else str(text))
-    return "; ".join(found)
+        problems.append(f"{place}: {text}" if place else str(text))
+    return "; ".join(problems)
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
@@ -307,19 +307,19 @@ def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
             text = text.replace(message.content, "[prompt]")
     contents = [message.content for message in prompt]
     plain = "\n".join([*contents, json.dumps(contents), json.dumps(contents, ensure_ascii=False)])
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     while at < len(text):
         end = at + _WINDOW
         if end > len(text) or text[at:end] not in plain:
-            kept.append(text[at])
+            pieces.append(text[at])
             at += 1
             continue
         while end < len(text) and text[at : end + 1] in plain:
             end += 1
-        kept.append("[prompt]")
+        pieces.append("[prompt]")
         at = end
-    return "".join(kept)
+    return "".join(pieces)
 
 
 def category_of_status(status: int) -> ErrorCategory:

@@ -136,7 +136,9 @@ class Sender:
             async with session.post(url, proxy=proxy, allow_redirects=False, **request) as response:
                 pieces = response.content.iter_any()
                 encoding = response.headers.get("Content-Encoding", "")
-                return response, b"".join([one async for one in bound_body(pieces, encoding, self.where, self.bounds)])
+                return response, b"".join(
+                    [piece async for piece in bound_body(pieces, encoding, self.where, self.bounds)]
+                )
         except TimeoutError:
             raise PortError(
                 f"{self.where} did not answer within {self.seconds:g} s; raise request_timeout",

@@ -164,16 +164,16 @@ def make_bounding_hook(
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
         pieces = bound_body(response.stream, encoding, where, bounds, by_event=events)
-        if keep is not None and (kept := keep()) is not None:
-            pieces = _copy(pieces, kept)
+        if keep is not None and (buffer := keep()) is not None:
+            pieces = _copy(pieces, buffer)
         response.stream = kind(response.stream, pieces, on_error)
 
     return bound
 
 
-async def _copy(pieces: AsyncIterator[bytes], kept: bytearray) -> AsyncIterator[bytes]:
+async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterator[bytes]:
     async for piece in pieces:
-        kept += piece
+        buffer += piece
         yield piece
 
 

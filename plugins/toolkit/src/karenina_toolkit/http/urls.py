@@ -58,15 +58,15 @@ def find_proxy_secrets() -> list[str]:
     """
     from urllib.request import getproxies
 
-    found: list[str] = []
+    secrets: list[str] = []
     for proxy in getproxies().values():
         user, at, _ = proxy.rpartition("://")[2].rpartition("@")
         if at:
             name, colon, password = user.partition(":")
             plain, secret = unquote(user), password or name
             sent = base64.b64encode((plain if colon else f"{plain}:").encode()).decode()
-            found += [proxy, user, plain, sent, secret, unquote(secret)]
-    return found
+            secrets += [proxy, user, plain, sent, secret, unquote(secret)]
+    return secrets
 
 
 def _is_ip(host: str) -> bool:
@@ -85,15 +85,15 @@ def complete_url(text: str) -> str | None:
     """
     begun = _HALF_SCHEME.match(text)
     assert begun is not None  # it also matches the empty string
-    found = _ADDRESS.fullmatch(text, begun.end())
-    if found is None:
+    match = _ADDRESS.fullmatch(text, begun.end())
+    if match is None:
         return None
-    host, path = found["host"].strip("[]"), found["path"] or ""
+    host, path = match["host"].strip("[]"), match["path"] or ""
     here = is_loopback(host)
     named = here or _is_ip(host) or _DOMAIN.fullmatch(host) or begun[0]
-    if not named and not found["port"] and not _VERSION.fullmatch(path.strip("/").split("/")[0]):
+    if not named and not match["port"] and not _VERSION.fullmatch(path.strip("/").split("/")[0]):
         return None
-    public = not here and not found["port"] and not _is_ip(host) and "." in host
+    public = not here and not match["port"] and not _is_ip(host) and "." in host
     scheme = (begun["scheme"] or ("https" if public else "http")).lower()
     url = f"{scheme}://{text[begun.end() :]}"
     return url if url.lower() != text.lower() else None
@@ -131,8 +131,8 @@ def find_secret_parts(url: str | None) -> list[str]:
         return [url]
     path = [part for part in parts.path.split("/") if part not in _COMMON and not _VERSION.fullmatch(part)]
     queried = [value for _, value in parse_qsl(parts.query)]
-    found = [url, parts.path, parts.query, parts.fragment, parts.password, parts.username, *path, *queried]
-    return sorted({part for part in found if part and part != "/"}, key=len, reverse=True)
+    secrets = [url, parts.path, parts.query, parts.fragment, parts.password, parts.username, *path, *queried]
+    return sorted({part for part in secrets if part and part != "/"}, key=len, reverse=True)
 
 
 def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
@@ -140,8 +140,8 @@ def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
 
     Texts of three characters or fewer are left out, because they are too short to be secrets.
     """
-    found = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
-    return [value for value in found if value is not None and len(value) > 3]
+    secrets = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
+    return [value for value in secrets if value is not None and len(value) > 3]
 
 
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
@@ -150,10 +150,10 @@ def mask_secrets(text: str, secrets: Iterable[str]) -> str:
     Servers quote keys truncated, or with stars in the middle. Whole words that a secret shares with ordinary text, such
     as `production` in `production-4711`, are not masked, unless stars follow or precede them.
     """
-    known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
-    for secret in known:
+    longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+    for secret in longest_first:
         text = text.replace(secret, MASK)
-    for secret in known:
+    for secret in longest_first:
         if len(secret) > _SHORTEST and _URL not in secret:  # the secret parts of a URL are in the list themselves
             text = _mask_parts(text, secret)
     return text
@@ -161,7 +161,7 @@ def mask_secrets(text: str, secrets: Iterable[str]) -> str:
 
 def _mask_parts(text: str, secret: str) -> str:
     starts = {secret[at : at + _SHORTEST] for at in range(len(secret) - _SHORTEST + 1)}
-    kept: list[str] = []
+    pieces: list[str] = []
     shown = at = 0
     while at <= len(text) - _SHORTEST:
         end = at + _SHORTEST
@@ -171,10 +171,10 @@ def _mask_parts(text: str, secret: str) -> str:
         while end < len(text) and text[at : end + 1] in secret:
             end += 1
         if not _is_ordinary(text, at, end, secret):
-            kept += [text[shown:at], MASK]
+            pieces += [text[shown:at], MASK]
             shown = end
         at = end
-    return "".join([*kept, text[shown:]])
+    return "".join([*pieces, text[shown:]])
 
 
 def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:

@@ -71,20 +71,20 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
         if point.group not in KNOWN_GROUPS:
             continue
         kind = GROUPS.get(point.group, "hooks")
-        what = f"{point.group}: {point.name} = {point.value}"
+        entry = f"{point.group}: {point.name} = {point.value}"
         for info in infos:
             if (info.name, info.kind, info.distribution) != (point.name, kind, package.name):
                 continue
             if info.state == "loaded":
-                yield Finding(area, "ok", what)
+                yield Finding(area, "ok", entry)
             elif info.state == "blocked":
-                yield Finding(area, "warning", f"{what} was not tested: {info.failure}")
+                yield Finding(area, "warning", f"{entry} was not tested: {info.failure}")
             else:
-                yield Finding(area, "problem", f"{what}: {info.failure}")
+                yield Finding(area, "problem", f"{entry}: {info.failure}")
             yield from (Finding("Hooks", "warning", reason) for reason in info.ignored)
             break
         else:
-            text = f"{what} was not found by this program: install the package again"
+            text = f"{entry} was not found by this program: install the package again"
             yield Finding(area, "problem", text)
     if any(info.state == "loaded" and info.distribution == package.name for info in infos):
         yield Finding("Interface", "ok", f"made for version {API_VERSION} of the plugin interface, which this core has")
@@ -106,30 +106,35 @@ def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]
     another package does not look like one in this package.
     """
     counted = {distribution, *required, *read_catalog()["members"]}
-    offered = tuple(one for one in registered_stages(plugins) if one.distribution in counted)
-    for one in offered:
-        if one.distribution != distribution:
+    offered = tuple(stage for stage in registered_stages(plugins) if stage.distribution in counted)
+    for registered in offered:
+        if registered.distribution != distribution:
             continue
-        found = [Finding("Stages", state, f"{one.stage.name}: {text}") for state, text in _check_declared(one, offered)]
-        yield from found
-        if not any(finding.state == "problem" for finding in found):
-            slot = f"slot {one.slot.config_name}" if one.slot is not None else "no slot"
-            yield Finding("Stages", "ok", f"{one.stage.name}: {slot}, {one.stage.scope} scope{_keys_of(one)}")
-            yield _check_plan(one, offered)
+        findings = [
+            Finding("Stages", state, f"{registered.stage.name}: {text}")
+            for state, text in _check_declared(registered, offered)
+        ]
+        yield from findings
+        if not any(finding.state == "problem" for finding in findings):
+            slot = f"slot {registered.slot.config_name}" if registered.slot is not None else "no slot"
+            yield Finding(
+                "Stages", "ok", f"{registered.stage.name}: {slot}, {registered.stage.scope} scope{_keys_of(registered)}"
+            )
+            yield _check_plan(registered, offered)
 
 
-def _keys_of(one: RegisteredStage) -> str:
-    optional = () if one.stage.optional is ANY else one.stage.optional
-    reads = ", ".join(sorted(key.name for key in {*one.stage.requires, *optional}))
-    writes = ", ".join(sorted(key.name for key in {*one.stage.produces, *one.stage.revises}))
+def _keys_of(registered: RegisteredStage) -> str:
+    optional = () if registered.stage.optional is ANY else registered.stage.optional
+    reads = ", ".join(sorted(key.name for key in {*registered.stage.requires, *optional}))
+    writes = ", ".join(sorted(key.name for key in {*registered.stage.produces, *registered.stage.revises}))
     return (f"; reads {reads}" if reads else "") + (f"; writes {writes}" if writes else "")
 
 
-def _check_declared(one: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    stage = one.stage
+def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
+    stage = registered.stage
     keys: dict[str, AnyKey] = {key.name: key for other in offered for key in other.stage.produces}
     keys = {**keys, **standard_keys()}
-    known = {*keys, *read_catalog()["artifacts"]}
+    names = {*keys, *read_catalog()["artifacts"]}
     optional = frozenset[AnyKey]() if stage.optional is ANY else stage.optional
     for kind, declared in (
         ("requires", stage.requires),
@@ -142,8 +147,8 @@ def _check_declared(one: RegisteredStage, offered: tuple[RegisteredStage, ...]) 
             if other is not None and other.type is not key.type:
                 text = f"{kind} the artifact {key.name!r} as {key.type.__name__}, but its type is {other.type.__name__}"
                 yield "problem", f"{text}: import its key instead of making one"
-            elif kind != "produces" and key.name not in known:
-                near = did_you_mean(key.name, known, "")
+            elif kind != "produces" and key.name not in names:
+                near = did_you_mean(key.name, names, "")
                 cure = near or ": install the plugin that does, or correct the name"
                 state: State = "problem" if near or kind != "optional" else "warning"
                 yield state, f"{kind} the artifact {key.name!r}, which no installed stage produces{cure}"
@@ -165,9 +170,9 @@ def _check_declared(one: RegisteredStage, offered: tuple[RegisteredStage, ...]) 
             yield "problem", f"judge_ports names {port!r}, which is not a port{did_you_mean(port, _PORTS)}"
 
 
-def _check_plan(one: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
+def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
     """Return the place of a stage in the plan of a plain question, whose configuration chooses it for its slot."""
-    name, slot = one.stage.name, one.slot
+    name, slot = registered.stage.name, registered.slot
     chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}
     mode = "template_only" if slot is None or "template_only" in SLOT_RULES[slot].modes else "template_and_rubric"
     line = "" if slot is None else f' with [slots] {slot.config_name} = "{name}"'

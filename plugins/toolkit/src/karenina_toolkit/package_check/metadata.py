@@ -56,16 +56,16 @@ class InstalledPackage:
     @property
     def roots(self) -> Mapping[str, list[Path]]:
         """The packages and modules that the distribution contains, each with its folders, or with its one file."""
-        found: dict[str, list[Path]] = {}
+        roots: dict[str, list[Path]] = {}
         for module in (point.module for point in self.points):
             name, places = _root_of(module)
             if places:
-                found.setdefault(name, places)
-        return found
+                roots.setdefault(name, places)
+        return roots
 
     def sources(self) -> Iterator[Path]:
         """Yield the files of the distribution's modules, without tests that are packed with them."""
-        for place in (one for places in self.roots.values() for one in places):
+        for place in (root for places in self.roots.values() for root in places):
             if place.is_file():
                 yield place
                 continue
@@ -90,17 +90,17 @@ def find_package(name: str) -> InstalledPackage:
         lambda _, point: name in (point.module, point.module.partition(".")[0]),
         lambda _, point: point.name == name,
     ]
-    for way in ways:
-        found = [owner for owner, (_, points) in owners.items() if any(way(owner, point) for point in points)]
-        if len(found) > 1:
-            raise PluginError(f"{name!r} is in several distributions: name one of {', '.join(sorted(found))}")
-        if found:
-            distribution, points = owners[found[0]]
+    for fits in ways:
+        matching = [owner for owner, (_, points) in owners.items() if any(fits(owner, point) for point in points)]
+        if len(matching) > 1:
+            raise PluginError(f"{name!r} is in several distributions: name one of {', '.join(sorted(matching))}")
+        if matching:
+            distribution, points = owners[matching[0]]
             return InstalledPackage(distribution, tuple(points))
     for without in Distribution.discover(name=name):
         return InstalledPackage(without, ())
-    known = {*owners, *(point.name for _, points in owners.values() for point in points)}
-    raise PluginError(f"no installed distribution, package or plugin is named {name!r}{did_you_mean(name, known)}")
+    names = {*owners, *(point.name for _, points in owners.values() for point in points)}
+    raise PluginError(f"no installed distribution, package or plugin is named {name!r}{did_you_mean(name, names)}")
 
 
 def unmet_requirements(
@@ -140,8 +140,8 @@ def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
 
 def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
     here = package.distribution
-    found = {canonical(one.name or ""): one for one in reversed(list(distributions()))}
-    problems = list(unmet_requirements(here, found))
+    by_name = {canonical(distribution.name or ""): distribution for distribution in reversed(list(distributions()))}
+    problems = list(unmet_requirements(here, by_name))
     python = here.metadata.json.get("requires_python")
     try:
         if python is not None and not SpecifierSet(python).contains(platform.python_version(), prereleases=True):
@@ -150,8 +150,10 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
         problems.append(
             f'its requires-python is not a version range: {python!r}; write, say, requires-python = ">=3.11"'
         )
-    core = next((one for one in requirements(here) if canonical(one.name) == "karenina-core"), None)
-    if core is not None and not any(one.operator in ("<", "<=", "~=", "==") for one in core.specifier):
+    core = next(
+        (requirement for requirement in requirements(here) if canonical(requirement.name) == "karenina-core"), None
+    )
+    if core is not None and not any(specifier.operator in ("<", "<=", "~=", "==") for specifier in core.specifier):
         yield Finding(
             "Versions",
             "warning",
@@ -164,8 +166,12 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
-    needed = [one for one in requirements(package.distribution) if not _FOR_TESTS.search(str(one.marker))]
-    declared = {canonical(one.name) for one in needed} | {package.name}
+    needed = [
+        requirement
+        for requirement in requirements(package.distribution)
+        if not _FOR_TESTS.search(str(requirement.marker))
+    ]
+    declared = {canonical(requirement.name) for requirement in needed} | {package.name}
     with_ours = declared | {
         canonical(need.name) for name in declared if name.startswith("karenina") for need in _needs_of(name)
     }
@@ -198,22 +204,22 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_types(package: InstalledPackage) -> Iterator[Finding]:
-    folders = {name: places for name, places in package.roots.items() if any(one.is_dir() for one in places)}
-    missing = [name for name, places in folders.items() if not any((one / "py.typed").is_file() for one in places)]
+    folders = {name: places for name, places in package.roots.items() if any(place.is_dir() for place in places)}
+    missing = [name for name, places in folders.items() if not any((place / "py.typed").is_file() for place in places)]
     for name in missing:
         text = (
             f"{name} has no py.typed, so type checkers ignore its types: add an empty file py.typed beside __init__.py"
         )
         yield Finding("Types", "problem", text)
     if not missing:
-        what = "py.typed is present" if folders else "a single module cannot have a py.typed, which is for packages"
-        yield Finding("Types", "ok", what)
+        summary = "py.typed is present" if folders else "a single module cannot have a py.typed, which is for packages"
+        yield Finding("Types", "ok", summary)
 
 
 def _imported(package: InstalledPackage) -> dict[str, str]:
     """Return the names of packages that the modules import from elsewhere, each with the place of its first import."""
     own = {name.partition(".")[0] for name in package.roots}
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for file in package.sources():
         try:
             tree = ast.parse(file.read_bytes())
@@ -221,15 +227,15 @@ def _imported(package: InstalledPackage) -> dict[str, str]:
             continue  # loading the entry point reports it
         for name, line in _needed_imports(tree):
             if name not in own and name not in sys.stdlib_module_names:
-                found.setdefault(name, f"{file.parent.name}/{file.name}:{line}")
-    return found
+                places.setdefault(name, f"{file.parent.name}/{file.name}:{line}")
+    return places
 
 
 def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
     """Yield the top-level names that code imports, except under TYPE_CHECKING and where it catches the failure."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
-            yield from ((one.name.partition(".")[0], node.lineno) for one in node.names)
+            yield from ((name.name.partition(".")[0], node.lineno) for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
             yield node.module.partition(".")[0], node.lineno
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -249,8 +255,8 @@ def _catches_imports(handler: ast.ExceptHandler) -> bool:
 
 def _needs_of(name: str) -> Iterator[Requirement]:
     """Yield what an installed distribution requires, without its extras; nothing if it is not installed."""
-    for found in Distribution.discover(name=name):
-        for need in requirements(found):
+    for distribution in Distribution.discover(name=name):
+        for need in requirements(distribution):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
                 yield need
         return
@@ -258,13 +264,13 @@ def _needs_of(name: str) -> Iterator[Requirement]:
 
 def required_by(names: Iterable[str]) -> set[str]:
     """Return these distributions, and everything that they require."""
-    found, waiting = set[str](), list(names)
+    required, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()
-        if name not in found:
-            found.add(name)
+        if name not in required:
+            required.add(name)
             waiting += [canonical(need.name) for need in _needs_of(name)]
-    return found
+    return required
 
 
 def _is_found(name: str) -> bool:
@@ -281,8 +287,8 @@ def _packages() -> Mapping[str, list[str]]:
 
 def _owners(name: str) -> set[str]:
     """Return the distributions that contain a top-level package. An editable distribution is found by its name."""
-    found = {canonical(one) for one in _packages().get(name, ())}
-    return found or {canonical(one.name) for one in Distribution.discover(name=name)}
+    owners = {canonical(owner) for owner in _packages().get(name, ())}
+    return owners or {canonical(distribution.name) for distribution in Distribution.discover(name=name)}
 
 
 def _root_of(module: str) -> tuple[str, list[Path]]:
@@ -297,7 +303,7 @@ def _root_of(module: str) -> tuple[str, list[Path]]:
         if spec is None:
             return name, []
         if spec.origin is not None:
-            folders = [Path(one) for one in spec.submodule_search_locations or ()]
+            folders = [Path(location) for location in spec.submodule_search_locations or ()]
             return name, folders or [Path(spec.origin)]
     return module, []
 

@@ -53,9 +53,10 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
     if written is None:  # it is implemented under another name (specname)
         return
     defaults = [
-        one.name
-        for one in inspect.signature(written).parameters.values()
-        if one.default is not inspect.Parameter.empty and one.name in inspect.signature(specification).parameters
+        parameter.name
+        for parameter in inspect.signature(written).parameters.values()
+        if parameter.default is not inspect.Parameter.empty
+        and parameter.name in inspect.signature(specification).parameters
     ]
     if defaults:
         names = ", ".join(defaults)
@@ -81,9 +82,9 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
     for offer in plugins.offers(karenina_settings):
         if offer.distribution == distribution:
             models[offer.value] = True
-    for one in registered_stages(plugins):
-        if one.distribution == distribution:
-            stage = one.stage
+    for registered in registered_stages(plugins):
+        if registered.distribution == distribution:
+            stage = registered.stage
             if stage.settings is not None:
                 models[stage.settings] = True
             for model in (stage.trait_settings, stage.question_settings, stage.field_settings):
@@ -95,7 +96,7 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
     for model, are_settings in models.items():
         findings = list(_check_model(model, are_settings))
         yield from findings
-        if not any(one.state == "problem" for one in findings):
+        if not any(finding.state == "problem" for finding in findings):
             names = ", ".join(f"{namespace_of(model)}{name}" for name in model.model_fields)
             yield Finding("Settings", "ok", f"{model.__name__}: {names or 'no field'}")
 
@@ -139,14 +140,15 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
     The adapter's ports are made, but not called.
     """
-    for one in registered_adapters(plugins):
-        if one.distribution == distribution:
+    for adapter in registered_adapters(plugins):
+        if adapter.distribution == distribution:
             findings = [
-                Finding("Adapters", state, f"{one.spec.interface}: {text}") for state, text in _check_adapter(one.spec)
+                Finding("Adapters", state, f"{adapter.spec.interface}: {text}")
+                for state, text in _check_adapter(adapter.spec)
             ]
             yield from findings
             if not any(finding.state == "problem" for finding in findings):
-                text = f"{one.spec.interface}: {', '.join(one.spec.ports)}; {one.spec.tier.value}"
+                text = f"{adapter.spec.interface}: {', '.join(adapter.spec.ports)}; {adapter.spec.tier.value}"
                 yield Finding("Adapters", "ok", text)
 
 
@@ -215,8 +217,8 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
         if not callable(written):
             yield "problem", f"its {name} port has no {method}(): write async def {signature}, or leave out {name}="
         elif not _takes(written, count, info=None):
-            given = f"{method}{inspect.signature(written)}"
-            yield "problem", f"its {name} port has {given}, which cannot be called: write async def {signature}"
+            actual = f"{method}{inspect.signature(written)}"
+            yield "problem", f"its {name} port has {actual}, which cannot be called: write async def {signature}"
         if not inspect.iscoroutinefunction(getattr(port, "aclose", None)):
             yield "problem", f"its {name} port has no aclose(): write async def aclose(self)"
 

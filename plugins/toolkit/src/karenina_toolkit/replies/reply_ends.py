@@ -115,9 +115,9 @@ def read_end(given: object) -> tuple[FinishReason, str | None]:
     missing reason is "other".
     """
     if isinstance(given, str):
-        known = _MEANINGS.get(given)
-        if known is not None:
-            return known, (given if known == "failed" else None)
+        meaning = _MEANINGS.get(given)
+        if meaning is not None:
+            return meaning, (given if meaning == "failed" else None)
     elif isinstance(given, Mapping) and isinstance(given.get("type"), str):
         return read_end(given["type"])
     if given is None or given == "":
@@ -125,9 +125,9 @@ def read_end(given: object) -> tuple[FinishReason, str | None]:
     written = str(given)[:_LONGEST]
     category, *parts = map(_spell, written.split(":"))
     for part in (category, *parts) if category in _ERRORS else (*reversed(parts), category):
-        known = _MEANINGS.get(part)
-        if known is not None:
-            return known, (written if known == "failed" else None)
+        meaning = _MEANINGS.get(part)
+        if meaning is not None:
+            return meaning, (written if meaning == "failed" else None)
     return "other", written
 
 

@@ -55,9 +55,9 @@ def restore_backslashes(value: Any) -> Any:
         if _LOST.search(value) is None:
             return value
         value = _PATH.sub(_restore_path, value)
-        latex = _LATEX.search(value) is not None or any(_is_sure(found) for found in _LOST.finditer(value))
+        latex = _LATEX.search(value) is not None or any(_is_sure(match) for match in _LOST.finditer(value))
         return _LOST.sub(
-            lambda found: "\\" + _LETTERS[found[0]] if _is_sure(found) or _is_likely(found, latex) else found[0], value
+            lambda match: "\\" + _LETTERS[match[0]] if _is_sure(match) or _is_likely(match, latex) else match[0], value
         )
     if isinstance(value, dict):
         return {key: restore_backslashes(inner) for key, inner in value.items()}
@@ -66,51 +66,51 @@ def restore_backslashes(value: Any) -> Any:
     return value
 
 
-def _is_sure(found: re.Match[str]) -> bool:
+def _is_sure(match: re.Match[str]) -> bool:
     """Return whether a command certainly follows, whatever the rest of the text is."""
-    rest, after = found["rest"], _after(found)
+    rest, after = match["rest"], _after(match)
     if rest is None:
         return after.isascii() and after.isalpha()
-    if rest not in _RESTS[found[0]] or (after.isascii() and after.isalpha()):
+    if rest not in _RESTS[match[0]] or (after.isascii() and after.isalpha()):
         return False
-    before = found.string[found.start() - 1 : found.start()]
-    if after == "{" or found[0] == "\r" or (before and before in "^_{"):
+    before = match.string[match.start() - 1 : match.start()]
+    if after == "{" or match[0] == "\r" or (before and before in "^_{"):
         return True
-    if before == " " and _is_before_mathematics(found):
-        return found[0] == "\t" or rest == "e" or rest not in _AMBIGUOUS
+    if before == " " and _is_before_mathematics(match):
+        return match[0] == "\t" or rest == "e" or rest not in _AMBIGUOUS
     return len(rest) >= _SHORTEST_ALONE and rest not in _AMBIGUOUS
 
 
-def _is_likely(found: re.Match[str], latex: bool) -> bool:
+def _is_likely(match: re.Match[str], latex: bool) -> bool:
     """Return whether a command follows that may also be a word. `latex` says whether the text has other LaTeX."""
-    text, rest, after = found.string, found["rest"], _after(found)
+    text, rest, after = match.string, match["rest"], _after(match)
     if rest is None:
         return latex
-    if rest not in _RESTS[found[0]] or (after.isascii() and after.isalpha()):
+    if rest not in _RESTS[match[0]] or (after.isascii() and after.isalpha()):
         return False
-    if not after and not text[: found.start()].strip():
+    if not after and not text[: match.start()].strip():
         return rest not in _TEXT
-    mathematics = not after or _is_before_mathematics(found)
-    if found.start() == 0:
+    mathematics = not after or _is_before_mathematics(match)
+    if match.start() == 0:
         return mathematics or (latex and rest not in _TEXT)
     return latex and (mathematics or rest not in _AMBIGUOUS)
 
 
-def _is_before_mathematics(found: re.Match[str]) -> bool:
-    return _MATHEMATICS.match(found.string, found.end() + len(found["rest"])) is not None
+def _is_before_mathematics(match: re.Match[str]) -> bool:
+    return _MATHEMATICS.match(match.string, match.end() + len(match["rest"])) is not None
 
 
-def _restore_path(found: re.Match[str]) -> str:
+def _restore_path(match: re.Match[str]) -> str:
     """Return a possible Windows path with its backslashes, if more than line breaks or tabs suggests that it is one."""
-    path = found[0]
+    path = match[0]
     if set(path) & set("\\\b\f\r") or {"\n", "\t"} <= set(path) or _FILE.fullmatch(path):
         return re.sub(r"[\b\f\n\r\t]", lambda mark: "\\" + _LETTERS[mark[0]], path)
     return path
 
 
-def _after(found: re.Match[str]) -> str:
-    end = found.end() + len(found["rest"] or "")
-    return found.string[end : end + 1]
+def _after(match: re.Match[str]) -> str:
+    end = match.end() + len(match["rest"] or "")
+    return match.string[end : end + 1]
 
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
@@ -208,31 +208,31 @@ class LenientReader:
 
 
 def _after_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found is not None else at
+    match = _SPACE.match(text, at)
+    return match.end() if match is not None else at
 
 
 def _read_string(text: str, at: int) -> tuple[str, int]:
-    found = _STRINGS[text[at]].match(text, at)
-    if found is None:
+    match = _STRINGS[text[at]].match(text, at)
+    if match is None:
         _refuse("a string that does not end", text, at)
-    inner = _ESCAPED.sub(_in_double_quotes, found[0][1:-1])
+    inner = _ESCAPED.sub(_in_double_quotes, match[0][1:-1])
     try:
-        return str(_WITH_LINE_BREAKS.decode(f'"{inner}"')), found.end()
+        return str(_WITH_LINE_BREAKS.decode(f'"{inner}"')), match.end()
     except ValueError as error:
         _refuse(str(error).split(":", 1)[0], text, at)
 
 
-def _in_double_quotes(found: re.Match[str]) -> str:
+def _in_double_quotes(match: re.Match[str]) -> str:
     """Return a quote, or an escaped character, as it is written between double quotes."""
-    escaped = found[1]
+    escaped = match[1]
     if escaped is None:
         return r"\""
     if escaped[0] == "x" and len(escaped) > 1:
         return rf"\u00{escaped[1:]}"
     if escaped in "'\u201c\u201d":
         return escaped
-    return found[0] if escaped in _ESCAPES or len(escaped) > 1 else "\\" + found[0]
+    return match[0] if escaped in _ESCAPES or len(escaped) > 1 else "\\" + match[0]
 
 
 def _refuse(why: str, text: str, at: int) -> NoReturn:
@@ -248,9 +248,9 @@ class WrittenFloat(float):
 
     def __new__(cls, written: str | float) -> WrittenFloat:
         """Return a float from its text."""
-        one = super().__new__(cls, written)
-        one.written = str(written)
-        return one
+        number = super().__new__(cls, written)
+        number.written = str(written)
+        return number
 
 
 def read_float(text: str) -> float:

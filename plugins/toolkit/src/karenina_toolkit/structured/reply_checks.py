@@ -72,17 +72,23 @@ class ReadReply(Protocol):
 
 def text_reply(reply: ReadReply) -> LLMReply:
     """Return a reply as the reply of a plain-text port."""
-    said = reply.message
+    message = reply.message
     return LLMReply(
-        said.content, reply.usage, reply.finish_reason, reply.model, said.reasoning, reply.server_reason, said.notes
+        message.content,
+        reply.usage,
+        reply.finish_reason,
+        reply.model,
+        message.reasoning,
+        reply.server_reason,
+        message.notes,
     )
 
 
 def json_reply(reply: ReadReply, text: str, mode: StructuredMode) -> ParserReply:
     """Return a reply as the reply of a parser port: `text` is the JSON that the model wrote, requested in `mode`."""
-    found = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
-    found.reasoning, found.server_reason = reply.message.reasoning, reply.server_reason
-    return found
+    parser_reply = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
+    parser_reply.reasoning, parser_reply.server_reason = reply.message.reasoning, reply.server_reason
+    return parser_reply
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
@@ -120,9 +126,9 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
         return cast("R", sanitize_agent_reply(where, reply))
     if isinstance(reply, Turn):
         checked = sanitize_turn(where, reply)
-        said = checked.message
-        thoughts, notes = said.reasoning, said.notes
-        usable = bool(said.tool_calls) or checked.unfinished or has_content(said.content)
+        message = checked.message
+        thoughts, notes = message.reasoning, message.notes
+        usable = bool(message.tool_calls) or checked.unfinished or has_content(message.content)
     elif isinstance(reply, LLMReply):
         checked = sanitize_llm_reply(reply)
         thoughts, notes, usable = checked.reasoning, checked.notes, has_content(checked.text)

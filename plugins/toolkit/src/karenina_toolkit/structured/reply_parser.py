@@ -62,7 +62,7 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
         isinstance(value, list)
         and value
         and isinstance(value[0], dict)
-        and all(json_equal(value[0], one) for one in value)
+        and all(json_equal(value[0], item) for item in value)
     ):
         return value[0], True
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -157,19 +157,19 @@ def _last_end(text: str) -> int:
         ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))
     start = _start_in(text)
     last = at = 0
-    found = start.search(text) if ends else None
+    opening = start.search(text) if ends else None
     for begin, end in ends:
-        while found is not None and found.start() < begin:
-            if _SKETCH.match(text, found.start()):
-                at = found.end()
+        while opening is not None and opening.start() < begin:
+            if _SKETCH.match(text, opening.start()):
+                at = opening.end()
             else:
                 try:
-                    _, at = _object_at(text, found.start())
+                    _, at = _object_at(text, opening.start())
                 except (ValueError, RecursionError):
                     # Whether the mark is inside of a broken object cannot be known.
                     return last
-            found = start.search(text, at)
-        if found is None:
+            opening = start.search(text, at)
+        if opening is None:
             break
         if at <= begin:
             last = end
@@ -219,12 +219,12 @@ def _loads(text: str) -> Any:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    by_key = dict(pairs)
+    if len(by_key) < len(pairs):
         for key, value in pairs:
-            if found[key] != value:
+            if by_key[key] != value:
                 raise ValueError(f"the key {key!r} is given twice, with different values")
-    return found
+    return by_key
 
 
 def _refuse(word: str) -> NoReturn:

@@ -72,35 +72,35 @@ def _can_be_strict(schema: Any) -> bool:
 
 
 def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
-    found: list[Any] = []
+    subschemas: list[Any] = []
     for key in ("properties", "$defs"):
-        found += schema.get(key, {}).values()
+        subschemas += schema.get(key, {}).values()
     for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        found += schema.get(key, ())
-    found.append(schema.get("items"))
-    return found
+        subschemas += schema.get(key, ())
+    subschemas.append(schema.get("items"))
+    return subschemas
 
 
 def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
-    found: dict[str, Any] = {}
+    adapted: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "default" or (official and key in _UNKNOWN_TO_OPENAI):
             continue
         if key in ("properties", "$defs"):
-            found[key] = {name: _adapt(inner, official) for name, inner in value.items()}
+            adapted[key] = {name: _adapt(inner, official) for name, inner in value.items()}
         elif key in ("anyOf", "oneOf", "allOf"):
-            found["anyOf"] = [_adapt(inner, official) for inner in value]
+            adapted["anyOf"] = [_adapt(inner, official) for inner in value]
         elif key == "items" and isinstance(value, Mapping):
-            found[key] = _adapt(value, official)
+            adapted[key] = _adapt(value, official)
         else:
-            found[key] = value
-    if "properties" in found:
-        found["additionalProperties"] = False
-    if "$ref" in found and len(found) > 1:
-        found["anyOf"] = [{"$ref": found.pop("$ref")}]
-    return found
+            adapted[key] = value
+    if "properties" in adapted:
+        adapted["additionalProperties"] = False
+    if "$ref" in adapted and len(adapted) > 1:
+        adapted["anyOf"] = [{"$ref": adapted.pop("$ref")}]
+    return adapted
 
 
 _WORDS: Final[Mapping[str, str]] = {
@@ -131,10 +131,10 @@ def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int =
     if depth > _DEEPEST:
         return "..."
     if "$ref" in part:
-        found: Any = root
+        target: Any = root
         for step in str(part["$ref"]).removeprefix("#/").split("/"):
-            found = found.get(step, {}) if isinstance(found, Mapping) else {}
-        return describe_type(found, root, depth + 1)
+            target = target.get(step, {}) if isinstance(target, Mapping) else {}
+        return describe_type(target, root, depth + 1)
     for key in ("anyOf", "oneOf"):
         if key in part:
             return " or ".join(dict.fromkeys(describe_type(option, root, depth) for option in part[key]))
@@ -152,7 +152,9 @@ def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int =
     if kinds == "array" and "items" in part:
         return f"list of {describe_type(part['items'], root, depth + 1)}"
     if kinds == "object" and part.get("properties"):
-        inner = ", ".join(f"{name}: {describe_type(one, root, depth + 1)}" for name, one in part["properties"].items())
+        inner = ", ".join(
+            f"{name}: {describe_type(schema, root, depth + 1)}" for name, schema in part["properties"].items()
+        )
         return f"object with {inner}"
     return _WORDS.get(str(kinds), str(kinds))
 

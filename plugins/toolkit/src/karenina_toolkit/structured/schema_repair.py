@@ -81,11 +81,11 @@ def find_mismatches(data: object, schema: Schema) -> list[str]:
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
     """Return `data` after `repair`, whether that changed anything, and the mismatches that are left."""
     schema = _Root.of(schema)
-    given = dict(data)
-    unwrapped = _unwrap(given, schema, schema)
+    original = dict(data)
+    unwrapped = _unwrap(original, schema, schema)
     problems = find_mismatches(unwrapped, schema)
     if not problems:  # data that fits is not changed
-        return unwrapped, unwrapped is not given, problems
+        return unwrapped, unwrapped is not original, problems
     repaired = _repair(unwrapped, schema, schema)
     assert isinstance(repaired, dict)
     return repaired, not json_equal(data, repaired), find_mismatches(repaired, schema)
@@ -107,14 +107,14 @@ def allows_null(schema: Schema, root: Schema) -> bool:
 
 def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
     schema = _resolve(schema, root)
-    known = schema.get("properties")
-    if not isinstance(known, Mapping) or len(data) != 1:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or len(data) != 1:
         return data
     (key, inner), *_ = data.items()
-    if key in known or not isinstance(inner, dict) or not inner:
+    if key in properties or not isinstance(inner, dict) or not inner:
         return data
     needed = set(schema.get("required", ()))
-    return inner if needed <= inner.keys() <= known.keys() else data
+    return inner if needed <= inner.keys() <= properties.keys() else data
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
@@ -134,9 +134,11 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
     kind = schema.get("type")
     if isinstance(value, dict):
-        known = schema.get("properties")
-        if isinstance(known, Mapping):
-            return {key: _repair(item, known[key], root) if key in known else item for key, item in value.items()}
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping):
+            return {
+                key: _repair(item, properties[key], root) if key in properties else item for key, item in value.items()
+            }
         if kind == "array" and _wants_objects(schema, root):
             return [_repair(value, schema["items"], root)]
         return value
@@ -176,12 +178,12 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
     """Return the only repair of `value` for one of several schemas; `value` itself if it fits or repairs differ."""
     if any(not _fails(value, option, root) for option in options):
         return value
-    found: list[Any] = []
+    repairs: list[Any] = []
     for option in options:
         tried = _repair(value, option, root)
-        if not _fails(tried, option, root) and not any(json_equal(tried, other) for other in found):
-            found.append(tried)
-    return found[0] if len(found) == 1 else value
+        if not _fails(tried, option, root) and not any(json_equal(tried, other) for other in repairs):
+            repairs.append(tried)
+    return repairs[0] if len(repairs) == 1 else value
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
@@ -264,7 +266,7 @@ def _match_enum(value: Any, allowed: list[Any]) -> Any:
     matches = [option for option in allowed if isinstance(option, str) and _letters(option) == _letters(value)]
     if not matches:
         meant = (_boolean(value), _number(fold(value).strip(), "number", value))
-        matches = [option for option in allowed if any(json_equal(option, one) for one in meant)]
+        matches = [option for option in allowed if any(json_equal(option, reading) for reading in meant)]
     return matches[0] if len(matches) == 1 else value
 
 

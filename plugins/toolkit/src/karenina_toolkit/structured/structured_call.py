@@ -86,9 +86,9 @@ async def ask(
     parser = context.parser(model)
     try:
         while True:
-            found = form.read(await parser.parse(form.messages, schema))
-            if found is not None:
-                return found
+            result = form.read(await parser.parse(form.messages, schema))
+            if result is not None:
+                return result
     except StructuredError as error:
         if not error.complete:
             context.count_failure()  # no reply was complete, so a resumed run runs the item again
@@ -118,9 +118,9 @@ async def call_structured(
     """
     form = _Form(messages, schema, validate, reasks)
     while True:
-        found = form.read(await parser.parse(form.messages, schema, info=info))
-        if found is not None:
-            return found
+        result = form.read(await parser.parse(form.messages, schema, info=info))
+        if result is not None:
+            return result
 
 
 class _Form(Generic[T]):
@@ -168,17 +168,17 @@ class _Form(Generic[T]):
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     try:
-        found, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
+        parsed, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
     except ValueError as error:
         raise InvalidReply(str(error)) from None
     try:
         if "\u00a6" in reply.text or "\\u00a6" in reply.text.lower():  # the bar of broken tokens
-            found = restore_special_tokens(found)
-        data, repaired, problems = repair_and_check(found, schema)
+            parsed = restore_special_tokens(parsed)
+        data, repaired, problems = repair_and_check(parsed, schema)
     except RecursionError:
         raise InvalidReply("the JSON in the reply is nested too deeply") from None
     if problems:
-        inner = _call_arguments(found, schema)
+        inner = _call_arguments(parsed, schema)
         if inner is not None:
             data, _, problems = repair_and_check(inner, schema)
             if not problems:
@@ -187,9 +187,9 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
     return data, unpacked or repaired
 
 
-def _call_arguments(found: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the arguments if a judge wrote a tool call as text; None if not, or if the schema has a field `name`."""
-    call = found.get("function", found)
+    call = parsed.get("function", parsed)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
         return None
     arguments = next((call[name] for name in _CALL_ARGUMENTS if name in call), None)

@@ -108,28 +108,28 @@ async def with_best_mode(
     A refusal of one schema is remembered for this schema only. So is any refusal by a server that accepted the mode
     with another schema. If a call fails permanently in all remaining modes, its refusals are forgotten.
     """
-    known = _modes_of(server)
+    memory = _modes_of(server)
     shape = _SchemaKey(schema)
     learned: list[Callable[[], None]] = []
     while True:
-        mode = next((one for one in modes if not known.refuses(one, shape)), modes[-1])
+        mode = next((candidate for candidate in modes if not memory.refuses(candidate, shape)), modes[-1])
         last = mode == modes[-1]
-        async with nullcontext() if last or mode in known.accepted else known.turn(mode, shape):
-            if known.refuses(mode, shape) and not last:
+        async with nullcontext() if last or mode in memory.accepted else memory.turn(mode, shape):
+            if memory.refuses(mode, shape) and not last:
                 continue
             try:
-                found = await ask(mode)
+                result = await ask(mode)
             except (HTTPStatusError, ModeUnsupported) as error:
-                what = Refusal.MODE if isinstance(error, ModeUnsupported) else classify_refusal(error, mode)
-                if last or what is None:
-                    if not error.retriable and not known.accepted:
+                refusal = Refusal.MODE if isinstance(error, ModeUnsupported) else classify_refusal(error, mode)
+                if last or refusal is None:
+                    if not error.retriable and not memory.accepted:
                         for forget in learned:
                             forget()
                     raise
-                learned.append(known.learn(mode, what, shape))
+                learned.append(memory.learn(mode, refusal, shape))
             else:
-                known.accepted.add(mode)
-                return found, mode
+                memory.accepted.add(mode)
+                return result, mode
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
@@ -186,9 +186,9 @@ class _ServerModes:
     def refuses(self, mode: StructuredMode, shape: _SchemaKey) -> bool:
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
-    def learn(self, mode: StructuredMode, what: Refusal, shape: _SchemaKey) -> Callable[[], None]:
+    def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
         """Remember a refusal. Return a function that forgets it."""
-        if what is Refusal.MODE and mode not in self.accepted:
+        if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)
             return lambda: self.refused.discard(mode)
         marks = self.schemas.setdefault(mode, set())

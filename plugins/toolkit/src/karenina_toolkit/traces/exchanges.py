@@ -21,15 +21,15 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
     Raises `TraceFormatError` if there is no exchange, if one cannot be read, and if a request does not continue the
     exchange before it. `convert_conversations` reads recordings with several conversations.
     """
-    found = _conversations(exchanges)
-    if len(found) > 1:
+    conversations = _conversations(exchanges)
+    if len(conversations) > 1:
         raise TraceFormatError(
-            f"exchange {found[1].first} does not repeat the exchange before it, so it begins another conversation; "
-            "read such recordings with convert_conversations"
+            f"exchange {conversations[1].first} does not repeat the exchange before it, so it begins another "
+            "conversation; read such recordings with convert_conversations"
         )
-    if not found:
+    if not conversations:
         raise TraceFormatError("there is no exchange")
-    return found[0].messages
+    return conversations[0].messages
 
 
 def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
@@ -75,21 +75,25 @@ class _ParsedExchange:
 
 
 def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
-    found: list[_Conversation] = []
+    conversations: list[_Conversation] = []
     for number, exchange in enumerate(exchanges, 1):
         try:
-            one = _parse_exchange(exchange)
-            last = _continue_referenced(found, one) if one.previous_id else _continue_repeated(found, one)
+            parsed = _parse_exchange(exchange)
+            last = (
+                _continue_referenced(conversations, parsed)
+                if parsed.previous_id
+                else _continue_repeated(conversations, parsed)
+            )
             if last is None:
-                last = _Conversation(number, one.format, one.asked, one.before, [], [])
-                found.append(last)
-            last.format = last.format or one.format
-            last.entries = [*last.entries, *one.reply]
+                last = _Conversation(number, parsed.format, parsed.asked, parsed.before, [], [])
+                conversations.append(last)
+            last.format = last.format or parsed.format
+            last.entries = [*last.entries, *parsed.reply]
             last.messages = _restore_thoughts([*last.before, *read_entries(last.entries, last.format)], last.messages)
-            last.response_ids.append(one.response_id)
+            last.response_ids.append(parsed.response_id)
         except TraceFormatError as error:
             raise TraceFormatError(f"exchange {number}: {error}") from None
-    return found
+    return conversations
 
 
 def _parse_exchange(exchange: object) -> _ParsedExchange:
@@ -127,37 +131,37 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
     raise TraceFormatError(f"its response has an unknown format: it has {', '.join(sorted(response)) or 'nothing'}")
 
 
-def _continue_repeated(found: Sequence[_Conversation], one: _ParsedExchange) -> _Conversation | None:
-    """Return the last conversation, updated with the request of `one`, if the request repeats it; else None."""
-    if not found:
+def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:
+    """Return the last conversation, updated with the request of `parsed`, if the request repeats it; else None."""
+    if not conversations:
         return None
-    last = found[-1]
-    messages = [*one.before, *read_entries(one.asked, one.format)]
+    last = conversations[-1]
+    messages = [*parsed.before, *read_entries(parsed.asked, parsed.format)]
     if [comparable(message) for message in messages[: len(last.messages)]] != [
         comparable(message) for message in last.messages
     ]:
         return None
-    last.entries, last.before, last.format = one.asked, one.before, one.format
+    last.entries, last.before, last.format = parsed.asked, parsed.before, parsed.format
     return last
 
 
-def _continue_referenced(found: Sequence[_Conversation], one: _ParsedExchange) -> _Conversation:
-    """Return the conversation whose last response `one` names as the previous one, updated with its request."""
-    for conversation in found:
-        if conversation.response_ids[-1] == one.previous_id:
-            new = [message for message in one.before if message not in conversation.messages]
+def _continue_referenced(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation:
+    """Return the conversation whose last response `parsed` names as the previous one, updated with its request."""
+    for conversation in conversations:
+        if conversation.response_ids[-1] == parsed.previous_id:
+            new = [message for message in parsed.before if message not in conversation.messages]
             instructions = [{"role": "developer", "content": message.content} for message in new]
-            conversation.entries = [*conversation.entries, *instructions, *one.asked]
+            conversation.entries = [*conversation.entries, *instructions, *parsed.asked]
             return conversation
     raise TraceFormatError(
-        f"it continues {one.previous_id!r}, which is not the last response of any exchange before it"
+        f"it continues {parsed.previous_id!r}, which is not the last response of any exchange before it"
     )
 
 
 def _restore_thoughts(messages: Sequence[Message], earlier: Sequence[Message]) -> list[Message]:
     """Return `messages` with the thoughts of `earlier` ones that were not repeated."""
-    kept = list(messages)
+    restored = list(messages)
     for place, message in enumerate(earlier):
-        if message.reasoning and not kept[place].reasoning:
-            kept[place] = replace(kept[place], reasoning=message.reasoning)
-    return kept
+        if message.reasoning and not restored[place].reasoning:
+            restored[place] = replace(restored[place], reasoning=message.reasoning)
+    return restored

@@ -90,10 +90,10 @@ def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, st
             break
     else:
         return None, text
-    found = _split_channels(text) or _split_at_marks(text, cut_off=cut_off)
-    if found is None or not (found[1].strip() or cut_off):
+    parts = _split_channels(text) or _split_at_marks(text, cut_off=cut_off)
+    if parts is None or not (parts[1].strip() or cut_off):
         return None, text
-    return found
+    return parts
 
 
 def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> list[Message]:
@@ -125,15 +125,16 @@ def _split_channels(text: str) -> tuple[str, str] | None:
     start = text.lstrip()
     if not start.startswith(("<|channel|>", "<|start|>")):
         return None
-    channels = [(one["name"], one["text"].strip()) for one in _CHANNEL.finditer(start)]
-    answer = [said for name, said in channels if name == "final"]
-    return "\n\n".join(said for name, said in channels if name != "final" and said), answer[-1] if answer else ""
+    channels = [(match["name"], match["text"].strip()) for match in _CHANNEL.finditer(start)]
+    answer = [content for name, content in channels if name == "final"]
+    thoughts = "\n\n".join(content for name, content in channels if name != "final" and content)
+    return thoughts, answer[-1] if answer else ""
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
     every = list(MARK.finditer(text))
     begins = bool(every) and bool(every[0]["open"]) and not text[: every[0].start()].strip()
-    hidden = _fences(text) if begins else (*_fences(text), *(found.span() for found in _QUOTED.finditer(text)))
+    hidden = _fences(text) if begins else (*_fences(text), *(match.span() for match in _QUOTED.finditer(text)))
     marks = [mark for mark in _outside(every, sorted(hidden)) if not (begins and _is_quoted(text, mark))]
     if begins and not cut_off and not any(mark["close"] for mark in marks):
         marks = [every[0], *(mark for mark in every if mark["close"])][:2]

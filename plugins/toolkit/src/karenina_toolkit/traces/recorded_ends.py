@@ -24,18 +24,18 @@ def find_end(recording: object) -> tuple[FinishReason, str | None]:
 
     A refusal, even one in the message itself, is a "content_filter", as it is with a live model.
     """
-    found: tuple[FinishReason, str | None] | None = None
+    end: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):
         if refused(holder) or _is_refusal(holder.get("content")):
             return "content_filter", None
-        found = found or _read_holder(holder)
-    return found or ("stop", None)
+        end = end or _read_holder(holder)
+    return end or ("stop", None)
 
 
 def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] | None:
-    given = next((holder[key] for key in END_KEYS if holder.get(key)), None)
-    if given is not None:
-        return read_choice_end({**holder, "finish_reason": given})
+    stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
+    if stated is not None:
+        return read_choice_end({**holder, "finish_reason": stated})
     if holder.get("status") in _BROKEN:
         details = holder.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, Mapping) else None

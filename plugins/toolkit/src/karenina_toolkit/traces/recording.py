@@ -90,7 +90,7 @@ def open_recording(recording: object) -> OpenedRecording:
     if isinstance(recording, Mapping):
         envelope = find_envelope(recording)
         if envelope is None:
-            keys = ", ".join(one.keys for one in ENVELOPES)
+            keys = ", ".join(candidate.keys for candidate in ENVELOPES)
             raise TraceFormatError(f"it is an object without {keys}; known formats are {NAMES}")
         return envelope.open(recording)
     return OpenedRecording(_require_list(recording))
@@ -98,15 +98,15 @@ def open_recording(recording: object) -> OpenedRecording:
 
 def find_envelope(recording: Entry) -> Envelope | None:
     """Return the envelope of `recording`; None if it is unknown. Raises `TraceFormatError` if two envelopes fit."""
-    found = [one for one in ENVELOPES if one.marks(recording)]
-    if not found and _is_single(recording):
+    fitting = [envelope for envelope in ENVELOPES if envelope.marks(recording)]
+    if not fitting and _is_single(recording):
         return SINGLE
-    if len(found) > 1:
+    if len(fitting) > 1:
         raise TraceFormatError(
-            f"it has both {found[0].keys} and {found[1].keys}: give one of them, or a request and its response as "
+            f"it has both {fitting[0].keys} and {fitting[1].keys}: give one of them, or a request and its response as "
             "`exchanges`"
         )
-    return found[0] if found else None
+    return fitting[0] if fitting else None
 
 
 def is_conversation(document: object) -> bool:
@@ -120,7 +120,7 @@ def is_conversation(document: object) -> bool:
         return any(message.role == "assistant" for message in opened.before)
     if opened.format is not None and any(entry.keys() & {"role", "type", "parts"} for entry in entries):
         return True
-    if any(known.owns(entry) for known in FORMATS for entry in entries):
+    if any(candidate.owns(entry) for candidate in FORMATS for entry in entries):
         return True
     return all(isinstance(entry.get("role"), str) and "content" in entry for entry in entries)
 
@@ -209,8 +209,8 @@ def _holder_of_messages(document: Entry) -> Entry:
 
 
 def _open_responses(document: Entry) -> OpenedRecording:
-    given, output = document.get("input"), document.get("output")
-    asked = [{"role": "user", "content": given}] if isinstance(given, str) else _require_list(given or [])
+    request, output = document.get("input"), document.get("output")
+    asked = [{"role": "user", "content": request}] if isinstance(request, str) else _require_list(request or [])
     entries = [*asked, *(output if isinstance(output, Sequence) else ())]
     return OpenedRecording(entries, _read_instructions(document.get("instructions")), RESPONSES)
 
@@ -252,7 +252,7 @@ def _open_reply(document: Entry) -> OpenedRecording:
 
 def _is_single(document: Entry) -> bool:
     """Return whether `document` is one message, item or event."""
-    return any(known.owns(document) for known in FORMATS) or (
+    return any(candidate.owns(document) for candidate in FORMATS) or (
         isinstance(document.get("role"), str) and "content" in document
     )
 

@@ -46,18 +46,18 @@ def read_usage(data: Any) -> Usage:
         return Usage(calls=1)
     counts: dict[str, int] = {}
     _count(data, counts)
-    given, output, total = counts.get("input"), counts.get("output", 0), counts.get("total", 0)
+    prompt, output, total = counts.get("input"), counts.get("output", 0), counts.get("total", 0)
     cached, reasoning = counts.get("cached", 0), counts.get("reasoning", 0)
     written = max(counts.get("written", 0), counts.get("5m", 0) + counts.get("1h", 0))
-    if given is None:
-        given = max(total - output, 0)
-    if cached + written > given:
-        given += cached + written
-    output = max(output, total - given)
+    if prompt is None:
+        prompt = max(total - output, 0)
+    if cached + written > prompt:
+        prompt += cached + written
+    output = max(output, total - prompt)
     if reasoning > output:
         output += reasoning
     return Usage(
-        min(given, MOST_TOKENS),
+        min(prompt, MOST_TOKENS),
         min(output, MOST_TOKENS),
         min(cached, MOST_TOKENS),
         min(reasoning, MOST_TOKENS),

@@ -146,11 +146,11 @@ def read_part(transform: Any) -> str | None:
 
 def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the assertions, including those in assertion sets."""
-    for one in assertions if isinstance(assertions, list) else ():
-        if isinstance(one, Mapping) and one.get("type") == "assert-set":
-            yield from (other for other in as_list(one.get("assert")) if isinstance(other, Mapping))
-        elif isinstance(one, Mapping):
-            yield one
+    for assertion in assertions if isinstance(assertions, list) else ():
+        if isinstance(assertion, Mapping) and assertion.get("type") == "assert-set":
+            yield from (other for other in as_list(assertion.get("assert")) if isinstance(other, Mapping))
+        elif isinstance(assertion, Mapping):
+            yield assertion
 
 
 @dataclass

@@ -277,7 +277,9 @@ class _Config:
             if isinstance(values.get("prompt"), str):
                 variables.setdefault("prompt", values["prompt"])
             used = names_in([one.raw for one in prompts]) | names_in(values.get("assert"))
-            turns = [str(key) for key, one in variables.items() if key not in used and turns_of(str(key), one)]
+            turns = [
+                str(key) for key, variable in variables.items() if key not in used and turns_of(str(key), variable)
+            ]
             conversation = {key: variables.pop(key) for key in turns}
             wanted = [str(one) for one in _list_of(values.get("prompts"))]
             chosen = [one for one in prompts if not wanted or _is_wanted(one.label, wanted)]
@@ -298,7 +300,7 @@ class _Config:
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
         if named is None and len(variables) != 1:
-            several = ", ".join(in_one_line(str(one))[:40] for one in islice(variables, 10))
+            several = ", ".join(in_one_line(str(variable))[:40] for variable in islice(variables, 10))
             which = f"any of the variables {several} may be the question" if variables else "the test has no variables"
             if not self._lacks_prompts:
                 cure = "add `prompts`" + (", or name it with --map question=vars.NAME" if variables else "")

@@ -329,7 +329,7 @@ class _Reader:
     def _read_text(self) -> str:
         """Return the text of a literal, a test variable, or an array item."""
         if literal := self._take(_TEXT):
-            text = _ESCAPE.sub(_unescape, next(one for one in literal.groups() if one is not None))
+            text = _ESCAPE.sub(_unescape, next(group for group in literal.groups() if group is not None))
         elif variable := self._take(_VARIABLE):
             value = self.variables.get(variable[1] or variable[2] or variable[3])
             if not isinstance(value, str):

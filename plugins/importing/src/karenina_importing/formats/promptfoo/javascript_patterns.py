@@ -66,7 +66,7 @@ def _literal(character: str, *, any_case: bool) -> str:
     """Return the pattern for a character; with both cases if needed, because IGNORECASE with ASCII ignores others."""
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:
-        if any(len(one) > 1 or {one.lower(), one.upper()} != cases for one in cases) or not _is_paired(character):
+        if any(len(case) > 1 or {case.lower(), case.upper()} != cases for case in cases) or not _is_paired(character):
             raise NotTranslated(character)
         return f"[{''.join(sorted(cases))}]"
     return f"\\{character}" if character in _SPECIAL else _SHOWN.get(character, character)

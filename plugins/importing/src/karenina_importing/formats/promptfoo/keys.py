@@ -65,8 +65,8 @@ def turns_as_messages(variables: Mapping[str, Any]) -> list[Any] | None:
     """
     for name, value in variables.items():
         turns = turns_of(str(name), value)
-        if turns and all(isinstance(one, str) for one in turns):
-            return [{"role": "user", "content": one} for one in turns]
+        if turns and all(isinstance(turn, str) for turn in turns):
+            return [{"role": "user", "content": turn} for turn in turns]
         if is_conversation(turns):
             return turns
     return None
@@ -117,5 +117,5 @@ def any_json_passes(fields: Mapping[str, Mapping[str, Any]]) -> bool:
     """Return whether the fields of a test only require that the response is, or contains, JSON."""
     rules = ({"type": "TraceJSON"}, {"type": "TraceJSON", "anywhere": True})
     return bool(fields) and all(
-        one.get("verify_with") in rules and "ground_truth" not in one for one in fields.values()
+        field.get("verify_with") in rules and "ground_truth" not in field for field in fields.values()
     )

@@ -49,19 +49,21 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
     others: list[str] = []
     unknown: list[str] = []
     unread: list[str] = []
-    for one in _providers(config):
-        where, address = _address(one)
-        model = _model(one.name, address)
+    for provider in _providers(config):
+        where, address = _address(provider)
+        model = _model(provider.name, address)
         if model is None:
-            others.append(one.name)
+            others.append(provider.name)
             continue
         models.append(model)
-        unread += [in_one_line(str(key))[:40] for key in one.settings if key not in _UNCHANGING]
+        unread += [in_one_line(str(key))[:40] for key in provider.settings if key not in _UNCHANGING]
         if address == _ADDRESS:
-            unknown.append(f"{where} of {in_one_line(one.name)[:80]}")
+            unknown.append(f"{where} of {in_one_line(provider.name)[:80]}")
     notes = []
     if models:
-        notes.append(f"The configuration answers with: {' '.join(f'-a {quote(one)}' for one in dict.fromkeys(models))}")
+        notes.append(
+            f"The configuration answers with: {' '.join(f'-a {quote(fromkey)}' for fromkey in dict.fromkeys(models))}"
+        )
     if unknown:
         shown = ", ".join(list(dict.fromkeys(unknown))[:_MOST])
         notes.append(f"Replace {_ADDRESS} by the server's base URL: {shown}, which is not a plain URL")
@@ -71,7 +73,7 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
             f"Not carried over from the providers: {shown}; to set what affects answers, write -a as a JSON object"
         )
     if others:
-        shown = ", ".join(in_one_line(one)[:80] for one in list(dict.fromkeys(others))[:_MOST])
+        shown = ", ".join(in_one_line(fromkey)[:80] for fromkey in list(dict.fromkeys(others))[:_MOST])
         notes.append(
             f"Providers without a corresponding interface: {shown}. To judge their answers, run "
             "`promptfoo eval -o results.json`, and import the results"

@@ -160,7 +160,9 @@ def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], A
     parts = [one for one in graded if isinstance(one, Mapping)] if isinstance(graded, list) else []
 
     def find(assertion: Mapping[str, Any]) -> Any:
-        values = (_get(one, "metadata", "renderedAssertionValue") for one in parts if one.get("assertion") == assertion)
+        values = (
+            _get(part, "metadata", "renderedAssertionValue") for part in parts if part.get("assertion") == assertion
+        )
         return next((value for value in values if value is not None), None)
 
     return find

@@ -67,7 +67,7 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
             return None
         return {"type": "TraceContains", "substring": texts[0], **({"case_sensitive": False} if any_case else {})}
     if plain in ("contains-any", "contains-all"):
-        several = [one for one in (_split(texts[0]) if isinstance(value, str) else texts) if one]
+        several = [text for text in (_split(texts[0]) if isinstance(value, str) else texts) if text]
         if not several:
             return None
         if plain == "contains-any":

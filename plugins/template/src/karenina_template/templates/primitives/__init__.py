@@ -111,9 +111,9 @@ def register_primitive(primitive: P) -> P:
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
         raise TypeError(f"a primitive must be a subclass of Primitive, not {primitive!r}")
     name = primitive.full_name()
-    known = _known.setdefault(name, primitive)
-    if known is not primitive:
-        raise DuplicatePrimitive(name, (known.__module__, primitive.__module__))
+    registered = _known.setdefault(name, primitive)
+    if registered is not primitive:
+        raise DuplicatePrimitive(name, (registered.__module__, primitive.__module__))
     return primitive
 
 

@@ -150,37 +150,37 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
 def find_dates(text: str) -> list[date]:
     """Return the whole dates in a text, in order; for dates with two readings, both."""
     plain_text = " ".join(_plain_letters(fold(text)).split())
-    found: dict[int, list[date]] = {}
+    by_start: dict[int, list[date]] = {}
     for shape in _IN_TEXT:
         for match in shape.finditer(plain_text):
             with suppress(ValueError):
-                found.setdefault(match.start(), [day.date() for day in _whole_dates(match)])
-    return [day for start in sorted(found) for day in found[start]]
+                by_start.setdefault(match.start(), [day.date() for day in _whole_dates(match)])
+    return [day for start in sorted(by_start) for day in by_start[start]]
 
 
 def _read(text: str) -> tuple[Moment, ...]:
     for shape in _SHAPES:
-        found = shape.match(text)
-        if found is None:
+        match = shape.match(text)
+        if match is None:
             continue
-        days = _whole_dates(found)
-        rest = _BEFORE_TIME.sub("", text[found.end() :])
+        days = _whole_dates(match)
+        rest = _BEFORE_TIME.sub("", text[match.end() :])
         if not rest:
-            return tuple(Moment(day, has_time=False) for day in days) if found.end() == len(text) else ()
-        time = _TIME.fullmatch(rest) if len(rest) < len(text) - found.end() else None
+            return tuple(Moment(day, has_time=False) for day in days) if match.end() == len(text) else ()
+        time = _TIME.fullmatch(rest) if len(rest) < len(text) - match.end() else None
         if time is not None:
             return tuple(Moment(_with_time(day, time), has_time=True) for day in days)
     return ()
 
 
-def _whole_dates(found: re.Match[str]) -> list[datetime]:
+def _whole_dates(match: re.Match[str]) -> list[datetime]:
     """Return the readings of a match as whole dates. Raises `ValueError` if it is not a date."""
-    parts = found.groupdict()
+    parts = match.groupdict()
     year = int(parts["year"])
     if "month" in parts:
         return [datetime(year, _month(parts["month"]), int(parts["day"]))]
     month, day = int(parts["first"]), int(parts["second"])
-    if found.start("year") < found.start("first"):
+    if match.start("year") < match.start("first"):
         return [datetime(year, month, day)]
     if month > 12 or (parts["sign"] == "." and day <= 12):
         month, day = day, month

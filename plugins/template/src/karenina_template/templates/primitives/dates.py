@@ -21,7 +21,7 @@ from karenina_template.templates.primitives.values import Number, another_day, p
 
 def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
     """Return whether a date passes, or `Undecided` if it has two readings and only one of them passes."""
-    verdicts = {passes(found) for found in readings}
+    verdicts = {passes(reading) for reading in readings}
     if len(verdicts) > 1:
         return Undecided(f"{plain(extracted)} can be two dates")
     return True in verdicts
@@ -45,8 +45,8 @@ _ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])")
 def _whole(format: str | None) -> str | None:
     sample = date(2013, 11, 27)
     if format is not None:
-        found = read_date(sample.strftime(format), format)
-        if found is None or found.at.date() != sample:
+        parsed = read_date(sample.strftime(format), format)
+        if parsed is None or parsed.at.date() != sample:
             raise ValueError(f"the format {format!r} must contain year, month and day, in the codes of strptime")
     return format
 
@@ -79,11 +79,11 @@ class DateMatch(_DatePrimitive):
         """Return whether the dates are the same, or `Undecided` if one has two readings and only one matches."""
         right = self._truth(expected).at.date()
         readings = read_dates(extracted, self.format)
-        others = [] if self.format is not None else [found.at.date() for found in read_dates(expected)[1:]]
+        others = [] if self.format is not None else [reading.at.date() for reading in read_dates(expected)[1:]]
         if len(readings) > 1 and readings[0].at.date() == right and others:
             return True
-        verdict = _decide(extracted, readings, lambda found: found.at.date() == right)
-        if verdict is False and any(found.at.date() in others for found in readings):
+        verdict = _decide(extracted, readings, lambda reading: reading.at.date() == right)
+        if verdict is False and any(reading.at.date() in others for reading in readings):
             return Undecided(f"the truth {plain(expected)} can be two dates")
         return verdict
 
@@ -126,7 +126,7 @@ class DateTolerance(_DatePrimitive):
         return _decide(
             extracted,
             read_dates(extracted),
-            lambda found: _aware(found) == _aware(truth) and abs(found.at - truth.at) <= allowed,
+            lambda reading: _aware(reading) == _aware(truth) and abs(reading.at - truth.at) <= allowed,
         )
 
     def _allowed(self) -> timedelta:
@@ -184,9 +184,9 @@ class DateRange(Primitive):
         return _decide(
             extracted,
             read_dates(extracted),
-            lambda found: (
-                (low is None or _not_after(low, found, bound=low))
-                and (high is None or _not_after(found, high, bound=high))
+            lambda reading: (
+                (low is None or _not_after(low, reading, bound=low))
+                and (high is None or _not_after(reading, high, bound=high))
             ),
         )
 

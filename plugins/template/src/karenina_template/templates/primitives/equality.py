@@ -107,16 +107,16 @@ class SetContainment(Primitive):
         truth, items = self._truth(expected), items_of(extracted)
         if items is None:
             return False
-        found = self._keys(items)
+        keys = self._keys(items)
         match self.mode:
             case "exact":
-                return found == truth
+                return keys == truth
             case "subset":
-                return found <= truth
+                return keys <= truth
             case "superset":
-                return found >= truth
+                return keys >= truth
             case "overlap":
-                return len(found & truth) >= (self.min_overlap or 1)
+                return len(keys & truth) >= (self.min_overlap or 1)
 
     def _truth(self, expected: object) -> frozenset[Hashable]:
         items = items_of(expected)

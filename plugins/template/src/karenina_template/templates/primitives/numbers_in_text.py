@@ -81,7 +81,7 @@ def read_numbers(text: str) -> Numbers | None:
         return None
     text = text.encode("utf-8", "replace").decode()  # the library stops at a lone surrogate
     parts = _parts(text)
-    known = {part.value for part in parts}
+    values = {part.value for part in parts}
     joined: list[_Part] = []
     for part in parts:
         if part.ordinal:
@@ -93,7 +93,7 @@ def read_numbers(text: str) -> Numbers | None:
         else:
             return None
     several = [part.value for part in joined if part.words > 1]
-    return Numbers(frozenset(known.union(several)), tuple(dict.fromkeys(several)))
+    return Numbers(frozenset(values.union(several)), tuple(dict.fromkeys(several)))
 
 
 def _parts(text: str) -> list[_Part]:
@@ -104,7 +104,7 @@ def _parts(text: str) -> list[_Part]:
     for place in range(1, len(words) - 1):
         if words[place].written.lower() in _LETTER_O and _is_digit_after_century(words, place):
             words[place] = _Word("zero", words[place].start, words[place].end, words[place].space)
-    found = [
+    parts = [
         _Part(_plain(Decimal(word.written.replace(",", ""))), word.start, word.end, 0)
         for word in words
         if _DIGITS.fullmatch(word.written)
@@ -114,8 +114,8 @@ def _parts(text: str) -> list[_Part]:
         value = _plain(Decimal(str(part.value)))
         value = -value if _MINUS.search(text, max(0, start - 20), start) else value
         count = sum(word.written.isalpha() for word in words[part.start : part.end])
-        found.append(_Part(value, start, end, count, part.is_ordinal))
-    return sorted(found, key=lambda part: part.start)
+        parts.append(_Part(value, start, end, count, part.is_ordinal))
+    return sorted(parts, key=lambda part: part.start)
 
 
 def _is_digit_after_century(words: Sequence[_Word], place: int) -> bool:

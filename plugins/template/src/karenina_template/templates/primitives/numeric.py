@@ -305,8 +305,8 @@ class NumericGraded(NumericPrimitive):
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0
-        one = unit(self.mode, truth)
-        full, end = (product(exact(limit), one) for limit in (self.full_credit or 0, self.cutoff))
+        scale = unit(self.mode, truth)
+        full, end = (product(exact(limit), scale) for limit in (self.full_credit or 0, self.cutoff))
         distance = difference(number, truth).copy_abs()
         return _falling(difference(distance, full), difference(end, full), self.decay)
 

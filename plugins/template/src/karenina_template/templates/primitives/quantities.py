@@ -83,10 +83,10 @@ class NumberWithUnit(Primitive):
             return Undecided(f"{_shown(text)} has a part or a multiple in words, which is not calculated")
         if text.strip(" .").casefold() in _NOTHING and not any(truth.numbers):
             return Undecided(f"{_shown(text)} may mean 0")
-        verdicts = [self._compare(found, truth) for found in quantities]
+        verdicts = [self._compare(quantity, truth) for quantity in quantities]
         if truth.numbers[0] < 0 and True not in verdicts and _LESS.search(text):
             positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
-            if any(self._compare(found, positive) is True for found in quantities):
+            if any(self._compare(quantity, positive) is True for quantity in quantities):
                 return Undecided(f"{_shown(text)} may be negative by its words")
         if not verdicts or all(verdict is False for verdict in verdicts):
             return False
@@ -133,23 +133,23 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
     """
     if not value:
         return True
-    known, known_truth = find_unit(value), find_unit(truth)
-    if known is None and known_part(value) and (not truth or known_truth is not None):
-        known = find_unit(known_part(value))
-    if known_truth is None and known_part(truth) and known is not None:
-        known_truth = find_unit(known_part(truth))
+    unit, truth_unit = find_unit(value), find_unit(truth)
+    if unit is None and known_part(value) and (not truth or truth_unit is not None):
+        unit = find_unit(known_part(value))
+    if truth_unit is None and known_part(truth) and unit is not None:
+        truth_unit = find_unit(known_part(truth))
     if not truth:
-        if known is not None:
-            is_money = kind_of_unit(known) == "money"
+        if unit is not None:
+            is_money = kind_of_unit(unit) == "money"
             return is_money or Undecided(f"the value is in {value}, and the truth has no unit")
         is_counted = _noun(value.split()[0]) not in MULTIPLES
         return is_counted or Undecided(f"the value is a number of {value}, and the truth has no unit")
-    if known is not None and known_truth is not None:
-        if known == known_truth or (known == "°" and known_truth in _TEMPERATURES):
+    if unit is not None and truth_unit is not None:
+        if unit == truth_unit or (unit == "°" and truth_unit in _TEMPERATURES):
             return True
-        if known_truth == "°" and known in _TEMPERATURES:
+        if truth_unit == "°" and unit in _TEMPERATURES:
             return Undecided(f"the value is in {value}, and the truth in degrees of an unknown scale")
-        same_kind = kind_of_unit(known) == kind_of_unit(known_truth)
+        same_kind = kind_of_unit(unit) == kind_of_unit(truth_unit)
         return same_kind and _OtherUnit(f"the value is in {value}, and the truth in {truth}: units are not converted")
     if [*map(_noun, value.split())] == [*map(_noun, truth.split())]:
         return True
@@ -167,11 +167,11 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     if value.high or truth.high:
         if value.high and truth.high:
             return (number, value.high[0]) == (right, truth.high[0])
-        (low, high), one = ((number, value.high[0]), right) if value.high else ((right, truth.high[0]), number)
-        return low <= one <= high and Undecided("one of value and truth is a range, and the other a number in it")
+        (low, high), single = ((number, value.high[0]), right) if value.high else ((right, truth.high[0]), number)
+        return low <= single <= high and Undecided("one of value and truth is a range, and the other a number in it")
     if value.sign != truth.sign:
         limits = [(value.sign, number, right), (truth.sign, right, number)]
-        fits = all(_is_within(sign, limit, one) for sign, limit, one in limits)
+        fits = all(_is_within(sign, limit, tested) for sign, limit, tested in limits)
         return fits and Undecided("one of value and truth is a limit, and the other within it")
     if number == right:
         return True

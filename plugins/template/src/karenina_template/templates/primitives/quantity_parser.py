@@ -108,11 +108,11 @@ def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
     """Return the quantity if `text` consists only of one; None for any other text."""
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
-        found = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal)
-        if found is None or found.sign or found.high:
+        positive = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal)
+        if positive is None or positive.sign or positive.high:
             return None
-        numbers = (*(-number for number in found.numbers), *found.numbers)
-        return replace(found, numbers=numbers, is_code=found.is_code or amount[2].isdigit())
+        numbers = (*(-number for number in positive.numbers), *positive.numbers)
+        return replace(positive, numbers=numbers, is_code=positive.is_code or amount[2].isdigit())
     sign, at = _opening(text)
     first = _number(text, at, decimal)
     if first is None:
@@ -155,9 +155,9 @@ def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
     text = text.encode("utf-8", "replace").decode()  # the library stops at a lone surrogate
     if (whole := read_quantity(alpha2digit(text, "en", threshold=0), decimal)) is not None:
         return [whole]
-    found = list(_scan(alpha2digit(text, "en"), decimal))
-    if len(found) == 1:
-        return found
+    quantities = list(_scan(alpha2digit(text, "en"), decimal))
+    if len(quantities) == 1:
+        return quantities
     words = read_numbers(text)
     numbers = [] if words is None else list(words.of_several_words or words.known)
     return [Quantity((Decimal(str(number)),)) for number in numbers]
@@ -167,19 +167,19 @@ def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
     at = 0
     while (digit := _DIGIT.search(text, at)) is not None:
         start = _begin(text, digit.start(), at)
-        found = _number(text, start, decimal)
-        if found is None:
+        parsed = _number(text, start, decimal)
+        if parsed is None:
             word = _WORD.match(text, digit.start())
             at = word.end() if word is not None else digit.end()
             if not text[: digit.start()][-1:].isalpha():  # digits in a name such as BCL2 are not a number
                 yield Quantity(())
             continue
-        at = found.end
+        at = parsed.end
         ordinal = _ORDINAL.match(text, at)
         rest = text[ordinal.end() if ordinal is not None else at :]
         end = _ENDS.search(rest)
         unit = known_part(rest[: end.start()] if end is not None else rest)
-        yield Quantity(found.numbers, found.currency or unit, _sign_before(text, start))
+        yield Quantity(parsed.numbers, parsed.currency or unit, _sign_before(text, start))
 
 
 def known_part(unit: str) -> str:
@@ -190,8 +190,8 @@ def known_part(unit: str) -> str:
 
 def _begin(text: str, digit: int, least: int) -> int:
     """Return where the number with this first digit starts, including its currency and sign, but not before `least`."""
-    found = _HEAD.search(text, least, digit)
-    return digit - len(found[0].lstrip()) if found is not None else digit
+    head = _HEAD.search(text, least, digit)
+    return digit - len(head[0].lstrip()) if head is not None else digit
 
 
 def _sign_before(text: str, start: int) -> str:
@@ -201,8 +201,8 @@ def _sign_before(text: str, start: int) -> str:
 
 def _plain(text: str) -> str:
     """Return the text with spaces, signs, fractions and powers in ASCII characters."""
-    text = _POWER.sub(lambda found: "^" + found[0].translate(_RAISED), text)
-    text = _FRACTION.sub(lambda found: f"{found[1]}{' ' if found[1] else ''}{normalize('NFKC', found[2])}", text)
+    text = _POWER.sub(lambda match: "^" + match[0].translate(_RAISED), text)
+    text = _FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{normalize('NFKC', match[2])}", text)
     return " ".join(fold(text).split())
 
 
@@ -212,44 +212,44 @@ def _opening(text: str) -> tuple[str, int]:
     if (about := _ABOUT.match(text)) is not None:
         at = about.end()
     for sign, words in _SIGN.items():
-        if (found := words.match(text, at)) is not None:
-            return sign, found.end()
+        if (match := words.match(text, at)) is not None:
+            return sign, match.end()
     return "", at
 
 
 def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
-    found = _NUMBER.match(text, at)
-    if found is None or (at and text[at - 1].isalnum()):
+    match = _NUMBER.match(text, at)
+    if match is None or (at and text[at - 1].isalnum()):
         return None
-    currency = (found["before"] or found["after"] or "").strip()
-    if currency and currency[-1:].isalpha() and text[found.start() : found.end()][len(currency)].isdigit():
+    currency = (match["before"] or match["after"] or "").strip()
+    if currency and currency[-1:].isalpha() and text[match.start() : match.end()][len(currency)].isdigit():
         return None  # SEK5 is a name
-    readings = _readings(found, decimal)
-    end = found.end()
+    readings = _readings(match, decimal)
+    end = match.end()
     scale = _SCALE.match(text, end) or (_LETTER.match(text, end) if currency else None)
     if scale is not None:
         shift = {**_SCALES, **_LETTERS}[scale["scale"].casefold()]
         readings = [_shifted(number, shift) for number in readings]
         end = scale.end()
-    if _MORE.match(text, end) or _DECADE.search(text, found.start(), end + 2) or not readings or None in readings:
+    if _MORE.match(text, end) or _DECADE.search(text, match.start(), end + 2) or not readings or None in readings:
         return None
-    is_negative = (found["minus"] or "+").strip() != "+"
+    is_negative = (match["minus"] or "+").strip() != "+"
     numbers = tuple(number.copy_negate() if is_negative else number for number in readings if number is not None)
-    digits = found["digits"] or ""
-    is_exponent = found["e"] == "E" and found["exponent"].isdigit() and digits.isdigit()
-    is_code = is_exponent or found["slash"] == "/" or (digits.count(".") > 1 and "," not in digits + decimal)
-    return _Found(numbers, currency, found.start(), end, is_code)
+    digits = match["digits"] or ""
+    is_exponent = match["e"] == "E" and match["exponent"].isdigit() and digits.isdigit()
+    is_code = is_exponent or match["slash"] == "/" or (digits.count(".") > 1 and "," not in digits + decimal)
+    return _Found(numbers, currency, match.start(), end, is_code)
 
 
-def _readings(found: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
-    if found["ten"] is not None:
-        return [_shifted(Decimal(1), int(found["ten"]))]
-    if found["whole"] is not None:
-        return [Decimal(found["whole"]) + Decimal(found["over"]) / Decimal(found["under"])]
-    numbers = [Decimal(digits) for digits in _plain_digits(found["digits"], decimal)]
-    if found["below"] is not None:
-        return [number / Decimal(found["below"]) for number in numbers]
-    exponent = found["exponent"] or found["power"] or found["lowered"]
+def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
+    if match["ten"] is not None:
+        return [_shifted(Decimal(1), int(match["ten"]))]
+    if match["whole"] is not None:
+        return [Decimal(match["whole"]) + Decimal(match["over"]) / Decimal(match["under"])]
+    numbers = [Decimal(digits) for digits in _plain_digits(match["digits"], decimal)]
+    if match["below"] is not None:
+        return [number / Decimal(match["below"]) for number in numbers]
+    exponent = match["exponent"] or match["power"] or match["lowered"]
     return [_shifted(number, int(exponent)) if exponent else number for number in numbers]
 
 

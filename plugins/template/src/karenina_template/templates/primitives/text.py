@@ -95,8 +95,8 @@ class _Contains(Primitive):
     def _occurring(self, extracted: object) -> list[bool]:
         items = items_of(extracted)
         texts = [text_of(item) for item in ([extracted] if items is None else items)]
-        found = [normalize(text, self.normalize) for text in texts if text is not None]
-        return [any(normalize(part, self.normalize) in text for text in found) for part in self.substrings]
+        normalized = [normalize(text, self.normalize) for text in texts if text is not None]
+        return [any(normalize(part, self.normalize) in text for text in normalized) for part in self.substrings]
 
 
 class ContainsAny(_Contains):
@@ -215,10 +215,10 @@ class TraceContains(TracePrimitive):
     def check_trace(self, text: str) -> bool:
         """Return whether the substring occurs."""
         if not self.case_sensitive:
-            text, wanted = text.casefold(), self.substring.casefold()
+            text, substring = text.casefold(), self.substring.casefold()
         else:
-            wanted = self.substring
-        return wanted in text or compose(wanted) in compose(text)
+            substring = self.substring
+        return substring in text or compose(substring) in compose(text)
 
 
 class TraceLength(TracePrimitive):

@@ -119,9 +119,9 @@ def find_unit(text: str) -> str | None:
     ).rstrip(".")
     if not written:
         return None
-    known = _one_unit(written)
-    if known is not None:
-        return known
+    unit = _one_unit(written)
+    if unit is not None:
+        return unit
     above, *below = re.split(r"\s*/\s*|\s+per\s+", written)
     parts = [_one_unit(part) for part in (above, *below)]
     return "/".join(part for part in parts if part) if below and all(parts) else None
@@ -131,9 +131,9 @@ def _one_unit(written: str) -> str | None:
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:
             return _UNITS[name]
-        found = _ANY_CASE.get(name.casefold(), set())
-        if len(found) == 1:
-            return next(iter(found))
+        units = _ANY_CASE.get(name.casefold(), set())
+        if len(units) == 1:
+            return next(iter(units))
     raised = _EXPONENT.fullmatch(written)
     base = None if raised is None else _one_unit(raised[1])
     return None if base is None or raised is None else f"{base}{raised[2]}"

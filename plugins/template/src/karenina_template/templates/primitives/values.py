@@ -114,7 +114,7 @@ def another(value: object) -> object:
             return OTHER_WORDS[value.strip().casefold() == OTHER_WORDS[0]]
         case list() | tuple() | set() | frozenset():
             items = list(value)
-            foreign = next((one for item in items if (one := another(item)) is not None), OTHER_WORDS[0])
+            foreign = next((changed for item in items if (changed := another(item)) is not None), OTHER_WORDS[0])
             return [*items, foreign]
         case _:
             return None
@@ -130,11 +130,11 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
         return None
     sign = -1 if distance < 0 else 1
     room = Context(prec=1000, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
-    wanted = room.add(start, room.add(distance, Decimal(sign)))
-    if wanted.adjusted() > _LARGEST:
+    target = room.add(start, room.add(distance, Decimal(sign)))
+    if target.adjusted() > _LARGEST:
         return None
     rounding = ROUND_CEILING if sign > 0 else ROUND_FLOOR
-    whole = int(wanted.to_integral_value(rounding, room))
+    whole = int(target.to_integral_value(rounding, room))
     if isinstance(plain(value), int):
         return whole
     near = float(whole) if abs(whole) < _EXACT_FLOAT else None

@@ -83,8 +83,8 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
             if meaning in _CONTAINERS:
                 return Annotation(_CONTAINERS[meaning])
             if meaning is None and isinstance(node, ast.Name):
-                known = [*SIMPLE, *_CONTAINERS, "Literal", "Optional", "Union", *scope.classes]
-                raise TemplateError(f"unknown annotation {node.id!r}{did_you_mean(node.id, known)}", line=node.lineno)
+                names = [*SIMPLE, *_CONTAINERS, "Literal", "Optional", "Union", *scope.classes]
+                raise TemplateError(f"unknown annotation {node.id!r}{did_you_mean(node.id, names)}", line=node.lineno)
     shown = shorten_source(node)
     raise scope.code(
         node, f"the annotation `{shown}` is not made of built-in types, Literal, unions and classes of this file"

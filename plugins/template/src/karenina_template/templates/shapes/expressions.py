@@ -240,9 +240,9 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
     needs = f"{shown} needs the parameter {' and '.join(missing)}" if missing else ""
     if not problems:
         return needs
-    found = join_problems(problems)
-    found = found if found.startswith(f"{name} ") else f"invalid parameter of {name}: {found}"
-    return f"{found}; {needs}" if needs else found
+    problem = join_problems(problems)
+    problem = problem if problem.startswith(f"{name} ") else f"invalid parameter of {name}: {problem}"
+    return f"{problem}; {needs}" if needs else problem
 
 
 def _place_of(location: tuple[int | str, ...]) -> str:
@@ -251,12 +251,12 @@ def _place_of(location: tuple[int | str, ...]) -> str:
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
-    found: dict[Any, Any] = {}
+    mapping: dict[Any, Any] = {}
     for key, value in zip(keys, values, strict=True):
         if key is None:
             raise scope.code(node, f"`{shorten_source(node)}` unpacks a mapping")
-        found[read_value(key, scope)] = read_value(value, scope)
-    return found
+        mapping[read_value(key, scope)] = read_value(value, scope)
+    return mapping
 
 
 def _hashed(node: ast.expr, build: Callable[[], Any]) -> Any:

@@ -37,7 +37,8 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
     must be multiples of `step`, such as 1 for whole numbers, unless it is None.
     """
     low, high, above, below = bounds
-    lows, highs = [one for one in (low, above) if one is not None], [one for one in (high, below) if one is not None]
+    lows = [bound for bound in (low, above) if bound is not None]
+    highs = [bound for bound in (high, below) if bound is not None]
     if not lows or not highs:
         return False
     try:
@@ -46,10 +47,10 @@ def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
         if step is None:
             return False
         size = Fraction(step)
-        firsts = [ceil(Fraction(one) / size) for one in (low,) if one is not None]
-        firsts += [floor(Fraction(one) / size) + 1 for one in (above,) if one is not None]
-        lasts = [floor(Fraction(one) / size) for one in (high,) if one is not None]
-        lasts += [ceil(Fraction(one) / size) - 1 for one in (below,) if one is not None]
+        firsts = [ceil(Fraction(bound) / size) for bound in (low,) if bound is not None]
+        firsts += [floor(Fraction(bound) / size) + 1 for bound in (above,) if bound is not None]
+        lasts = [floor(Fraction(bound) / size) for bound in (high,) if bound is not None]
+        lasts += [ceil(Fraction(bound) / size) - 1 for bound in (below,) if bound is not None]
     except (TypeError, ValueError, ArithmeticError):
         return False
     return max(firsts) >= min(lasts)
@@ -112,7 +113,7 @@ class Opener:
                 return _or_any(annotation) if is_one_option(map(plain, annotation)) else annotation
             return self._model(annotation) if issubclass(annotation, BaseModel) else annotation
         opened_parts = tuple(self.open(part, shown=shown) for part in parts)
-        if origin is None or all(one is other for one, other in zip(parts, opened_parts, strict=True)):
+        if origin is None or all(part is other for part, other in zip(parts, opened_parts, strict=True)):
             return annotation
         return origin[opened_parts]
 
@@ -129,19 +130,21 @@ class Opener:
 
         `extra` is the field's `json_schema_extra`, with which its author may show the constraints.
         """
-        extras = [extra, *(one.json_schema_extra for one in metadata if isinstance(one, FieldInfo))]
-        shown = shown or any(isinstance(one, Mapping) and one.get(SHOW) is True for one in extras)
-        found = list(_flat(metadata))
-        kept = found if shown else list(map(_without_pattern, found))
+        extras = [extra, *(info.json_schema_extra for info in metadata if isinstance(info, FieldInfo))]
+        shown = shown or any(isinstance(item, Mapping) and item.get(SHOW) is True for item in extras)
+        flat = list(_flat(metadata))
+        constraints = flat if shown else list(map(_without_pattern, flat))
         if not shown:
-            hidden = tuple(_BOUNDS) if _is_single(base, kept) else (MultipleOf,)
-            kept = [one for one in kept if type(one) not in hidden]
+            hidden = tuple(_BOUNDS) if _is_single(base, constraints) else (MultipleOf,)
+            constraints = [item for item in constraints if type(item) not in hidden]
         opened = self.open(base, shown=shown, is_option=is_option)
-        if opened is base and kept == found:
+        if opened is base and constraints == flat:
             return None
-        tags = [one.discriminator for one in metadata if isinstance(one, FieldInfo) and one.discriminator is not None]
-        kept += [Field(discriminator=tag) for tag in tags]
-        for constraint in kept:
+        tags = [
+            info.discriminator for info in metadata if isinstance(info, FieldInfo) and info.discriminator is not None
+        ]
+        constraints += [Field(discriminator=tag) for tag in tags]
+        for constraint in constraints:
             opened = Annotated[opened, constraint]
         return opened
 
@@ -155,7 +158,7 @@ class Opener:
             self._model(part, tags) if part in models else self.open(part, shown=shown, is_option=is_option or several)
             for part in parts
         ]
-        if any(one is not other for one, other in zip(parts, opened, strict=True)):
+        if any(part is not other for part, other in zip(parts, opened, strict=True)):
             annotation = Union[tuple(opened)]  # noqa: UP007 - made from a tuple
         # The union itself comes first: a number that is written as text is still read as a number if it has numbers.
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
@@ -172,9 +175,9 @@ class Opener:
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
         if cls in self._open_now:
             return cls
-        known = self._opened.get((cls, tags))
-        if known is not None:
-            return known
+        earlier = self._opened.get((cls, tags))
+        if earlier is not None:
+            return earlier
         self._open_now.add(cls)
         fields: dict[str, Any] = {}
         for name, info in cls.model_fields.items():
@@ -182,9 +185,9 @@ class Opener:
             if opened is not None:
                 fields[name] = (opened, _unconstrained(info))
         self._open_now.discard(cls)
-        made = create_class(cls.__name__, cls, fields, cls.__module__, cls.__doc__) if fields else cls
-        self._opened[cls, tags] = made
-        return made
+        model = create_class(cls.__name__, cls, fields, cls.__module__, cls.__doc__) if fields else cls
+        self._opened[cls, tags] = model
+        return model
 
 
 def _or_any(annotation: Any) -> Any:
@@ -225,13 +228,13 @@ def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:
 
 
 def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
-    for one in metadata:
-        if isinstance(one, FieldInfo):
-            yield from _flat(one.metadata)
-        elif isinstance(one, GroupedMetadata):
-            yield from _flat(one)
+    for item in metadata:
+        if isinstance(item, FieldInfo):
+            yield from _flat(item.metadata)
+        elif isinstance(item, GroupedMetadata):
+            yield from _flat(item)
         else:
-            yield one
+            yield item
 
 
 def _without_pattern(constraint: Any) -> Any:
@@ -241,16 +244,16 @@ def _without_pattern(constraint: Any) -> Any:
 
 
 def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
-    bounds = {_BOUNDS[type(one)]: getattr(one, _BOUNDS[type(one)]) for one in metadata if type(one) in _BOUNDS}
+    bounds = {_BOUNDS[type(item)]: getattr(item, _BOUNDS[type(item)]) for item in metadata if type(item) in _BOUNDS}
     parts = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     step = bounds.get("multiple_of") or (1 if int in parts and float not in parts else None)
     return leaves_one_value(map(bounds.get, ("ge", "le", "gt", "lt")), step)
 
 
 def _unconstrained(info: FieldInfo) -> Any:
-    given: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
+    arguments: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
     if info.discriminator is not None:
-        given["discriminator"] = info.discriminator
+        arguments["discriminator"] = info.discriminator
     if info.default_factory is not None:
-        return Field(default_factory=info.default_factory, **given)
-    return Field(**given) if info.is_required() else Field(default=info.default, **given)
+        return Field(default_factory=info.default_factory, **arguments)
+    return Field(**arguments) if info.is_required() else Field(default=info.default, **arguments)

@@ -74,12 +74,14 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
     schema = judge_object(properties)
     cleaned = {name: cleaning.definition(name, part) for name, part in definitions.items()}
     unshown = {
-        name: tuple(what for place in _places(name, part, cleaned) for what in cleaning.unshown.get(place, ()))
+        name: tuple(
+            constraint for place in _places(name, part, cleaned) for constraint in cleaning.unshown.get(place, ())
+        )
         for name, part in schema["properties"].items()
     }
     used = _reachable(schema["properties"], cleaned)
-    found = {name: constraints for name, constraints in unshown.items() if constraints}
-    return ({**schema, "$defs": used} if used else schema), found
+    left_out = {name: constraints for name, constraints in unshown.items() if constraints}
+    return ({**schema, "$defs": used} if used else schema), left_out
 
 
 def judge_object(properties: Mapping[str, Json]) -> Json:
@@ -148,32 +150,32 @@ class _Cleaning:
         if not isinstance(part, dict):
             return part
         shown = shown or part.get(SHOW) is True
-        found: Json = {}
+        result: Json = {}
         for key, value in part.items():
             if key in _PLAIN:
-                found[key] = value
+                result[key] = value
             elif key in _ONE:
                 # the constraints inside an exclusion do not say what is allowed, so they give no truth away
-                found[key] = self._clean(value, place, shown=shown or key == "not")
+                result[key] = self._clean(value, place, shown=shown or key == "not")
             elif key in ("anyOf", "oneOf"):
                 inside = single
-                if single is not None and sum(one.get("type") != "null" for one in value) > 1:
+                if single is not None and sum(option.get("type") != "null" for option in value) > 1:
                     inside = _BESIDE if is_one_option(self._options({key: value})) else None
                 cleaned = [self._clean(item, place, shown=shown, single=inside) for item in value]
-                found[key] = [one for at, one in enumerate(cleaned) if one not in cleaned[:at]]
+                result[key] = [item for at, item in enumerate(cleaned) if item not in cleaned[:at]]
             elif key in _MANY:
-                found[key] = [self._clean(item, place, shown=shown) for item in value]
+                result[key] = [self._clean(item, place, shown=shown) for item in value]
             elif key in _NAMED:
-                found[key] = {
+                result[key] = {
                     inner: self._clean(
                         item, (place[0], inner), shown=shown, single=None if (place[0], inner) in self._tags else _ALONE
                     )
                     for inner, item in value.items()
                 }
-        if "properties" in found:
-            found["required"] = list(found["properties"])
-            found["additionalProperties"] = False
-        return found if shown else self._hide(found, place, single)
+        if "properties" in result:
+            result["required"] = list(result["properties"])
+            result["additionalProperties"] = False
+        return result if shown else self._hide(result, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
         """Yield the values that a part lists, also inside unions and in enumerations with several values."""
@@ -209,17 +211,17 @@ class _Cleaning:
         definition, name = place
         where = f" of {name!r} in {definition}" if definition and name else f" of {definition}" if definition else ""
         key = (definition, "" if definition else name)
-        self.unshown.setdefault(key, []).extend(f"{what}{where}" for what in hidden)
+        self.unshown.setdefault(key, []).extend(f"{constraint}{where}" for constraint in hidden)
         return part
 
 
-def _of_kind(options: Iterable[object], kept: Json) -> Json:
-    """Return a part that accepts all values of the same types as `options`, with the keywords in `kept`."""
+def _of_kind(options: Iterable[object], keywords: Json) -> Json:
+    """Return a part that accepts all values of the same types as `options`, with these `keywords`."""
     kinds = list(dict.fromkeys(_KINDS.get(type(option), "string") for option in options))
     if len(kinds) > 1:
-        rest = {key: value for key, value in kept.items() if key != "type"}
+        rest = {key: value for key, value in keywords.items() if key != "type"}
         return {"anyOf": [{"type": kind} for kind in kinds], **rest}
-    return kept if not _OTHER_TYPES.isdisjoint(kept) else {"type": kinds[0], **kept}
+    return keywords if not _OTHER_TYPES.isdisjoint(keywords) else {"type": kinds[0], **keywords}
 
 
 def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
@@ -245,7 +247,7 @@ def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
                 if "const" in part:
                     single.setdefault(inner, {})[name] = part["const"]
         for inner, values in single.items():
-            if len({repr(one) for one in values.values()}) > 1:
+            if len({repr(const) for const in values.values()}) > 1:
                 yield from ((name, inner) for name in values)
 
 
@@ -277,14 +279,14 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
-    found: Json = {}
+    used: Json = {}
     waiting = list(_references(part))
     while waiting:
         name = waiting.pop(0)
-        if name in definitions and name not in found:
-            found[name] = definitions[name]
-            waiting.extend(_references(found[name]))
-    return found
+        if name in definitions and name not in used:
+            used[name] = definitions[name]
+            waiting.extend(_references(used[name]))
+    return used
 
 
 def _refuse_nested_rules(definitions: Json, cls: type[BaseModel]) -> None:

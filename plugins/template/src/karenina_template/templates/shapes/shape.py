@@ -56,14 +56,14 @@ class Shape:
 def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
     """Return the shape for `key` from a cache of 1,024 shapes, or build and cache it."""
     with CLASS_BUILD_LOCK:
-        known = _shapes.get(key)
-        if known is None:
-            known = _shapes[key] = build()
+        shape = _shapes.get(key)
+        if shape is None:
+            shape = _shapes[key] = build()
             if len(_shapes) > _CACHE_SIZE:
                 _shapes.popitem(last=False)
         else:
             _shapes.move_to_end(key)
-        return known
+        return shape
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
@@ -125,7 +125,7 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 def _build(declaration: Declaration) -> Shape:
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
-    plain = {name: found for name, item in fields.items() if (found := _plain_of_field(item)) is not None}
+    plain = {name: field_shape for name, item in fields.items() if (field_shape := _plain_of_field(item)) is not None}
     judged = {name for name, item in fields.items() if not item.is_trace}
     if judged <= plain.keys():
         schema = judge_object({name: json.loads(part.schema_json) for name, part in plain.items() if name in judged})

@@ -76,7 +76,7 @@ def split_literals(source: str) -> LiteralSplit | None:
     literals = tuple(parts[1::2])
     parts[1::2] = [_KINDS[literal[0]] for literal in literals]
     rest = "\0".join(parts)
-    if any(not _is_prefix(rest, found.start()) for found in _AFTER_A_WORD.finditer(rest)):
+    if any(not _is_prefix(rest, match.start()) for match in _AFTER_A_WORD.finditer(rest)):
         return None
     return LiteralSplit(rest, literals)
 
@@ -88,7 +88,7 @@ def _is_prefix(text: str, end: int) -> bool:
 
 def literal_spans(source: str) -> list[tuple[int, int]]:
     """Return the start and end of each literal and comment in `source`, in the order of its `LiteralSplit`."""
-    return [found.span() for found in _PIECE.finditer(source)]
+    return [match.span() for match in _PIECE.finditer(source)]
 
 
 def prefix_before(source: str, start: int) -> str:
@@ -123,8 +123,8 @@ def literal_value(literal: str, prefix: str = "") -> str | int | float:
     trouble = find_problem(value)
     if trouble is not None:
         raise ValueError(f"{trouble.what}; {trouble.cure}")
-    found: str | int | float = value
-    return found
+    checked: str | int | float = value
+    return checked
 
 
 def _is_text(source: str) -> bool:
@@ -222,16 +222,16 @@ class _Argument:
 
     def value(self, values: Values) -> object:
         """Return the argument's value if the source's literals have these values."""
-        found = [_join_constant(places, values) for _, places in self.constants]
-        if self.last is not None and _are_identical(self.last[0], found):
+        current = [_join_constant(places, values) for _, places in self.constants]
+        if self.last is not None and _are_identical(self.last[0], current):
             return self.last[1]
         with _lock:
-            for (constant, _), value in zip(self.constants, found, strict=True):
+            for (constant, _), value in zip(self.constants, current, strict=True):
                 constant.value = value
-            made: object = read_value(self.node, self.scope)
+            result: object = read_value(self.node, self.scope)
         if isinstance(self.node, ast.Call):  # results of constructors are immutable and may be shared; lists are not
-            self.last = found, made
-        return made
+            self.last = current, result
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,15 +259,16 @@ class ParsedPattern:
         for name, described, arguments, options in self.fields:
             description: object = arguments
             if isinstance(arguments, tuple):
-                given = {
-                    one.parameter: one.value(values) if one.place is None else values[one.place] for one in arguments
+                passed = {
+                    argument.parameter: argument.value(values) if argument.place is None else values[argument.place]
+                    for argument in arguments
                 }
-                description = given.pop("description", None)
+                description = passed.pop("description", None)
                 rules[name] = make_rule(
-                    given.get("ground_truth", UNSET),
-                    given.get("verify_with", UNSET),
-                    given.get("weight", 1.0),
-                    given.get("extraction_hint"),
+                    passed.get("ground_truth", UNSET),
+                    passed.get("verify_with", UNSET),
+                    passed.get("weight", 1.0),
+                    passed.get("extraction_hint"),
                     options,
                 ).with_coerced_truth(self.shape.coercer, name)
             if bool(description) is not described:
@@ -288,7 +289,7 @@ def _join_constant(places: tuple[int, ...], values: Values) -> Any:
 
 def _are_identical(some: Values, others: Values) -> bool:
     """Return whether the values are equal and have the same types: 1 is not 1.0."""
-    return some == others and [type(one) for one in some] == [type(one) for one in others]
+    return some == others and [type(one) for one in some] == [type(other) for other in others]
 
 
 def _make_pattern(
@@ -297,9 +298,13 @@ def _make_pattern(
     """Return the pattern, and the indexes of the literals that must be the same. Raises `ValueError` without one."""
     places = _LiteralIndex(literals, source)
     scope, answer = declaration.scope, declaration.answer
-    (node,) = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == answer.name]
+    (node,) = [
+        statement for statement in tree.body if isinstance(statement, ast.ClassDef) and statement.name == answer.name
+    ]
     declared = {
-        one.target.id: one for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        statement.target.id: statement
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     }
     if declared.keys() != answer.fields.keys():
         raise _PatternMismatchError  # the class inherits fields
@@ -311,11 +316,13 @@ def _make_pattern(
             fields.append((name, bool(item.description), item.description, NO_OPTIONS))
             continue
         positional, named = read_arguments(call, scope)
-        given = {**dict(zip(VERIFIED, positional, strict=False)), **named}
+        by_name = {**dict(zip(VERIFIED, positional, strict=False)), **named}
         arguments = tuple(
-            _Argument(key, one, scope, tuple(places.constants(one))) for key, one in given.items() if key in VERIFIED
+            _Argument(key, expression, scope, tuple(places.constants(expression)))
+            for key, expression in by_name.items()
+            if key in VERIFIED
         )
-        free.update(place for one in arguments for _, found in one.constants for place in found)
+        free.update(place for argument in arguments for _, indexes in argument.constants for place in indexes)
         fields.append((name, bool(item.description), arguments, item.rule.options))
     for constant in _bare_constants(tree):
         free.update(places.find(constant))
@@ -325,8 +332,8 @@ def _make_pattern(
     docstring = places.find(text) if isinstance(text, ast.Constant) else ()
     comments = {place for place, literal in enumerate(literals) if is_comment(literal)}
     fixed = tuple(place for place in range(len(literals)) if place not in free and place not in comments)
-    known = tuple((place, places.prefixes[place]) for place in sorted(free))
-    return ParsedPattern(known, tuple(fields), docstring, template.shape, answer.strategy), fixed
+    varying = tuple((place, places.prefixes[place]) for place in sorted(free))
+    return ParsedPattern(varying, tuple(fields), docstring, template.shape, answer.strategy), fixed
 
 
 def _bare_constants(tree: ast.Module | ast.ClassDef) -> Iterator[ast.Constant]:
@@ -368,10 +375,10 @@ class _LiteralIndex:
         start = self._offset(constant.lineno, constant.col_offset)
         end = self._offset(constant.end_lineno, constant.end_col_offset)
         inside = range(bisect_left(self._starts, start), bisect_left(self._starts, end))
-        found = tuple(place for place in inside if self._values[place] is not None)
-        if not found or not _are_identical([_join_constant(found, self._values)], [constant.value]):
+        indexes = tuple(place for place in inside if self._values[place] is not None)
+        if not indexes or not _are_identical([_join_constant(indexes, self._values)], [constant.value]):
             raise _PatternMismatchError
-        return found
+        return indexes
 
     def _offset(self, line: int, column: int) -> int:
         """Return the offset in characters of a position in a syntax tree, whose columns are counted in bytes."""

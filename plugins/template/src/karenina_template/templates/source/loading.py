@@ -47,8 +47,8 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
     if known, if the source is not a valid template for any other reason.
     """
     split = split_literals(source)
-    found = find_template(split, source) if split is not None else None
-    return found if found is not None else read_template(source, split, trust=trust, name=name)
+    template = find_template(split, source) if split is not None else None
+    return template if template is not None else read_template(source, split, trust=trust, name=name)
 
 
 def read_template(
@@ -172,14 +172,14 @@ def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mappi
 
 
 def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
-    found = {
+    classes = {
         name: value
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, BaseAnswer) and value.__module__ == module.__name__
     }
-    if "Answer" in found:
-        return found["Answer"]
-    raise missing_answer_class(sorted(found))
+    if "Answer" in classes:
+        return classes["Answer"]
+    raise missing_answer_class(sorted(classes))
 
 
 def _find_line(error: BaseException, filename: str) -> int | None:
@@ -203,7 +203,7 @@ def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
         return [first]
     answer = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Answer"), None)
     fields = [] if answer is None else [node for node in answer.body if isinstance(node, ast.AnnAssign)]
-    found = {} if isinstance(first, UntrustedTemplate) else {(first.line, first.reason): first}
+    errors = {} if isinstance(first, UntrustedTemplate) else {(first.line, first.reason): first}
     for field in fields if len(fields) > 1 else ():
         assert answer is not None, "its fields were found"
         others = [node for node in answer.body if node is not field and isinstance(node, ast.AnnAssign | ast.ClassDef)]
@@ -212,8 +212,8 @@ def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
         except UntrustedTemplate:
             continue
         except TemplateError as error:
-            found.setdefault((error.line, error.reason), error)
-    return sorted(found.values(), key=lambda error: error.line or 0) or [first]
+            errors.setdefault((error.line, error.reason), error)
+    return sorted(errors.values(), key=lambda error: error.line or 0) or [first]
 
 
 def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
@@ -230,9 +230,9 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 
     Raises `TemplateError` if the class is not a valid template.
     """
-    given: object = answer
-    if not (isinstance(given, type) and issubclass(given, BaseAnswer)) or given is BaseAnswer:
-        raise TemplateError(f"a template must be a subclass of BaseAnswer, not {given!r:.200}")
+    candidate: object = answer
+    if not (isinstance(candidate, type) and issubclass(candidate, BaseAnswer)) or candidate is BaseAnswer:
+        raise TemplateError(f"a template must be a subclass of BaseAnswer, not {candidate!r:.200}")
     shape = shape_of_class(answer)
     return Template.of_class(answer, shape, source_of(answer, shape, answer.answer_key()))
 
@@ -286,9 +286,9 @@ def _import_primitives(source: str, module: str) -> str:
         finder.visit(ast.parse(source))
     used = {name: around.get(name) for name in sorted(finder.loaded)}
     lines = [
-        f"from {one.full_name().rpartition('.')[0]} import {one.__name__}{f' as {name}' * (name != one.__name__)}"
-        for name, one in used.items()
-        if isinstance(one, type) and issubclass(one, Primitive) and "." in one.full_name()
+        f"from {cls.full_name().rpartition('.')[0]} import {cls.__name__}{f' as {name}' * (name != cls.__name__)}"
+        for name, cls in used.items()
+        if isinstance(cls, type) and issubclass(cls, Primitive) and "." in cls.full_name()
     ]
     return "\n".join([*lines, "", "", source]) if lines else source
 
@@ -299,17 +299,17 @@ def _has_schema(again: Template, shape: Shape) -> bool:
 
 def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
     own = [value for value in vars(answer).values() if isinstance(value, FunctionType)]
-    found = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
-    return all(value.__code__.co_firstlineno in lines for value in found)
+    methods = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
+    return all(value.__code__.co_firstlineno in lines for value in methods)
 
 
 def _is_standalone(source: str) -> bool:
     with CLASS_BUILD_LOCK:
         tree = ast.parse(source)
-    made = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     finder = _Names()
     finder.visit(tree)
-    return all(hasattr(builtins, name) or is_known(name) for name in finder.loaded - finder.stored - made)
+    return all(hasattr(builtins, name) or is_known(name) for name in finder.loaded - finder.stored - defined)
 
 
 class _Names(ast.NodeVisitor):

@@ -195,8 +195,10 @@ def _enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
 
 
 def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
-    wanted: Any = str if bases & {"str", "StrEnum"} else int if bases & {"int", "IntEnum"} else str | int | float | bool
-    if not isinstance(value, wanted):
+    allowed: Any = (
+        str if bases & {"str", "StrEnum"} else int if bases & {"int", "IntEnum"} else str | int | float | bool
+    )
+    if not isinstance(value, allowed):
         raise TemplateError(
             f"`{shorten_source(node)}`: a member of this enumeration cannot be {value!r:.200}", line=node.lineno
         )
@@ -248,23 +250,23 @@ class _Strategy:
 
 
 def _strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
-    found: _Strategy | None = None
+    strategy: _Strategy | None = None
     for statement in node.body:
         match statement:
             case (
                 ast.Assign(targets=[ast.Name(id="verify_strategy")], value=value)
                 | ast.AnnAssign(target=ast.Name(id="verify_strategy"), value=ast.expr() as value)
             ):
-                found = _Strategy(read_value(value, scope), statement.lineno)
+                strategy = _Strategy(read_value(value, scope), statement.lineno)
             case ast.Pass() | ast.Expr(value=ast.Constant()):
                 continue
             case _:
                 raise scope.code(
                     statement, f"`{shorten_source(statement)}` in VerificationStrategy is not `verify_strategy = ...`"
                 )
-    if found is None:
+    if strategy is None:
         raise TemplateError("VerificationStrategy has no verify_strategy", line=node.lineno)
-    return found
+    return strategy
 
 
 def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
@@ -280,24 +282,24 @@ def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
     if kind == "VerifiedField":
         own, others, options = _split(value, scope)
         constraints, _ = _options(name, value, others, scope, verified=True)
-        given = {key: read_value(argument, scope) for key, argument in own.items()}
-        given["options"] = {key: read_value(argument, scope) for key, argument in options.items()}
-        rule = _rule(name, value, given)
-        description = _text(given.get("description"), "description", value)
+        values = {key: read_value(argument, scope) for key, argument in own.items()}
+        values["options"] = {key: read_value(argument, scope) for key, argument in options.items()}
+        rule = _rule(name, value, values)
+        description = _text(values.get("description"), "description", value)
         return FieldDeclaration(name, node.lineno, annotation, description, constraints, rule=rule)
     if kind == "Field":
         return _plain_field(name, node.lineno, annotation, value, scope)
     return FieldDeclaration(name, node.lineno, annotation, default=read_value(value, scope))
 
 
-def _rule(name: str, node: ast.Call, given: dict[str, Any]) -> Any:
+def _rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
     try:
         return make_rule(
-            given.get("ground_truth", UNSET),
-            given.get("verify_with", UNSET),
-            given.get("weight", 1.0),
-            given.get("extraction_hint"),
-            given["options"],
+            values.get("ground_truth", UNSET),
+            values.get("verify_with", UNSET),
+            values.get("weight", 1.0),
+            values.get("extraction_hint"),
+            values["options"],
         )
     except TemplateError as error:
         raise TemplateError(f"field {name!r}: {error.reason}", line=node.lineno) from error
@@ -339,8 +341,8 @@ def _options(
         elif key in FIELD_OPTIONS:
             raise scope.code(node, f"field {name!r} uses {function}({key}=...), which is not a declaration")
         else:
-            known = [*(VERIFIED if verified else ("description",)), "default", *_CONSTRAINTS]
-            cure = did_you_mean(key, known, "" if verified else None) or describe_parameter(key)
+            names = [*(VERIFIED if verified else ("description",)), "default", *_CONSTRAINTS]
+            cure = did_you_mean(key, names, "" if verified else None) or describe_parameter(key)
             raise TemplateError(f"{function} has no parameter {key!r}{cure}", line=node.lineno)
     return tuple(sorted(constraints.items())), default
 

@@ -85,7 +85,7 @@ class _Reader:
         elif kind in _REQUESTS:
             yield self._call(_objects(content, "call"))
         elif kind in _RESULTS:
-            yield from (self._result(one) for one in _objects(content, "result"))
+            yield from (self._result(result) for result in _objects(content, "result"))
         elif kind == "ThoughtEvent":
             self._thoughts.append(_read_text(content))
         elif kind in ("CodeGenerationEvent", "CodeExecutionEvent"):
@@ -114,8 +114,8 @@ class _Reader:
         thoughts, self._thoughts = "\n".join(filter(None, self._thoughts)), []
         return Message.assistant(text, calls, thoughts or None)
 
-    def _call(self, given: Sequence[Entry]) -> Message:
-        calls = [_read_call(call) for call in given]
+    def _call(self, entries: Sequence[Entry]) -> Message:
+        calls = [_read_call(call) for call in entries]
         self._names.update((call.id, call.name) for call in calls)
         return self._say("", calls)
 
@@ -172,10 +172,10 @@ def _describe(part: Any) -> str:
     return describe_block("image", part if isinstance(part, Mapping) else {"value": part})
 
 
-def _objects(content: Any, what: str) -> Sequence[Entry]:
+def _objects(content: Any, item_name: str) -> Sequence[Entry]:
     listed = isinstance(content, Sequence) and not isinstance(content, str)
-    if not listed or not all(isinstance(one, Mapping) for one in content):
-        raise TraceFormatError(f"its content is not a list of objects, each a {what}")
+    if not listed or not all(isinstance(item, Mapping) for item in content):
+        raise TraceFormatError(f"its content is not a list of objects, each a {item_name}")
     return list(content)
 
 
@@ -228,10 +228,12 @@ def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
     if isinstance(states, Mapping):
         threads = [find_messages(state) for state in states.values() if isinstance(state, Mapping)]
         held = [state["message_thread"] for state in states.values() if _is_thread(state)]
-        found = held or [one for one in threads if one is not None]
-        if len(found) == 1:
-            return list(found[0])
-        raise TraceFormatError(f"its agent_states contain {len(found)} conversations; give the state of one agent")
+        conversations = held or [thread for thread in threads if thread is not None]
+        if len(conversations) == 1:
+            return list(conversations[0])
+        raise TraceFormatError(
+            f"its agent_states contain {len(conversations)} conversations; give the state of one agent"
+        )
     return None
 
 

@@ -80,10 +80,10 @@ def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[st
 
 
 def _call(value: Any) -> ToolCall:
-    given = (value.get("input") or {}) if isinstance(value, Mapping) else None
-    if not isinstance(given, Mapping) or not isinstance(value.get("name"), str):
+    arguments = (value.get("input") or {}) if isinstance(value, Mapping) else None
+    if not isinstance(arguments, Mapping) or not isinstance(value.get("name"), str):
         raise TraceFormatError("a toolUse has no name, or its input is not an object")
-    return ToolCall(str(value.get("toolUseId") or ""), value["name"], dict(given))
+    return ToolCall(str(value.get("toolUseId") or ""), value["name"], dict(arguments))
 
 
 def _result(value: Any, names: Mapping[str, str]) -> Message:
@@ -125,13 +125,13 @@ def _blocks(content: Any) -> list[tuple[str, Any]]:
         return [("text", content)] if content else []
     if not isinstance(content, Sequence):
         raise TraceFormatError(f"its content is {type(content).__name__}, not a list of blocks")
-    found: list[tuple[str, Any]] = []
+    blocks: list[tuple[str, Any]] = []
     for block in content:
         held = [(str(key), value) for key, value in block.items() if value is not None] if _is_block(block) else []
         if len(held) != 1:
             raise TraceFormatError("a block of its content is not an object with one key, which is its kind")
-        found += [one for one in held if one[0] != _ABOUT_CACHE]
-    return found
+        blocks += [pair for pair in held if pair[0] != _ABOUT_CACHE]
+    return blocks
 
 
 def _is_block(block: object) -> bool:

@@ -43,10 +43,10 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         if reply is not None:
             reply["content"] += [block for block in blocks if block not in reply["content"]]
             continue
-        found = {"role": role, "content": blocks}
+        converted = {"role": role, "content": blocks}
         if role == "assistant" and isinstance(name, str):
-            replies[name] = found
-        gathered.append((number, found))
+            replies[name] = converted
+        gathered.append((number, converted))
     yield from anthropic.read([entry for _, entry in gathered], [number for number, _ in gathered])
     if not any(entry["role"] == "assistant" for _, entry in gathered):
         yield from _read_results(entries)

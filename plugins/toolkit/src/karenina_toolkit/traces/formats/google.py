@@ -182,7 +182,7 @@ def _part_text(kind: str, value: Any) -> str:
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
     """Return the kind and value of each part, and whether it is a thought. Names may be in camel or snake case."""
-    found: list[tuple[str, Any, bool]] = []
+    parts: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):
         if not isinstance(part, Mapping):
             raise TraceFormatError(f"a part of it is {type(part).__name__}, not an object")
@@ -190,12 +190,12 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
         held = [key for key in named if key not in _ABOUT_A_PART]
         if len(held) > 1:
             raise TraceFormatError(f"a part of it contains {held[0]} and {held[1]}; a part contains one thing")
-        found.extend((key, named[key], bool(named.get("thought"))) for key in held)
-    return found
+        parts.extend((key, named[key], bool(named.get("thought"))) for key in held)
+    return parts
 
 
 def _camel(key: str) -> str:
-    return re.sub(r"_([a-z])", lambda found: found[1].upper(), key)
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
 
 def _require_mapping(kind: str, value: Any) -> Mapping[str, Any]:

@@ -47,7 +47,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
     """Return `value` with attachment references replaced by a sample's texts. Raises `TraceFormatError` for others."""
     if isinstance(value, str):
-        return _ATTACHMENT.sub(lambda found: _find_attachment(found[1], attachments), value)
+        return _ATTACHMENT.sub(lambda match: _find_attachment(match[1], attachments), value)
     if isinstance(value, Mapping):
         return {key: resolve_attachments(item, attachments) for key, item in value.items()}
     if isinstance(value, Sequence):
@@ -91,16 +91,16 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
         blocks = list(content)
     else:
         raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
-    given: list[Any] = []
+    pending: list[Any] = []
     for block in blocks:
         if not is_tool_use(block):
-            given.append(_without_encrypted(block))
+            pending.append(_without_encrypted(block))
             continue
         call = ToolCall(
             str(block.get("id") or ""), str(block.get("name") or ""), read_arguments(block.get("arguments"))
         )
-        yield _parts(given).to_message([call])
-        given = []
+        yield _parts(pending).to_message([call])
+        pending = []
         result, error = block.get("result"), block.get("error")
         text = result if isinstance(result, str) else as_json(result)
         yield Message.tool(str(error) if error else text, call, is_error=bool(error))
@@ -110,7 +110,7 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
         for call in get_entries(entry, "tool_calls")
         if call.get("parse_error")
     )
-    yield _parts(given).to_message(calls, notes=notes)
+    yield _parts(pending).to_message(calls, notes=notes)
 
 
 def _parts(blocks: Sequence[Any]) -> Parts:

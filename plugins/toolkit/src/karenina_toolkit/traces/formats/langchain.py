@@ -105,8 +105,8 @@ def _read_assistant(data: Entry) -> Message:
     parts = split_parts(content)
     calls = [_call(call, "args") for call in get_entries(data, "tool_calls")]
     calls = calls or [read_tool_call(call) for call in get_entries(more, "tool_calls")]
-    known = {call.id for call in calls}
-    calls += [call for call in in_content if call.id not in known]
+    ids = {call.id for call in calls}
+    calls += [call for call in in_content if call.id not in ids]
     calls += [_call(call, "args") for call in get_entries(data, "invalid_tool_calls")]
     if not calls and isinstance(more.get("function_call"), Mapping):
         calls = [_call(more["function_call"], "arguments")]

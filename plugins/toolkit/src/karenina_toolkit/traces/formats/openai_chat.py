@@ -243,13 +243,13 @@ def read_arguments(arguments: Any) -> dict[str, Any]:
     if isinstance(arguments, Mapping):
         return dict(arguments)
     try:
-        found = json.loads(arguments) if arguments else {}
+        value = json.loads(arguments) if arguments else {}
     except (TypeError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or find_problem_in_json(str(arguments), found, halves=False) is not None:
+        value = None
+    if not isinstance(value, dict) or find_problem_in_json(str(arguments), value, halves=False) is not None:
         return {UNREADABLE_ARGUMENTS: arguments}
     halved = isinstance(arguments, str) and "\\u" in arguments
-    return cast("dict[str, Any]", replace_surrogates_in(found)) if halved else found
+    return cast("dict[str, Any]", replace_surrogates_in(value)) if halved else value
 
 
 def write_arguments(arguments: Mapping[str, Any]) -> str:

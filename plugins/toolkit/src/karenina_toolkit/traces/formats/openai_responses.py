@@ -116,11 +116,11 @@ def _call(kind: str, item: Entry) -> ToolCall:
 
 def _own_result(item: Entry, call: ToolCall) -> Message:
     """Return the result of a call that the server carried out, from the call's own item; often it is only a status."""
-    given = {key: item[key] for key in _RESULT_KEYS if item.get(key) not in (None, "", [])}
-    failed = bool(given.get("error")) or given.get("status") == "failed"
-    output = given.get("output")
-    plain = isinstance(output, str) and not given.keys() - {"status", "output"}
-    return Message.tool(str(output) if plain else as_json(given), call, is_error=failed)
+    result = {key: item[key] for key in _RESULT_KEYS if item.get(key) not in (None, "", [])}
+    failed = bool(result.get("error")) or result.get("status") == "failed"
+    output = result.get("output")
+    plain = isinstance(output, str) and not result.keys() - {"status", "output"}
+    return Message.tool(str(output) if plain else as_json(result), call, is_error=failed)
 
 
 def _result(item: Entry, names: Mapping[str, str]) -> Message:
@@ -172,10 +172,10 @@ def is_run(document: Mapping[str, Any]) -> bool:
 def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
     """Return the input and the items of a run's result or state. Raises `TraceFormatError`."""
     key = next(key for key in _RUN_ITEMS if isinstance(document.get(key), list | tuple))
-    given = next((document[name] for name in _RUN_INPUTS if document.get(name) is not None), ())
-    if isinstance(given, Mapping) or not isinstance(given, Sequence):
-        raise TraceFormatError(f"its input is {type(given).__name__}, not text or a list of items")
-    asked = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    run_input = next((document[name] for name in _RUN_INPUTS if document.get(name) is not None), ())
+    if isinstance(run_input, Mapping) or not isinstance(run_input, Sequence):
+        raise TraceFormatError(f"its input is {type(run_input).__name__}, not text or a list of items")
+    asked = [{"role": "user", "content": run_input}] if isinstance(run_input, str) else run_input
     return [*asked, *document[key]]
 
 
@@ -191,9 +191,9 @@ def _unwrap_run_item(entry: Entry) -> Entry:
             raise TraceFormatError(f"a {kind} has no raw_item")
         raw = entry
     item = {_RUN_NAMES.get(key, key): value for key, value in raw.items()}
-    known = _RUN_KINDS.get(str(kind))
-    if known is not None:
-        item.setdefault("type", known)
+    item_type = _RUN_KINDS.get(str(kind))
+    if item_type is not None:
+        item.setdefault("type", item_type)
     if kind == "message_output_item":
         item.setdefault("role", "assistant")
     if item.get("type") == "function_call_result":

@@ -70,9 +70,9 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
                 yield message
 
 
-def _read_message(role: Role, given: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
-    parts, calls, begun = Parts(), list[ToolCall](), not given
-    for part in given:
+def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
+    parts, calls, begun = Parts(), list[ToolCall](), not entries
+    for part in entries:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if not isinstance(kind, str):
             raise TraceFormatError("one of its parts has no type")
@@ -113,8 +113,8 @@ def _text(part: Entry) -> str:
 def _call(kind: str, part: Entry) -> ToolCall:
     if not isinstance(part.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
-    given = part.get("server_tool_call") if kind == "server_tool_call" else part.get("arguments")
-    return ToolCall(_find_id(part) or "", part["name"], read_arguments(given))
+    arguments = part.get("server_tool_call") if kind == "server_tool_call" else part.get("arguments")
+    return ToolCall(_find_id(part) or "", part["name"], read_arguments(arguments))
 
 
 def _find_id(part: Entry) -> str | None:
@@ -140,8 +140,8 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
     """
     spans = list(_iter_spans(document))
     spans.sort(key=lambda span: _nanoseconds(span.get("startTimeUnixNano")))
-    found = [attributes for span in spans for attributes in _iter_attributes(span)]
-    return [one for one in found if INPUT in one or OUTPUT in one]
+    candidates = [attributes for span in spans for attributes in _iter_attributes(span)]
+    return [attributes for attributes in candidates if INPUT in attributes or OUTPUT in attributes]
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
@@ -152,8 +152,10 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
-    for one in conversations:
-        if [comparable(message) for message in one] != [comparable(message) for message in longest[: len(one)]]:
+    for conversation in conversations:
+        if [comparable(message) for message in conversation] != [
+            comparable(message) for message in longest[: len(conversation)]
+        ]:
             raise TraceFormatError(
                 "its spans contain several conversations: give the attributes of one span, or one conversation"
             )
@@ -210,11 +212,11 @@ def _iter_spans(document: Entry) -> Iterator[Entry]:
 def _iter_attributes(span: Entry) -> Iterator[Entry]:
     yield span
     for holder in (span, *_objects(span, "events")):
-        given = holder.get("attributes")
-        if isinstance(given, Mapping):
-            yield given
-        elif isinstance(given, Sequence) and not isinstance(given, str):
-            yield {str(one["key"]): _any_value(one.get("value")) for one in given if _is_pair(one)}
+        attributes = holder.get("attributes")
+        if isinstance(attributes, Mapping):
+            yield attributes
+        elif isinstance(attributes, Sequence) and not isinstance(attributes, str):
+            yield {str(pair["key"]): _any_value(pair.get("value")) for pair in attributes if _is_pair(pair)}
 
 
 def _is_pair(value: object) -> bool:
@@ -224,7 +226,7 @@ def _is_pair(value: object) -> bool:
 def _objects(holder: object, key: str) -> Iterator[Entry]:
     held = holder.get(key) if isinstance(holder, Mapping) else None
     if isinstance(held, Sequence) and not isinstance(held, str):
-        yield from (one for one in held if isinstance(one, Mapping))
+        yield from (item for item in held if isinstance(item, Mapping))
 
 
 def _any_value(value: Any) -> Any:
@@ -232,10 +234,10 @@ def _any_value(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:
-        return [_any_value(one) for one in _objects(value["arrayValue"], "values")]
+        return [_any_value(item) for item in _objects(value["arrayValue"], "values")]
     if "kvlistValue" in value:
         pairs = _objects(value["kvlistValue"], "values")
-        return {str(one["key"]): _any_value(one.get("value")) for one in pairs if "key" in one}
+        return {str(pair["key"]): _any_value(pair.get("value")) for pair in pairs if "key" in pair}
     return next(iter(value.values()), None)
 
 

@@ -101,7 +101,7 @@ def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
 def _read_reference_call(call: Any) -> ToolCall:
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
         raise TraceFormatError("one of its tool_calls has no name")
-    given = call.get("input") or {}
-    if not isinstance(given, Mapping):
-        raise TraceFormatError(f"the input of a call is {type(given).__name__}, not an object")
-    return ToolCall(str(call.get("id") or ""), call["name"], dict(given))
+    arguments = call.get("input") or {}
+    if not isinstance(arguments, Mapping):
+        raise TraceFormatError(f"the input of a call is {type(arguments).__name__}, not an object")
+    return ToolCall(str(call.get("id") or ""), call["name"], dict(arguments))

@@ -106,7 +106,7 @@ FORMATS: Final = (
     TRACE_MESSAGES,
     OWN,
 )
-NAMES: Final = ", ".join(known.name for known in FORMATS)
+NAMES: Final = ", ".join(entry.name for entry in FORMATS)
 _TIMES: Final = ("created_at", "createdAt", "timestamp", "create_time")
 _SAID: Final = (
     "content",
@@ -155,16 +155,16 @@ def detect_format(entries: Sequence[object]) -> Format | None:
 
     Raises `TraceFormatError` if two entries, or two parts of one, have different formats.
     """
-    found: dict[str, tuple[Format, int]] = {}
+    owners: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):
         for candidate in FORMATS:
-            if candidate.name not in found and candidate.owns(entry):
-                found[candidate.name] = (candidate, number)
-    for candidate, _ in list(found.values()):
-        found.pop(candidate.includes or "", None)
-    if len(found) > 1:
-        (one, first), (other, second), *_ = found.values()
+            if candidate.name not in owners and candidate.owns(entry):
+                owners[candidate.name] = (candidate, number)
+    for candidate, _ in list(owners.values()):
+        owners.pop(candidate.includes or "", None)
+    if len(owners) > 1:
+        (one, first), (other, second), *_ = owners.values()
         raise TraceFormatError(
             f"entry {first} is of {one.name}, entry {second} of {other.name}; a trace has one format"
         )
-    return next((candidate for candidate, _ in found.values()), None)
+    return next((candidate for candidate, _ in owners.values()), None)

@@ -100,7 +100,7 @@ class _Calls:
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
         waiting = self.waiting or []
-        call = next((one for one in waiting if name in (None, one.name)), None)
+        call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
         if call is None:
             return Message("tool", content, tool_name=name, is_error=failed)
         waiting.remove(call)
@@ -143,8 +143,8 @@ def _read_labels(text: str) -> Iterator[Message]:
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
-    about = [one.strip() for one in (label["about"] or "").split(",") if one.strip()]
-    names = [one for one in about if one.lower() not in _FAILED]
+    about = [part.strip() for part in (label["about"] or "").split(",") if part.strip()]
+    names = [part for part in about if part.lower() not in _FAILED]
     failed = len(names) < len(about) or label["label"].lower() == "tool error"
     return calls.close(names[0] if names else None, content, failed=failed)
 
@@ -152,10 +152,10 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
     if about:
         return about.strip(), _read_arguments(content)
-    found = _CALLED.fullmatch(content.strip())
-    if found is None:
+    match = _CALLED.fullmatch(content.strip())
+    if match is None:
         return "", {UNREADABLE_ARGUMENTS: content}
-    return found["name"], _read_arguments(found["inside"] or found["after"] or "")
+    return match["name"], _read_arguments(match["inside"] or match["after"] or "")
 
 
 def _read_arguments(text: str) -> dict[str, Any]:
@@ -164,11 +164,11 @@ def _read_arguments(text: str) -> dict[str, Any]:
         return {}
     for read in (json.loads, ast.literal_eval):
         try:
-            found = read(text.strip())
+            parsed = read(text.strip())
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
             continue
-        if isinstance(found, dict):
-            return {str(key): value for key, value in found.items()}
+        if isinstance(parsed, dict):
+            return {str(key): value for key, value in parsed.items()}
     return {UNREADABLE_ARGUMENTS: text}
 
 
@@ -194,11 +194,11 @@ def _read_printed_calls(content: str, calls: _Calls) -> Message:
     section = _PRINTED_CALLS.search(content)
     if section is None:
         return Message.assistant(content)
-    made = [
+    printed = [
         calls.open(call["id"], call["name"], _printed_arguments(arguments))
         for call, arguments in _sections(_PRINTED_CALL, content[section.end() :])
     ]
-    return Message.assistant(content[: section.start()].rstrip("\n"), made)
+    return Message.assistant(content[: section.start()].rstrip("\n"), printed)
 
 
 def _printed_arguments(text: str) -> dict[str, Any]:
@@ -208,9 +208,9 @@ def _printed_arguments(text: str) -> dict[str, Any]:
 
 def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
     """Yield each match of `pattern`, with the text between it and the next one."""
-    found = list(pattern.finditer(text))
-    ends = [*(heading.start() for heading in found[1:]), len(text)]
-    for heading, end in zip(found, ends, strict=False):
+    headings = list(pattern.finditer(text))
+    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    for heading, end in zip(headings, ends, strict=False):
         yield heading, text[heading.end() : end]
 
 
@@ -237,7 +237,7 @@ def read_delimited(text: str) -> list[Message]:
             thought = content if thought is None else f"{thought}\n{content}"
         elif heading["role"] == "AI":
             text_part, calls = _split_delimited_calls(content)
-            names.update((one.id, one.name) for one in calls)
+            names.update((called.id, called.name) for called in calls)
             messages.append(Message.assistant(text_part, calls, thought))
             thought = None
         else:
@@ -264,5 +264,5 @@ def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
 
 def _delimited_calls(section: str) -> Iterator[ToolCall]:
     for call, text in _sections(_DELIMITED_CALL, section):
-        given = _DELIMITED_ARGUMENTS.match(text.rstrip())
-        yield ToolCall(call["id"], call["name"], _read_arguments(given["given"]) if given is not None else {})
+        arguments = _DELIMITED_ARGUMENTS.match(text.rstrip())
+        yield ToolCall(call["id"], call["name"], _read_arguments(arguments["given"]) if arguments is not None else {})
