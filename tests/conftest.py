@@ -18,6 +18,8 @@ import pytest
 from build import ProjectBuilder
 from pytest_socket import socket_allow_hosts
 
+from karenina_testing.contracts.installed import command_run
+
 collect_ignore = ["third_party"]
 """Packages of others: their tests run where they are installed (`test_contract_kit`, `test_third_party_plugins`)."""
 
@@ -128,9 +130,12 @@ class Environment:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def pytest(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run pytest, without the configuration of this repository."""
-        return self._run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments])
+    def pytest(self, *arguments: str | Path, script: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run pytest, without the configuration of this repository; `script` starts a new interpreter for it."""
+        options = ["-q", "-p", "no:cacheprovider", *arguments]
+        if script:
+            return self._run([sys.executable, "-m", "pytest", *options])
+        return preloaded.pytest(options, folder=self.folder, environment=self._environment, timeout=250)
 
     def write(self, name: str, text: str) -> Path:
         """Return a file beside the environment."""
@@ -147,6 +152,12 @@ class Environment:
         return subprocess.run(
             command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=250
         )
+
+
+@pytest.fixture
+def forked_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let contracts that run the command run forks; `test_new_packages_installed` runs the installed one."""
+    monkeypatch.setattr(command_run, "_find_command", lambda: str(preloaded.scripts() / "karenina"))
 
 
 @pytest.fixture(scope="session")

@@ -155,11 +155,12 @@ class Page:
             return subprocess.CompletedProcess(words, 0 if self._place.is_dir() else 1, "", "")
         if INSTALL.match(" ".join(words)):
             options = ["-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(self.site)]
-            words = [sys.executable, "-m", "pip", "install", *options, "."]
+            words = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, *options, "."]
         elif words[0] == "karenina" and not SHELL.search(command.partition(" #")[0]):
             return preloaded.run(words[1:], folder=self._place, environment=self.environment, timeout=120)
         elif words[0] == "pytest":
-            words = [sys.executable, "-m", "pytest", *(f"-pno:{name}" for name in NO_PLUGINS), *words[1:]]
+            options = [*(f"-pno:{name}" for name in NO_PLUGINS), *words[1:]]
+            return preloaded.pytest(options, folder=self._place, environment=self.environment, timeout=120)
         else:
             words = ["bash", "-c", command]
         return subprocess.run(
