@@ -132,10 +132,9 @@ class Environment:
 
     def pytest(self, *arguments: str | Path, script: bool = False) -> subprocess.CompletedProcess[str]:
         """Run pytest, without the configuration of this repository; `script` starts a new interpreter for it."""
-        options = ["-q", "-p", "no:cacheprovider", *arguments]
         if script:
-            return self._run([sys.executable, "-m", "pytest", *options])
-        return preloaded.pytest(options, folder=self.folder, environment=self._environment, timeout=250)
+            return self._run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments])
+        return preloaded.pytest(["-q", *arguments], folder=self.folder, environment=self._environment, timeout=250)
 
     def write(self, name: str, text: str) -> Path:
         """Return a file beside the environment."""

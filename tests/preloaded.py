@@ -133,17 +133,29 @@ def pytest(
 ) -> CompletedCommand:
     """Run pytest with these arguments; the contracts of commands run forks in it too."""
     program = _PYTEST.format(command=str(scripts() / COMMAND.name))
-    return run(arguments, folder=folder, environment=environment, timeout=timeout, program=program)
+    options = [*(f"-pno:{name}" for name in NO_PLUGINS), "-Wignore::pytest.PytestAssertRewriteWarning", *arguments]
+    return run(options, folder=folder, environment=environment, timeout=timeout, program=program)
 
 
+NO_PLUGINS = ("cacheprovider", "hypothesispytest", "langsmith_plugin")
+"""Plugins of pytest that are not used; importing the last two takes seconds."""
 _PYTEST = """
 import sys
 
 import pytest
-from karenina_testing.contracts.installed import command_run
 
-command_run._find_command = lambda: {command!r}
-sys.exit(pytest.main(sys.argv[1:]))
+for name in [name for name in sys.modules if name.partition(".")[0] == "karenina_testing"]:
+    del sys.modules[name]  # so that pytest explains its assertions
+
+
+class Forks:
+    def pytest_sessionstart(self):
+        from karenina_testing.contracts.installed import command_run
+
+        command_run._find_command = lambda: {command!r}
+
+
+sys.exit(pytest.main(sys.argv[1:], plugins=[Forks()]))
 """
 
 
