@@ -9,10 +9,12 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import chdir
 from pathlib import Path
 from shutil import copytree
 from typing import Any, Literal
 
+import hatchling.build
 import preloaded
 import pytest
 from build import ProjectBuilder
@@ -97,7 +99,9 @@ class Wheels:
         return self._build(tree)
 
     def _build(self, tree: Path) -> Path:
-        return build_distribution("wheel", tree, self._folder / "wheels")
+        """Build in this process, which takes a tenth of the time of a new one."""
+        with chdir(tree):
+            return self._folder / "wheels" / hatchling.build.build_wheel(str(self._folder / "wheels"))
 
 
 class Environment:

@@ -157,7 +157,7 @@ class Page:
         elif words[0] == "karenina" and not SHELL.search(command.partition(" #")[0]):
             return preloaded.run(words[1:], folder=self._place, environment=self.environment, timeout=120)
         elif words[0] == "pytest":
-            return preloaded.pytest(words[1:], folder=self._place, environment=self.environment, timeout=120)
+            return preloaded.pytest(words[1:], folder=self._place, environment=self.environment, timeout=250)
         else:
             words = ["bash", "-c", command]
         return subprocess.run(
