@@ -118,7 +118,7 @@ def evaluate(rows: list[dict[str, Any]], template: str, judge: str | None, folde
     command = [str(Path(sys.executable).with_name("karenina")), "run", str(folder / "benchmark.jsonld")]
     command += ["--recordings", str(recordings), "--output", str(folder / "results.jsonl"), "--json"]
     if judge is not None:
-        command += ["--judge", f"local:{judge}"]
+        command += ["--judge", f"local:{judge}", "--set", "request_timeout=900"]  # minutes on a busy machine
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return VerificationResultSet.load(folder / "results.jsonl")
 

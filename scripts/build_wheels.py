@@ -1,7 +1,8 @@
 """Build every distribution as it is published, wheel and source: `python scripts/build_wheels.py dist`.
 
 The folder must be absent or empty, so that what is uploaded from it is of one release. `twine check --strict` then
-checks the metadata of each. The tools are those of `requirements-dev.txt`, and nothing is downloaded.
+checks the metadata of each. The tools are those of `requirements-dev.txt`, and nothing is downloaded. All are built in
+this process by their backend, Hatchling, because a process for each step of each of them takes twenty times as long.
 """
 
 from __future__ import annotations
@@ -10,17 +11,24 @@ import argparse
 import os
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
+import hatchling.build
 from release import ROOT, current_version, member_folders
 
 
-def build(folder: Path, kinds: list[str]) -> list[Path]:
-    """Build all distributions into `folder`; return their files. Raises `CalledProcessError` if a tool fails."""
-    environment = {**os.environ, "KARENINA_RELEASE": "1"}
+def build(folder: Path, *, sources: bool) -> list[Path]:
+    """Build the wheels into `folder`, and the source distributions if asked; return their files.
+
+    Raises `CalledProcessError` if their metadata is wrong.
+    """
+    os.environ["KARENINA_RELEASE"] = "1"
     for source in [ROOT, *member_folders(ROOT)]:
-        options = ["--no-isolation", *(f"--{kind}" for kind in kinds), "--outdir", str(folder)]
-        subprocess.run([sys.executable, "-m", "build", *options, str(source)], env=environment, check=True)
+        with chdir(source):
+            if sources:
+                hatchling.build.build_sdist(str(folder))
+            hatchling.build.build_wheel(str(folder))
     files = sorted(folder.iterdir())
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *map(str, files)], check=True)
     return files
@@ -36,8 +44,9 @@ def main() -> int:
     given = parser.parse_args()
     if given.folder.exists() and any(given.folder.iterdir()):
         parser.error(f"{given.folder} is not empty: move its files away, or name another folder")
+    given.folder.mkdir(parents=True, exist_ok=True)
     try:
-        files = build(given.folder.absolute(), ["wheel"] if given.wheels_only else ["sdist", "wheel"])
+        files = build(given.folder.absolute(), sources=not given.wheels_only)
     except subprocess.CalledProcessError as error:
         print(f"{' '.join(map(str, error.cmd[:6]))} ... failed; its output is above", file=sys.stderr)
         return 1

@@ -40,8 +40,6 @@ FENCES = RawFencedCodeBlockLexer(re.compile(r"(?P<language>[\w-]*)(?P<info>[^\n]
 TITLE = re.compile(r'title="([^"]+)"')
 INDENTED = re.compile(r"(?:(?<=\n\n)|(?<=^))(?: {4}.*\S.*\n(?:\n(?= {4}))?)+", re.MULTILINE)
 INSTALL = re.compile(r"(?:python -m )?pip install (?:-e )?\.(?:\[tests\])?$")
-NO_PLUGINS = ("cacheprovider", "hypothesispytest", "langsmith_plugin")
-"""Plugins of pytest that pages do not use; importing the last two takes seconds."""
 COMMANDS = ("console", "indented", "bash", "sh")
 SHELL = re.compile(r"[|<>&;$*]|\\\n|^\w+=")
 
@@ -155,11 +153,11 @@ class Page:
             return subprocess.CompletedProcess(words, 0 if self._place.is_dir() else 1, "", "")
         if INSTALL.match(" ".join(words)):
             options = ["-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(self.site)]
-            words = [sys.executable, "-m", "pip", "install", *options, "."]
+            words = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, *options, "."]
         elif words[0] == "karenina" and not SHELL.search(command.partition(" #")[0]):
             return preloaded.run(words[1:], folder=self._place, environment=self.environment, timeout=120)
         elif words[0] == "pytest":
-            words = [sys.executable, "-m", "pytest", *(f"-pno:{name}" for name in NO_PLUGINS), *words[1:]]
+            return preloaded.pytest(words[1:], folder=self._place, environment=self.environment, timeout=250)
         else:
             words = ["bash", "-c", command]
         return subprocess.run(

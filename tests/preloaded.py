@@ -3,17 +3,19 @@
 Most of the processor time of a short command goes into imports. Here each command is a process of its own too, with the
 folder, environment and streams that were given, and does what the installed script does; only its modules are there
 already. With `script=True` the script is started: for tests of the process itself, for packages that may take the place
-of imported ones, and once or more for each promise.
+of imported ones, and once or more for each promise. `scripts` is for what looks for the command on its path.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
 import pkgutil
 import random
 import resource
+import selectors
 import signal
 import socket
 import subprocess
@@ -23,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import IO, NoReturn
@@ -125,10 +128,83 @@ def _limit(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
+def pytest(
+    arguments: Sequence[str | Path], *, folder: Path, environment: Mapping[str, str], timeout: float
+) -> CompletedCommand:
+    """Run pytest with these arguments; the contracts of commands run forks in it too."""
+    program = _PYTEST.format(command=str(scripts() / COMMAND.name))
+    options = [*(f"-pno:{name}" for name in NO_PLUGINS), "-Wignore::pytest.PytestAssertRewriteWarning", *arguments]
+    return run(options, folder=folder, environment=environment, timeout=timeout, program=program)
+
+
+NO_PLUGINS = ("cacheprovider", "hypothesispytest", "langsmith_plugin")
+"""Plugins of pytest that are not used; importing the last two takes seconds."""
+_PYTEST = """
+import sys
+
+import pytest
+
+for name in [name for name in sys.modules if name.partition(".")[0] == "karenina_testing"]:
+    del sys.modules[name]  # so that pytest explains its assertions
+
+
+class Forks:
+    def pytest_sessionstart(self):
+        from karenina_testing.contracts.installed import command_run
+
+        command_run._find_command = lambda: {command!r}
+
+
+sys.exit(pytest.main(sys.argv[1:], plugins=[Forks()]))
+"""
+
+
 # ---- in the process of the tests
 
 _lock = threading.Lock()
 _server: socket.socket | None = None
+_ADDRESS = f"\0karenina-tests-{os.getpid()}-{random.SystemRandom().getrandbits(64):x}"
+_PROGRAM = """#!{python} -IS
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+
+words = [{command!r}, *sys.argv[1:]]
+memory, _ = resource.getrlimit(resource.RLIMIT_AS)
+memory = None if memory == resource.RLIM_INFINITY else memory
+request = json.dumps([words, os.getcwd(), dict(os.environ), memory, ""]).encode()
+if "PYTHONVERBOSE" in os.environ or len(request) > {most}:
+    os.execv(words[0], words)
+connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+connection.connect({address!r})
+socket.send_fds(connection, [request], [0, 1, 2])
+pid = int(connection.recv(20))
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, lambda number, _: os.kill(pid, number))
+code = os.waitstatus_to_exitcode(int(connection.recv(40).split()[0]))
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
+
+
+@cache
+def scripts() -> Path:
+    """Return a folder with a program `karenina` that has the command run in a fork, for a path of programs."""
+    if not FORKS:
+        return COMMAND.parent
+    _connection()
+    folder = tempfile.TemporaryDirectory(prefix="karenina-tests-scripts-")
+    atexit.register(folder.cleanup)
+    program = Path(folder.name, COMMAND.name)
+    text = _PROGRAM.format(python=sys.executable, command=str(COMMAND), most=MOST_BYTES, address=_ADDRESS)
+    program.write_text(text, "utf-8")
+    program.chmod(0o755)
+    return program.parent
 
 
 def _connection() -> socket.socket:
@@ -137,10 +213,13 @@ def _connection() -> socket.socket:
     with _lock:
         if _server is None:
             _server, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
+            with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+                listening.bind(_ADDRESS)
+                listening.listen()
                 environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
-                command = [sys.executable, __file__, str(theirs.fileno())]
-                subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+                files = [theirs.fileno(), listening.fileno()]
+                command = [sys.executable, __file__, *map(str, files)]
+                subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=files)
         return _server
 
 
@@ -167,29 +246,39 @@ def _fork(request: bytes, words: list[str], files: tuple[IO[bytes], IO[bytes]], 
 # ---- in the process that forks
 
 
-def serve(connection: socket.socket) -> None:
-    """Fork for each command, until no process of the tests is left."""
+def serve(connection: socket.socket, listening: socket.socket) -> None:
+    """Fork for each command of the connection, and of the program in `scripts`, until no test is left."""
     _import_all()
     assert len([*Path("/proc/self/task").iterdir()]) == 1, "a process with threads cannot be forked"
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ready = selectors.DefaultSelector()
+    for one in (connection, listening):
+        ready.register(one, selectors.EVENT_READ)
     while True:
-        request, descriptors, _, _ = socket.recv_fds(connection, 2 * MOST_BYTES, 4)
-        if not request:
-            return
-        if os.fork() == 0:
-            connection.close()
-            _serve_request(request, descriptors)
-            return
-        for descriptor in descriptors:
-            os.close(descriptor)
+        for key, _ in ready.select():
+            source = connection if key.fileobj is connection else listening.accept()[0]
+            request, descriptors, _, _ = socket.recv_fds(source, 2 * MOST_BYTES, 4)
+            if source is not connection:
+                descriptors.append(source.detach())
+            elif not request:
+                return
+            if len(descriptors) == 4 and os.fork() == 0:
+                for one in (ready, connection, listening):
+                    one.close()
+                _serve_request(request, descriptors)
+                return
+            for descriptor in descriptors:
+                os.close(descriptor)
 
 
 def _import_all() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # else numpy, which openpyxl imports, starts threads
     for name in IMPORTED_LATE:
         import_module(name)
+    for name in import_module("_pytest.config").default_plugins:
+        import_module(f"_pytest.{name}")
     for package in pkgutil.iter_modules():
         if package.name.startswith("karenina_") and package.name not in NOT_IMPORTED:
             for module in pkgutil.walk_packages(import_module(package.name).__path__, f"{package.name}."):
@@ -229,16 +318,32 @@ def _run_command(request: bytes, streams: list[int]) -> NoReturn:
         "" if program else str(COMMAND.parent),
         *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep)),
     ]
-    if program:
-        sys.argv = words[2:]
-        exec(program, {"__name__": "__main__"})
-    else:
-        sys.argv = words
-        from karenina_cli import main
+    code: object = None
+    try:
+        if program:
+            sys.argv = words[2:]
+            exec(program, {"__name__": "__main__"})
+        else:
+            sys.argv = words
+            from karenina_cli import main
 
-        main()
-    sys.exit()
+            main()
+    except SystemExit as end:
+        code = end.code
+    _exit(code)
+
+
+def _exit(code: object) -> NoReturn:
+    """End as Python does, but leave the modules: to take them down copies the memory that the processes share."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)  # noqa: T201
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit((code or 0) & 0xFF)
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))

@@ -6,11 +6,11 @@ import json
 import os
 import re
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
 import yaml
 from conftest import SCRIPTS
@@ -40,7 +40,7 @@ class Step:
         self.folder = folder
 
     def run(
-        self, name: str, inputs: dict[str, str], results: str = "", path: Path = SCRIPTS
+        self, name: str, inputs: dict[str, str], results: str = "", path: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run the step; `path` is searched for programs first."""
         assert set(inputs) <= set(ACTION["inputs"])
@@ -51,8 +51,9 @@ class Step:
         script = self.folder / "step.sh"
         script.write_text(STEPS[name]["run"], "utf-8")
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("KARENINA_", "GITHUB_"))}
+        programs = [*([path] if path else []), preloaded.scripts(), SCRIPTS]
         environment = kept | given | {
-            "PATH": os.pathsep.join([str(path), str(SCRIPTS), os.environ["PATH"]]),
+            "PATH": os.pathsep.join([*map(str, programs), os.environ["PATH"]]),
             "GITHUB_OUTPUT": str(self.folder / "output.txt"),
             "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
         }  # fmt: skip
@@ -341,7 +342,8 @@ def test_the_workflow_of_the_page_uses_known_inputs() -> None:
 
 def test_pytest_knows_the_options_of_the_page() -> None:
     options = re.findall(r"--karenina-\w+", PAGE)
-    shown = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
+    shown = preloaded.pytest(["--help"], folder=ROOT, environment=os.environ, timeout=120)
 
+    assert shown.returncode == 0, shown.stderr
     assert options
     assert [option for option in options if option not in shown.stdout] == []

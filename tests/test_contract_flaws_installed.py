@@ -23,6 +23,8 @@ from karenina_testing.contracts import (
     ReportSectionContract,
 )
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 Install = Callable[..., None]
 
 

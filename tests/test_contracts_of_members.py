@@ -26,6 +26,8 @@ from karenina_testing.contracts import (
     ReportSectionContract,
 )
 
+pytestmark = pytest.mark.usefixtures("forked_commands")
+
 
 class TestNewCommand(CommandContract):
     entry_point = "karenina_scaffold:plugin"

@@ -183,7 +183,7 @@ def test_a_block_that_does_not_work_is_a_problem(tmp_path: Path, text: str, prob
 def variables(address: str, folder: Path) -> dict[str, str]:
     """Return the environment of the commands and programs of a page."""
     return {
-        "PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([str(preloaded.scripts()), sysconfig.get_path("scripts"), os.environ["PATH"]]),
         "HOME": str(folder),
         "XDG_STATE_HOME": str(folder / "state"),
         "COLUMNS": "120",

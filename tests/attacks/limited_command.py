@@ -54,7 +54,8 @@ def run_karenina(
             arguments, folder=folder, environment=given, timeout=SECONDS, memory=MEMORY, script=script
         )
         return CompletedCommand(ended.returncode, ended.stdout, ended.stderr)
-    line = ["/bin/sh", "-c", f'exec "$@" {shell}', "sh", str(COMMAND), *map(str, arguments)]
+    program = COMMAND if script else preloaded.scripts() / COMMAND.name
+    line = ["/bin/sh", "-c", f'exec "$@" {shell}', "sh", str(program), *map(str, arguments)]
     done = subprocess.run(line, cwd=folder, env=given, capture_output=True, timeout=SECONDS, preexec_fn=_limit_memory)
     return CompletedCommand(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
