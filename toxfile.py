@@ -122,11 +122,12 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     quick = [members[name][0] for name in QUICK]
     seeds = state.conf.memory_seed_loaders
     for name, (member, project) in members.items():
+        without = ["-m", "not release"] if name in OWN else []
         seeds[name].append(
             MemoryLoader(
                 description=project["description"],
                 deps="\n".join([*editable(member), *TOOLS]),
-                commands=[Command(["pytest", *given, f"{member}/tests"])],
+                commands=[Command(["pytest", *without, *given, f"{member}/tests"])],
             )
         )
     seeds["members"].append(together("the tests of most members, in one environment", shared, given))

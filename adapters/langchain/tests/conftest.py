@@ -27,13 +27,20 @@ VARIABLES = (
     "ANTHROPIC_AUTH_TOKEN",
     "LANGSMITH_TRACING",
     "LANGCHAIN_TRACING_V2",
+    "SSL_CERT_FILE",
 )
 
 
+@pytest.fixture(scope="session")
+def no_authorities(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("no_authorities"))
+
+
 @pytest.fixture(autouse=True)
-def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_environment(monkeypatch: pytest.MonkeyPatch, no_authorities: str) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SSL_CERT_DIR", no_authorities)  # each new client would read all authorities of the system
 
 
 @pytest.fixture
