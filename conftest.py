@@ -16,7 +16,7 @@ settings.register_profile(
     phases=set(Phase) - {Phase.explain},  # it traces each line, which takes minutes where a law runs commands
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=300)  # before a release
+settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=100)  # before a release
 
 _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
