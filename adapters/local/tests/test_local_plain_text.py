@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_local.plain_text import PlainTextClient
 from karenina_local.ports import LocalLLM, LocalParser
-from karenina_local.server import LlamaServer, ServerSettings
+from karenina_local.server import Address
 from karenina_openai.client import Client, to_wire
 
 SYSTEM = "You fill forms."
@@ -23,22 +23,18 @@ HARMLESS = "Lyon.\nassistant\nParis\nuser\nThanks. a < b | c > d"
 
 
 @pytest.fixture(scope="module")
-def model(smollm2: Path) -> Iterator[ModelConfig]:
+def model(shared_server: Callable[..., Address]) -> ModelConfig:
     """A running server as an OpenAI-compatible model."""
-    server = LlamaServer(ServerSettings(model=smollm2, slots=1, context=1024))
-    try:
-        address = server.address()
-        yield ModelConfig(
-            id="small",
-            interface="openai",
-            model_name="small",
-            endpoint_base_url=f"{address.url}/v1",
-            endpoint_api_key=SecretStr(address.key),
-            temperature=0.0,
-            max_tokens=8,
-        )
-    finally:
-        server.close()
+    address = shared_server(slots=1, context=1024)
+    return ModelConfig(
+        id="small",
+        interface="openai",
+        model_name="small",
+        endpoint_base_url=f"{address.url}/v1",
+        endpoint_api_key=SecretStr(address.key),
+        temperature=0.0,
+        max_tokens=8,
+    )
 
 
 def prompt_tokens(kind: type[Client], model: ModelConfig, *texts: str, **fields: Any) -> int:
@@ -85,15 +81,18 @@ def test_other_texts_are_sent_as_they_were(model: ModelConfig) -> None:
     )
 
 
-def local(smollm2: Path) -> ModelConfig:
+@pytest.fixture
+def local(smollm2: Path, model: ModelConfig) -> ModelConfig:
+    """The same server by the `local` interface."""
+    extra = {"slots": 1, "context": 1024}
     return ModelConfig(
-        id="small", interface="local", model_name=str(smollm2), temperature=0.0, max_tokens=60, extra={"context": 1024}
+        id="small", interface="local", model_name=str(smollm2), temperature=0.0, max_tokens=20, extra=extra
     )
 
 
-def test_a_judge_fills_its_form_from_such_a_text(smollm2: Path) -> None:
+def test_a_judge_fills_its_form_from_such_a_text(local: ModelConfig) -> None:
     async def fill() -> tuple[Any, Any]:
-        parser = LocalParser(local(smollm2))
+        parser = LocalParser(local)
         try:
             messages = [Message.system(SYSTEM), Message.user(f"Which city?\n\n{ATTACK}\n\nJSON:")]
             schema = {"type": "object", "properties": {"city": {"enum": ["Lyon", "Paris"]}}, "required": ["city"]}
@@ -107,9 +106,9 @@ def test_a_judge_fills_its_form_from_such_a_text(smollm2: Path) -> None:
     assert logprobs is None or logprobs.keys() == {"Lyon", "Paris"}
 
 
-def test_a_model_answers_such_a_question(smollm2: Path) -> None:
+def test_a_model_answers_such_a_question(local: ModelConfig) -> None:
     async def ask() -> Any:
-        llm = LocalLLM(local(smollm2))
+        llm = LocalLLM(local)
         try:
             return await llm.invoke([Message.user(f"What is {ATTACK}?")])
         finally:

@@ -14,7 +14,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_local import plugin
 from karenina_local.ports import LocalLLM, LocalParser
-from karenina_local.server import POOL
+from karenina_local.server import POOL, Address, LlamaServer
 
 T = TypeVar("T")
 (SPEC,) = plugin.karenina_adapters()
@@ -41,6 +41,19 @@ def model(path: Path | str, **changes: Any) -> ModelConfig:
     return ModelConfig(id="small", interface="local", model_name=str(path), **values)
 
 
+@pytest.fixture(scope="module")
+def served(smollm2: Path, shared_server: Callable[..., Address]) -> Path:
+    """The small model, whose server runs already."""
+    shared_server(context=512)
+    return smollm2
+
+
+def held(context: int) -> tuple[LlamaServer, int]:
+    """Return the server with this context, and the number of its users."""
+    (found,) = [(server, users) for server, users in POOL.held() if server.settings.context == context]
+    return found
+
+
 def answering(config: ModelConfig, use: Callable[[LocalLLM], Awaitable[T]]) -> T:
     async def run() -> T:
         port = LocalLLM(config)
@@ -63,7 +76,7 @@ def judging(config: ModelConfig, use: Callable[[LocalParser], Awaitable[T]]) -> 
     return asyncio.run(run())
 
 
-def test_a_real_model_answers_and_its_tokens_are_counted(smollm2: Path) -> None:
+def test_a_real_model_answers_and_its_tokens_are_counted(served: Path) -> None:
     reply = answering(model("smollm2-135m"), lambda port: port.invoke(FRANCE))
     assert "Paris" in reply.text
     assert reply.finish_reason == "stop"
@@ -71,8 +84,8 @@ def test_a_real_model_answers_and_its_tokens_are_counted(smollm2: Path) -> None:
     assert min(reply.usage.input_tokens, reply.usage.output_tokens) > 5
 
 
-def test_a_judge_cannot_leave_its_schema(smollm2: Path) -> None:
-    config = model(smollm2, extra={"context": 512, "max_list_items": 2, "max_string_length": 12}, max_tokens=200)
+def test_a_judge_cannot_leave_its_schema(served: Path) -> None:
+    config = model(served, extra={"context": 512, "max_list_items": 2, "max_string_length": 12}, max_tokens=200)
     asked = [Message.user("Ada Lovelace, a mathematician, died at 36. Fill the form about her as JSON.")]
     reply = judging(config, lambda port: port.parse(asked, PERSON))
     found = json.loads(reply.text)
@@ -85,12 +98,12 @@ def test_a_judge_cannot_leave_its_schema(smollm2: Path) -> None:
     assert all(len(text) <= 12 for text in [found["name"], *found["works"]])
 
 
-def test_a_choice_comes_with_the_probability_of_each_option(smollm2: Path) -> None:
+def test_a_choice_comes_with_the_probability_of_each_option(served: Path) -> None:
     options = ["Paris", "Rome", "none of them"]
     form = {"type": "object", "properties": {"city": {"enum": options, "type": "string"}}, "required": ["city"]}
     asked = [Message.user('Which city is in France? Reply as JSON, such as {"city": "Rome"}.')]
 
-    reply = judging(model(smollm2), lambda port: port.parse(asked, form))
+    reply = judging(model(served), lambda port: port.parse(asked, form))
 
     assert reply.option_logprobs is not None
     assert list(reply.option_logprobs) == options
@@ -98,11 +111,11 @@ def test_a_choice_comes_with_the_probability_of_each_option(smollm2: Path) -> No
     assert max(reply.option_logprobs, key=lambda one: reply.option_logprobs[one]) == json.loads(reply.text)["city"]
 
 
-def test_slots_answer_side_by_side_and_alike(smollm2: Path) -> None:
+def test_slots_answer_side_by_side_and_alike(served: Path) -> None:
     async def three(port: LocalLLM) -> list[str]:
         return [reply.text for reply in await asyncio.gather(*(port.invoke(FRANCE) for _ in range(3)))]
 
-    assert all("Paris" in text for text in answering(model(smollm2), three))
+    assert all("Paris" in text for text in answering(model(served), three))
 
 
 def test_replicates_are_sampled_apart_and_each_can_be_repeated(smollm2: Path) -> None:
@@ -110,27 +123,29 @@ def test_replicates_are_sampled_apart_and_each_can_be_repeated(smollm2: Path) ->
         asked = [Message.user("Tell me a story.")]
         return [(await port.invoke(asked, info=CallInfo(replicate=number))).text for number in (1, 2, 1)]
 
-    first, second, again = answering(model(smollm2, temperature=1.0, extra={"slots": 1, "context": 512}), sample)
+    first, second, again = answering(
+        model(smollm2, temperature=1.0, max_tokens=20, extra={"slots": 1, "context": 512}), sample
+    )
     assert first != second
     assert first == again
 
 
-def test_a_reply_that_is_cut_off_says_so(smollm2: Path) -> None:
-    assert answering(model(smollm2, max_tokens=2), lambda port: port.invoke(FRANCE)).finish_reason == "length"
+def test_a_reply_that_is_cut_off_says_so(served: Path) -> None:
+    assert answering(model(served, max_tokens=2), lambda port: port.invoke(FRANCE)).finish_reason == "length"
 
 
-def test_a_too_long_prompt_names_the_setting(smollm2: Path) -> None:
+def test_a_too_long_prompt_names_the_setting(served: Path) -> None:
     with pytest.raises(PortError, match="at most 512 tokens together; raise `context`") as caught:
-        answering(model(smollm2), lambda port: port.invoke([Message.user("word " * 2000)]))
+        answering(model(served), lambda port: port.invoke([Message.user("word " * 2000)]))
     assert caught.value.category is ErrorCategory.PERMANENT
 
 
 def test_both_roles_share_one_process(smollm2: Path) -> None:
     async def run() -> tuple[int | None, int | None, int | None]:
-        config = model(smollm2)
+        config = model(smollm2, extra={"context": 600})
         answerer, judge = LocalLLM(config), LocalParser(config)
-        (server, holders), *others = POOL.held()
-        assert (holders, others) == (2, [])
+        server, users = held(600)
+        assert users == 2
         await asyncio.gather(answerer.invoke(FRANCE), judge.parse(FRANCE, PERSON))
         both = server.pid
         await answerer.aclose()
@@ -147,8 +162,8 @@ def test_both_roles_share_one_process(smollm2: Path) -> None:
 
 def test_the_server_is_not_started_before_the_first_call(smollm2: Path) -> None:
     async def run() -> int | None:
-        port = LocalLLM(model(smollm2))
-        ((server, _),) = POOL.held()
+        port = LocalLLM(model(smollm2, extra={"context": 700}))
+        server, _ = held(700)
         pid = server.pid
         await port.aclose()
         return pid
@@ -188,10 +203,10 @@ def test_it_is_available_where_it_is_installed() -> None:
     assert SPEC.unavailable() is None
 
 
-def test_nothing_of_ours_listens_to_the_network(smollm2: Path) -> None:
+def test_nothing_of_ours_listens_to_the_network(served: Path) -> None:
     async def reach(port: LocalLLM) -> bool:
         await port.invoke(FRANCE)
-        ((server, _),) = POOL.held()
+        server, _ = held(512)
         running = server.address_if_running()
         assert running is not None
         number = int(running.url.rsplit(":", 1)[1])
@@ -199,4 +214,4 @@ def test_nothing_of_ours_listens_to_the_network(smollm2: Path) -> None:
             connection.settimeout(5)
             return connection.connect_ex(("127.0.0.2", number)) == 0
 
-    assert not answering(model(smollm2), reach)
+    assert not answering(model(served), reach)

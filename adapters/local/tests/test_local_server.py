@@ -33,7 +33,7 @@ def listens(url: str) -> bool:
         return connection.connect_ex((parts.hostname or "", parts.port or 0)) == 0
 
 
-def ends(url: str, within: float = 20.0) -> bool:
+def ends(url: str, within: float = 120.0) -> bool:
     """Return whether no server listens there after a short wait."""
     until = time.monotonic() + within
     while listens(url):
@@ -45,7 +45,7 @@ def ends(url: str, within: float = 20.0) -> bool:
 
 def kill(server: LlamaServer) -> None:
     """Kill the server's process, and wait until it has ended: it closes its port a little before."""
-    pid, until = server.pid, time.monotonic() + 20
+    pid, until = server.pid, time.monotonic() + 120
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     while server.pid is not None:
@@ -120,7 +120,7 @@ def test_one_that_always_dies_is_given_up(smollm2: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_it_ends_with_a_parent_that_is_killed(smollm2: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", PARENT, str(smollm2)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PARENT, str(smollm2)], capture_output=True, text=True, timeout=200)
     assert done.returncode == -signal.SIGKILL
     assert ends(done.stdout.strip())
 

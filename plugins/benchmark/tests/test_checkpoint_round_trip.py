@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
@@ -118,7 +118,6 @@ def without_clashes(benchmark):
 
 @pytest.mark.parametrize("ending", [".jsonld", ".yaml"])
 @given(benchmark=benchmarks().filter(without_clashes))
-@settings(max_examples=40)
 def test_a_saved_benchmark_loads_unchanged(tmp_path, ending, benchmark):
     file = tmp_path / f"benchmark{ending}"
     benchmark.save(file)
@@ -130,7 +129,6 @@ def test_a_saved_benchmark_loads_unchanged(tmp_path, ending, benchmark):
 
 
 @given(value=json_values)
-@settings(max_examples=40)
 def test_values_keep_their_types_in_yaml(tmp_path, value):
     benchmark = Benchmark.create("types")
     benchmark.metadata = {"value": value}

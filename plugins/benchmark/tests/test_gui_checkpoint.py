@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
@@ -159,7 +159,6 @@ QUESTIONS = st.dictionaries(
 
 
 @given(st.fixed_dictionaries({}, optional={**dict.fromkeys(GUI, JSON), "checkpoint": QUESTIONS}) | QUESTIONS)
-@settings(max_examples=150, deadline=None)
 def test_any_json_is_read_and_saved_alike_or_refused(data: Any) -> None:
     read = next(one.read for one in FORMATS if ".json" in one.suffixes)
     from tempfile import TemporaryDirectory

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
@@ -68,7 +68,6 @@ RATINGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
 @given(st.lists(RATINGS, max_size=3))
 def test_traits_with_any_values_load_and_save(ratings: list[dict[str, Any]]) -> None:
     named = [{"@type": "Rating", "name": f"t{number}", **rating} for number, rating in enumerate(ratings)]

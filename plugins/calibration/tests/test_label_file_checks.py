@@ -70,11 +70,19 @@ def test_a_draw_that_does_not_fit_is_refused_with_its_line(run: Path, name: str)
     change, problem = CHANGES[name]
     edit(run, change)
 
-    for command in (("calibrate", run), ("label", run)):
-        done = karenina(*command)
+    done = karenina("calibrate", run)
+    assert done.code == 2, done.err
+    assert "genes.labels.jsonl, line 1" in done.err
+    assert problem in done.err
+
+
+def test_every_command_refuses_a_draw_that_does_not_fit(run: Path) -> None:
+    edit(run, CHANGES["another model"][0])
+
+    for command in ("calibrate", "label"):
+        done = karenina(command, run)
         assert done.code == 2, done.err
-        assert "genes.labels.jsonl, line 1" in done.err
-        assert problem in done.err
+        assert "genes.labels.jsonl, line 1: the draw cannot be" in done.err
     assert "not available" in karenina("show", run).out
 
 

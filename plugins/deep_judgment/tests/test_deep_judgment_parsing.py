@@ -301,7 +301,7 @@ def test_a_hanging_search_times_out_like_a_request() -> None:
         Judge(**SAYS),
         deep_judgment_search_enabled=True,
         deep_judgment_search_tool=hangs,
-        request_timeout=0.05,
+        request_timeout=0.5,
         goes_on=goes_on,
     )
     excerpts = found.artifact(Keys.EXTRACTED_EXCERPTS)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.data.outcome import Outcome
@@ -229,7 +229,6 @@ ROW = st.fixed_dictionaries(
 
 
 @given(st.lists(ROW | JSON, max_size=3), st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_any_json_is_results_or_a_refusal(tmp_path_factory: pytest.TempPathFactory, rows: Any, bare: bool) -> None:
     file = tmp_path_factory.getbasetemp() / "any.json"
     file.write_text(json.dumps(rows if bare else export(*rows)), "utf-8")

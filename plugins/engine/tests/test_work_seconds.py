@@ -38,7 +38,7 @@ from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.tables import result_table
 from karenina_toolkit.agents.tool_loop import run_tool_loop
 
-CALL = 0.05
+CALL = 0.1
 """The seconds that a call takes at least; timers may be a little early."""
 
 
@@ -209,7 +209,7 @@ def test_the_table_of_calls_has_the_same_seconds(tmp_path: Path) -> None:
     records = [row for row in result_table(results, "stages") if row["stage"] == "Say"]
     for column in ("seconds", "waited"):
         of_calls, of_stages = (sum(float(str(row[column])) for row in rows) for rows in (calls, records))
-        assert of_calls == pytest.approx(of_stages, abs=2 * CALL)
+        assert of_calls == pytest.approx(of_stages, abs=4 * CALL)
         assert of_calls >= 4 * CALL
 
 

@@ -162,7 +162,7 @@ SAMPLES = st.fixed_dictionaries(
         "scores": VALUES,
     },
 )
-FUZZED = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZED = settings(suppress_health_check=list(HealthCheck))
 
 
 def read(key: str, path: Path, folder: Path) -> None:

@@ -64,7 +64,7 @@ def test_exhausted_budget_stops_all_workers_and_a_larger_continues(tmp_path: Pat
         assert WHOLE // 2 - 8 * 2 * (ANSWER + REPLY) <= spent <= WHOLE // 2
         assert 0 < len(some) < 2 * QUESTIONS
 
-        raised, rest = run_with_budget(server, tmp_path / "journal", 2 * WHOLE)
+        raised, rest = run_with_budget(server, tmp_path / "journal", 2 * WHOLE, workers=1)
 
     assert raised.stopped is None
     assert comparable(rest) == comparable(expected)
@@ -77,14 +77,14 @@ def test_reservations_of_a_dead_worker_are_not_spent_again(tmp_path: Path) -> No
 
     def kill(pid: int) -> None:
         if len(server.received) > 8:  # the first calls, of which nothing is known, are made one by one
-            server.processes = 4
+            server.processes = 2
         if not killed and len(server.received) > 60:
             killed.append(pid)
             os.kill(pid, signal.SIGKILL)
 
     with serving(latency=0.1) as server:
         server.on_call = kill
-        stopped, some = run_with_budget(server, tmp_path / "journal", WHOLE * 3 // 4, workers=4)
+        stopped, some = run_with_budget(server, tmp_path / "journal", WHOLE * 3 // 4)
         assert stopped.budget is not None
         assert killed
         assert stopped.budget.exhausted

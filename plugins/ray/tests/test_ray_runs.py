@@ -45,7 +45,7 @@ def test_killed_worker_changes_no_result(ray: Path, tmp_path: Path) -> None:
         expected = run(server, "asyncio", questions, tmp_path / "asyncio.journal")
         needed = server.calls
     with serving(latency=0.1) as server:
-        server.processes = 4
+        server.processes = 2
         killed: list[int] = []
 
         def kill(pid: int) -> None:
@@ -54,7 +54,7 @@ def test_killed_worker_changes_no_result(ray: Path, tmp_path: Path) -> None:
                 os.kill(pid, signal.SIGKILL)
 
         server.on_call = kill
-        found = run(server, "ray", questions, tmp_path / "ray.journal", max_concurrency=16)
+        found = run(server, "ray", questions, tmp_path / "ray.journal", ray_workers=2, max_concurrency=16)
 
     assert comparable(found) == comparable(expected)
     again = server.calls - needed
@@ -71,7 +71,7 @@ def test_workers_keep_the_files_of_items(ray: Path, tmp_path: Path) -> None:
     questions = benchmark(0, *(f"keep {number}" for number in range(40)))
     with serving() as server:
         expected = run(server, "asyncio", questions, tmp_path / "asyncio.journal")
-        found = run(server, "ray", questions, tmp_path / "ray.journal")
+        found = run(server, "ray", questions, tmp_path / "ray.journal", ray_workers=2)
         calls = len(server.received)
         replayed = questions.run_verification(config(server, "asyncio"), journal=tmp_path / "ray.journal", replay=True)
         assert len(server.received) == calls

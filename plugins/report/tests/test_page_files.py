@@ -118,7 +118,7 @@ def test_nothing_in_a_file_runs_in_the_browser(tmp_path: Path, context: BrowserC
     rows = opened.part("file")
     expect(rows).to_have_count(4)
     expect(rows.locator("img")).to_have_count(1)
-    assert rows.locator("img").evaluate("one => one.naturalWidth") == 1
+    expect(rows.locator("img")).to_have_js_property("naturalWidth", 1)
     rows.locator("summary").nth(0).click()
     expect(rows.nth(1)).to_contain_text("onload=")
     assert opened.page.title() != "run"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -23,6 +24,19 @@ TESTED = [kind for kind in KINDS if not KINDS[kind].tests]
 """The kinds whose tests need no more than this distribution and its tests."""
 
 
+SHOW = """
+import json, sys
+from typer.testing import CliRunner
+from karenina_cli.app import build_app
+
+shown = [CliRunner().invoke(build_app(), line.split()) for line in sys.argv[1:]]
+print(json.dumps([(one.exit_code, one.stdout) for one in shown]))
+"""
+PLAN = "plan --set my_check.enabled=true --set slots.parse_template=MyParseStage"
+LISTS = (PLAN, "plan", "primitives my_primitive.MyPrimitive", "traits my_trait.short", "plugins", "--help", "config")
+"""Commands that all run in one process, because to start one takes longer."""
+
+
 class Generated(NamedTuple):
     """The packages of all kinds, the outcomes of their tests by kind, and the folder that makes them importable."""
 
@@ -30,12 +44,6 @@ class Generated(NamedTuple):
     failed: dict[str, list[str]]
     passed: dict[str, int]
     site: Path
-
-    def karenina(self, *arguments: str) -> str:
-        """Return what the command prints with all packages installed."""
-        done = run_python(["-c", "from karenina_cli import main; main()", *arguments], self.site)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -109,35 +117,40 @@ def test_a_package_requires_what_it_imports(generated: Generated, kind: str) -> 
     assert found & {name for name in found if name.startswith(("karenina", "aiohttp", "pydantic", "typer"))} == required
 
 
-def test_a_stage_is_in_the_plan(generated: Generated) -> None:
-    plan = generated.karenina("plan", "--set", "my_check.enabled=true", "--set", "slots.parse_template=MyParseStage")
+@pytest.fixture(scope="module")
+def printed(generated: Generated) -> dict[str, str]:
+    """Return what each of `LISTS` prints with all packages installed."""
+    done = run_python(["-c", SHOW, *LISTS], generated.site)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [code for code, _ in found] == [0] * len(LISTS)
+    return dict(zip(LISTS, (text for _, text in found), strict=True))
 
-    assert [stage in plan for stage in ("MyStage  no slot", "MyCheck  no slot", "MyParseStage  slot parse")] == [
-        True
-    ] * 3
+
+def test_a_stage_is_in_the_plan(printed: dict[str, str]) -> None:
+    stages = ("MyStage  no slot", "MyCheck  no slot", "MyParseStage  slot parse")
+    assert [stage in printed[PLAN] for stage in stages] == [True] * 3
 
 
-def test_installing_the_packages_turns_no_check_on(generated: Generated) -> None:
-    plan = generated.karenina("plan")
-
-    assert "MyCheck: my_check.enabled is false" in plan
-    assert "MyParseStage: not selected by the configuration" in plan
+def test_installing_the_packages_turns_no_check_on(printed: dict[str, str]) -> None:
+    assert "MyCheck: my_check.enabled is false" in printed["plan"]
+    assert "MyParseStage: not selected by the configuration" in printed["plan"]
 
 
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
-        (["primitives", "my_primitive.MyPrimitive"], "verify_with: my_primitive.MyPrimitive"),
-        (["traits", "my_trait.short"], "{type: my_trait.short"),
-        (["plugins"], "my_adapter.chat  loaded"),
-        (["plugins"], "my-format  loaded"),
-        (["--help"], "my-command"),
-        (["config"], "my_observer.file = "),
-        (["config"], "my_panel.enabled = false"),
+        ("primitives my_primitive.MyPrimitive", "verify_with: my_primitive.MyPrimitive"),
+        ("traits my_trait.short", "{type: my_trait.short"),
+        ("plugins", "my_adapter.chat  loaded"),
+        ("plugins", "my-format  loaded"),
+        ("--help", "my-command"),
+        ("config", "my_observer.file = "),
+        ("config", "my_panel.enabled = false"),
     ],
 )
-def test_the_command_lists_what_a_package_offers(generated: Generated, command: list[str], shown: str) -> None:
-    assert shown in generated.karenina(*command)
+def test_the_command_lists_what_a_package_offers(printed: dict[str, str], command: str, shown: str) -> None:
+    assert shown in printed[command]
 
 
 def test_a_benchmark_uses_the_packages_together(generated: Generated, tmp_path: Path) -> None:
@@ -156,4 +169,5 @@ questions:
     lines.write_text("Which gene is the target of venetoclax? | BCL2\n")
 
     for benchmark in (file, lines):
-        assert generated.karenina("check", str(benchmark)) == "1 question read: 0 errors, 0 warnings.\n"
+        done = run_python(["-c", "from karenina_cli import main; main()", "check", benchmark], generated.site)
+        assert (done.returncode, done.stdout) == (0, "1 question read: 0 errors, 0 warnings.\n"), done.stderr

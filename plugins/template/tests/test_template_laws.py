@@ -79,7 +79,6 @@ def visible(template: Template) -> str:
 
 
 @given(templates())
-@settings(max_examples=150)
 def test_what_is_right_never_reaches_a_judge(template: tuple[str, list[str]]):
     source, secrets = template
     shown = visible(load_template(source))
@@ -123,7 +122,6 @@ ANNOTATIONS = st.recursive(
 @given(
     st.lists(ANNOTATIONS, min_size=1, max_size=3), DESCRIPTIONS.filter(bool), st.sampled_from(["", ", max_length=3"])
 )
-@settings(max_examples=100)
 def test_declared_and_executed_templates_have_the_same_schema(annotations: list[str], said: str, more: str):
     lines = [f"    f{place}: {one} = Field(description={said!r})\n" for place, one in enumerate(annotations)]
     lines.append(f"    evidence: list[str] = Field(description={said!r}{more})\n")

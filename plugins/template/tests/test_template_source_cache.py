@@ -6,7 +6,7 @@ from string import Formatter
 from textwrap import dedent
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karenina_core.data.trust import Trust, digest_of
@@ -120,7 +120,6 @@ def outcome(read: object, source: str) -> object:
 @pytest.mark.filterwarnings("ignore:invalid")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @given(alike())
-@settings(max_examples=300)
 def test_what_is_known_of_other_sources_changes_nothing(sources: list[str]):
     for source in sources:
         assert outcome(load_template, source) == outcome(read_template, source)
@@ -137,7 +136,6 @@ def test_what_is_known_of_other_sources_changes_nothing(sources: list[str]):
     )
 )
 @example(["a", '"x"'])
-@settings(max_examples=300)
 def test_sources_with_the_same_rest_differ_only_in_constants(parts: list[str]):
     source = "".join(parts)
     pieces = split_literals(source)

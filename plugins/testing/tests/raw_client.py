@@ -80,9 +80,10 @@ def hear(
     *,
     pause: float = 0.3,
     one: bool = False,
+    until: bytes = b"",
     began: float | None = None,
 ) -> Heard:
-    """Return what comes until the connection ends or `one` reply is whole.
+    """Return what comes until the connection ends, `one` reply is whole, or it has the bytes of `until`.
 
     It waits `patience` seconds for the first byte, and `pause` for each later piece.
     """
@@ -108,7 +109,8 @@ def hear(
         parts.append(piece)
         size += len(piece)
         times.append(time.monotonic())
-        if one and Heard(b"".join(parts), end, 0, 0).whole:
+        said = b"".join(parts) if one or until else b""
+        if (one and Heard(said, end, 0, 0).whole) or (until and until in said):
             break
     return Heard(b"".join(parts), end, times[min(1, len(times) - 1)] - began, times[-1] - began)
 

@@ -63,7 +63,7 @@ def test_the_item_may_be_a_function_of_the_request() -> None:
         connect(server.url) as connection,
     ):
         connection.sendall(request(chat("?"), "/v1/chat/completions", "X-Item: blue"))
-        assert b"sky" in hear(connection).data
+        assert b"sky" in hear(connection, pause=PATIENCE, one=True).data
 
 
 def test_the_judge_has_a_side_of_its_own() -> None:
@@ -178,7 +178,7 @@ def test_a_malformed_request_gets_status_400(name: str, caplog: pytest.LogCaptur
             heard = hear(connection, pause=PATIENCE)
             assert (heard.status, heard.end) == (400, "closed")
             other.sendall(request(chat("Hi")))
-            assert b"Paris." in hear(other, one=True).body
+            assert b"Paris." in hear(other, pause=PATIENCE, one=True).body
         assert [entry.item for entry in server.log] == ["Hi"]
     assert caplog.records == []
 
@@ -189,7 +189,7 @@ def test_keys_are_masked_where_the_log_becomes_text() -> None:
     path = "/v1/chat?key=s3cret&api_key=s3cret&api%2Dkey=s3cret&access_token=s3cret&sig=s3cret&alt=sse"
     with ScriptedServer() as server, connect(server.url) as connection:
         connection.sendall(request(chat("Hi"), path, *keys))
-        hear(connection, one=True)
+        hear(connection, pause=PATIENCE, one=True)
         with urllib.request.urlopen(f"{server.url}/log") as reply:
             (shown,) = [json.loads(line) for line in reply.read().splitlines()]
         (entry,) = server.log
@@ -245,7 +245,7 @@ def test_models_are_listed_and_not_logged() -> None:
 def test_a_connection_serves_many_requests_sent_at_once() -> None:
     with ScriptedServer({"1": "one", "2": "two"}) as server, connect(server.url) as connection:
         connection.sendall(request(chat("[item 1]")) + request(chat("[item 2]")))
-        heard = hear(connection, pause=1).data
+        heard = hear(connection, pause=PATIENCE, until=b'"two"').data
         assert heard.index(b'"one"') < heard.index(b'"two"')
         assert (server.connections, [entry.request.connection for entry in server.log]) == (1, [1, 1])
 
@@ -260,7 +260,7 @@ def test_a_request_may_come_in_chunks_and_in_pieces() -> None:
             piece = data[start : start + 20]
             connection.sendall(b"%x\r\n%b\r\n" % (len(piece), piece))
         connection.sendall(b"0\r\n\r\n")
-        assert b'"one"' in hear(connection).data
+        assert b'"one"' in hear(connection, pause=PATIENCE, one=True).data
 
 
 def test_calls_beyond_the_limit_are_refused() -> None:

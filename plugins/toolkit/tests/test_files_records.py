@@ -449,7 +449,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str) -> None:
         path = write(str(tmp_path), name, LARGE[name](count))
         if name == "t.parquet":
             table = pyarrow.table({"q": [f"Which {n}?" for n in range(count)]})
-            pyarrow.parquet.write_table(table, path, row_group_size=5000)
+            pyarrow.parquet.write_table(table, path, row_group_size=1000)
         tracemalloc.start()
         try:
             assert sum(1 for _ in read_records(path)) == count
@@ -458,7 +458,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str) -> None:
             tracemalloc.stop()
 
     peak(1000)  # imports the libraries
-    assert peak(100_000) < 2 * peak(10_000)
+    assert peak(30_000) < 2 * peak(3000)
 
 
 @pytest.mark.parametrize(
@@ -492,7 +492,7 @@ SHEET, TEXTS = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 BOMBS = {
     "cells in one row": (
-        *(SHEET, f"<worksheet {MAIN}><sheetData><row>{'<c/>' * 4_000_000}</row></sheetData></worksheet>"),
+        *(SHEET, f"<worksheet {MAIN}><sheetData><row>{'<c/>' * 400_000}</row></sheetData></worksheet>"),
         "it has more than 250,000 XML elements in one row or text; save the table as .csv",
     ),
     "rows": (
@@ -553,7 +553,6 @@ def test_many_rows_of_excel_are_read(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300), st.sampled_from([".csv", ".tsv", ".jsonl", ".json", ".xlsx", ".parquet"]))
-@settings(max_examples=150, deadline=None)
 def test_any_bytes_are_read_or_refused(data: bytes, suffix: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write(folder, f"t{suffix}", data)

@@ -31,6 +31,8 @@ from karenina_toolkit.traces.recording import ENVELOPES
 
 JSON = dict[str, Any]
 Write = Callable[[Sequence[Message]], Any]
+FOR_EACH = settings().max_examples // 3
+"""Examples of a law that is held for each of many shapes."""
 LOOK = ToolCall("call_1", "look", {"place": "Peru", "depth": "2"})
 COUNT = ToolCall("call_2", "count", {})
 CONVERSATION = (
@@ -732,6 +734,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
 
 
 @every_form
+@settings(max_examples=FOR_EACH)
 @given(messages=conversations())
 def test_any_conversation_is_the_same_in_every_shape(name: str, messages: list[Message]) -> None:
     shape = shape_of(name)
@@ -799,8 +802,8 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     [shape.write for shape in (*SHAPES.values(), *MORE_FORMS.values())] + [write for write, _ in ENVELOPED.values()],
     ids=[*SHAPES, *MORE_FORMS, *ENVELOPED],
 )
+@settings(max_examples=FOR_EACH)
 @given(data=st.data())
-@settings(max_examples=50)
 def test_a_damaged_conversation_is_read_or_refused(write: Write, data: st.DataObject) -> None:
     recording = json.loads(json.dumps(write(CONVERSATION)))
     for _ in range(data.draw(st.integers(1, 3))):

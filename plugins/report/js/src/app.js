@@ -52,7 +52,7 @@ function Page({ head }) {
   const listed = useMemo(() => (valid ? select(head, { ...filters, responses: null, text: filters.responses ? null : filters.text }, null) : []), [valid, filters]);
   const place = listed.indexOf(at);
   const neighbours = { before: listed[place - 1] ?? null, after: place >= 0 ? (listed[place + 1] ?? null) : null };
-  useEffect(() => {
+  useLayoutEffect(() => { // before the view can be seen: a key pressed at once is for what is shown
     const pressed = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       const typing = /^(input|select|textarea)$/i.test(event.target.tagName);

@@ -22,7 +22,7 @@ from karenina_testing.server.exchange import Reply, Request
 from karenina_testing.server.faults import Fault
 from karenina_testing.server.script import Entry, Log, One, Script, Sent, Side, asks_the_judge
 
-WAIT: Final = 10.0
+WAIT: Final = 60.0
 """Seconds after which waiting for something in a test fails."""
 
 
@@ -47,7 +47,7 @@ class ScriptedServer:
 
     An exception raised in a function of the script, or in one of the three functions above, is added to `problems`, and
     the connection is closed. At the end of the block, the first problem is raised; if the block itself raised an
-    exception, all problems are added to that exception as notes. A function that still blocks the server 10 seconds
+    exception, all problems are added to that exception as notes. A function that still blocks the server a minute
     after the end of the block is also a problem.
     """
 

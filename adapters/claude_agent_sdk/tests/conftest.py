@@ -1,0 +1,36 @@
+"""What is shown of the Claude CLI outside of releases: each test is a run of it, half a second of a processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from repeated_contracts import leave_to_release
+
+# What all ports share stands in one module, so it is held through one port, and what differs by the agent too.
+THROUGH_THE_AGENT_TOO = {
+    "test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind",
+    "test_calls_are_under_way_side_by_side",
+    "test_a_silent_server_is_a_timeout_without_leftovers",
+    "test_the_retry_after_header_is_returned",
+    "test_a_failed_call_leaves_the_port_usable",
+}
+CHOSEN = {
+    "test_a_status_decides_the_category": {"401-permanent", "408-timeout", "429-rate_limit", "529-server"},
+    "test_a_failed_request_is_not_repeated_by_the_port": {"429"},
+    "test_a_redirection_is_an_error_and_is_not_followed": {"307"},
+    "test_a_reply_that_is_none_is_the_servers_fault": {"Hello!", "{}"},
+    "test_the_retry_after_header_is_returned": {"429"},
+    "test_a_failed_call_leaves_the_port_usable": {"500"},
+    "test_no_secret_is_in_an_error_or_a_log": {"401"},
+    "test_the_turn_limit_is_exact_and_keeps_the_trace": {"2"},
+}
+"""One parameter of each kind."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to releases what other tests show through the same code."""
+    here = Path(__file__).parent
+    leave_to_release(items, here, {"TestParser"}, chosen=CHOSEN)
+    leave_to_release(items, here, {"TestAgent"}, but=THROUGH_THE_AGENT_TOO)
