@@ -25,13 +25,12 @@ from tox.session.state import State
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
-CI = ("all", "local", "members", "wheels", "ray", "lint", "embedding", "py313", "docs")
+CI = ("all", "local", "members", "wheels", "ray", "lint", "embedding", "py313", "py312", "docs")
 """The environments of CI, those that take longest first, so that none of them is alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-QUICK = ("core", "benchmark", "engine", "rubric", "template")
-"""The members that CI tests with the newest version of Python too; a release tests all but `OWN` with each version."""
-VERSIONS = ("3.12", "3.13")
+QUICK = {"3.12": ("core", "rubric", "template"), "3.13": ("core", "benchmark", "engine", "rubric", "template")}
+"""The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
@@ -86,7 +85,7 @@ def together(
     each imports and collects everything.
     """
     folders = [f"{member}/tests" for member in members]
-    processes = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"] if len(folders) > len(QUICK) else []
+    processes = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"] if len(folders) > 10 else []
     files = [file for folder in folders for file in sorted(ROOT.glob(f"{folder}/test_*.py"))]
     forking = [file.relative_to(ROOT).as_posix() for file in files if "mark.forks" in file.read_text("utf-8")]
     options, without = (["--hypothesis-profile=thorough"], "") if release else ([], " and not release")
@@ -108,7 +107,7 @@ def together(
 @impl
 def tox_extend_envs() -> Iterable[str]:
     """Name the environments of the members, of one and of several."""
-    versions = [version.replace(".", "") for version in VERSIONS]
+    versions = [version.replace(".", "") for version in QUICK]
     several = ["members", *(f"{name}py{version}" for version in versions for name in ("", "members-"))]
     return [*(environment(member) for member in projects()), *several]
 
@@ -119,7 +118,6 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     given = state.conf.pos_args(None) or ()
     members = {environment(member): (member, project) for member, project in projects().items()}
     shared = [member for name, (member, _) in members.items() if name not in OWN]
-    quick = [members[name][0] for name in QUICK]
     seeds = state.conf.memory_seed_loaders
     for name, (member, project) in members.items():
         without = ["-m", "not release"] if name in OWN else []
@@ -131,12 +129,12 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
             )
         )
     seeds["members"].append(together("the tests of most members, in one environment", shared, given))
-    for version in VERSIONS:
-        name = f"py{version.replace('.', '')}"
+    for version, names in QUICK.items():
+        name, quick = f"py{version.replace('.', '')}", [members[member][0] for member in names]
         seeds[name].append(together(f"the tests of some members with Python {version}", quick, given, version))
         every = together(f"all tests of most members with Python {version}", shared, given, version, release=True)
         seeds[f"members-{name}"].append(every)
-    release = ["release", *(f"members-py{version.replace('.', '')}" for version in VERSIONS)]
+    release = ["release", *(f"members-py{version.replace('.', '')}" for version in QUICK)]
     separate = [name for name in members if name not in OWN]
     labels = {"release": EnvList([*release, *separate]), "separate": EnvList(separate)}
     core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList(CI), labels=labels))
