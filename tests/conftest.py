@@ -20,7 +20,7 @@ import pytest
 from build import ProjectBuilder
 from pytest_socket import socket_allow_hosts
 
-from karenina_testing.contracts.installed import command_run
+from karenina_testing.contracts import command
 
 collect_ignore = ["third_party"]
 """Packages of others: their tests run where they are installed (`test_contract_kit`, `test_third_party_plugins`)."""
@@ -173,7 +173,7 @@ class Environment:
 @pytest.fixture
 def forked_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let contracts that run the command run forks; `test_new_packages_installed` runs the installed one."""
-    monkeypatch.setattr(command_run, "_find_command", lambda: str(preloaded.scripts() / "karenina"))
+    monkeypatch.setattr(command, "_find_command", lambda: str(preloaded.scripts() / "karenina"))
 
 
 @pytest.fixture(scope="session")

@@ -150,9 +150,9 @@ for name in [name for name in sys.modules if name.partition(".")[0] == "karenina
 
 class Forks:
     def pytest_sessionstart(self):
-        from karenina_testing.contracts.installed import command_run
+        from karenina_testing.contracts import command
 
-        command_run._find_command = lambda: {command!r}
+        command._find_command = lambda: {command!r}
 
 
 sys.exit(pytest.main(sys.argv[1:], plugins=[Forks()]))
