@@ -98,7 +98,7 @@ def test_a_formula_without_a_stored_value_is_named(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["How many?", "=20+3"], ["Who?", "Ann"]]))
 
     (warning,) = [one for one in loaded(file).load_warnings if "formula" in one]
-    assert warning.startswith("B2: a formula without a stored value, read as empty")
+    assert warning.startswith("B2: a formula without a stored value (from a program that does not calculate), read as empty")
     assert "open the file in a spreadsheet program and save it" in warning
 
 
