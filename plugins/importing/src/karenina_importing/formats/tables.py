@@ -126,7 +126,7 @@ def _suffix_of(head: FileHead) -> str:
 
 
 def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
-    """Return the mapping, completed with the columns of a table for names that are not mapped, and notes for the user."""
+    """Return the mapping, completed with the columns of a table for unmapped names, and notes for the user."""
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for value in values for name in value))
     mapped = {name: paths[0] for name, paths in mapping.paths.items() if paths}
