@@ -98,13 +98,13 @@ def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection 
         [
             value,
             *((label,) if several else ()),
-            *(group.rate.value, group.rate.low, group.rate.high),
-            *((group.rate.undecided, group.rate.if_undecided_wrong) if undecided else ()),
-            *(group.rate.hits, group.rate.out_of, group.not_judged),
+            *(row_group.rate.value, row_group.rate.low, row_group.rate.high),
+            *((row_group.rate.undecided, row_group.rate.if_undecided_wrong) if undecided else ()),
+            *(row_group.rate.hits, row_group.rate.out_of, row_group.not_judged),
         ]
         for value in shown
         for label, groups in by_run.items()
-        if (group := groups.get(value)) is not None
+        if (row_group := groups.get(value)) is not None
     ]
     columns = [
         Column("Name"),
