@@ -50,8 +50,8 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
-    one = rich_results([True, False, None, Outcome.ABSTAINED], evil=HOSTILE)
-    return write(folder, one, rich_results([False, False, True, True], evil=HOSTILE, model="other"))
+    results = rich_results([True, False, None, Outcome.ABSTAINED], evil=HOSTILE)
+    return write(folder, results, rich_results([False, False, True, True], evil=HOSTILE, model="other"))
 
 
 @pytest.fixture(scope="module")

@@ -169,11 +169,7 @@ class _Converter:
     def _truths(self, row: SourceRow) -> list[str]:
         """Return the right answers of a row. In a list of lists, each inner list of alternatives becomes one text."""
         value = self._value(row, "raw_answer")
-        if (
-            isinstance(value, list)
-            and value
-            and all(isinstance(alternatives, list) and alternatives for alternatives in value)
-        ):
+        if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
             with _naming("raw_answer"):
                 return [" or ".join(as_texts(alternatives)) for alternatives in value]
         return self._texts(row, "raw_answer")

@@ -399,8 +399,8 @@ def _read_list(text: str, question: str) -> Answer | None:
         return Answer("list", parts)
     if "," in text or is_prose(text):
         return None
-    one = text.strip("() .").upper()
-    return Answer("list", [one if one in offered_labels(question) else text], is_certain=False)
+    label = text.strip("() .").upper()
+    return Answer("list", [label if label in offered_labels(question) else text], is_certain=False)
 
 
 def _offered_parts(text: str, question: str) -> list[str]:

@@ -184,7 +184,7 @@ def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: M
     elif kind not in _COMPARING:
         left_out.append(f"eval of the class {kind:.60}")
     left_out += ["few-shot examples"] if arguments.get("num_few_shot") else []
-    done = convert([assertion] if assertion else [], {}, rendered=lambda converted: converted.get("value"))
+    done = convert([assertion] if assertion else [], {}, rendered=lambda asserted: asserted.get("value"))
     metadata = {
         key: value for key, value in sample.items() if key not in ("input", "ideal") and value not in (None, "")
     }
