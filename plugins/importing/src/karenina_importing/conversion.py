@@ -283,7 +283,7 @@ class _Converter:
                 are_all_needed = answer and answer.get("type") != "str" and isinstance(needed, list)
                 if are_all_needed and not options:
                     done.questions[id]["raw_answer"] = "; ".join(
-                        " or ".join(map(str, path)) if isinstance(path, list) else str(path) for path in needed
+                        " or ".join(map(str, item)) if isinstance(item, list) else str(item) for item in needed
                     )
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:

@@ -85,11 +85,7 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
         try:
             make_own_folder(path.parent)
             with locked(path):
-                others = [
-                    earlier
-                    for earlier in read_scores(score.judge)
-                    if (earlier.cases, earlier.settings) != (cases, settings)
-                ]
+                others = [old for old in read_scores(score.judge) if (old.cases, old.settings) != (cases, settings)]
                 _write(path, [*others[-_MOST + 1 :], stored])
         except OSError as error:
             raise UserStateError(f"the score of {score.judge} cannot be stored: {error}") from error

@@ -61,9 +61,8 @@ def parse_list(text: str) -> list[Any] | None:
         if not _LIST.fullmatch(text):
             return None
         try:
-            return [
-                ast.literal_eval(item) for item in _ITEM.findall(text)
-            ]  # one by one, because NumPy writes no commas
+            # One by one, because NumPy writes no commas.
+            return [ast.literal_eval(item) for item in _ITEM.findall(text)]
         except (ValueError, SyntaxError):
             return None
     return items if isinstance(items, list) else None

@@ -110,8 +110,8 @@ def _declare_column(
         elif declared is not None and fields is not None:
             fields[name or TRUTH] = declared
     for at in set(range(len(rows))).difference(places):
-        one = rows[at]
-        done.fields[at] = {TRUTH: declare_letters(list(one.options), one.right, several=table.several_right)}
+        question = rows[at]
+        done.fields[at] = {TRUTH: declare_letters(list(question.options), question.right, several=table.several_right)}
 
 
 def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
