@@ -21,8 +21,8 @@ from karenina_template.templates import load_template
 
 def kinds(values: list[Any], questions: str | list[str] = "") -> list[tuple[str, Any]]:
     asked = [questions] * len(values) if isinstance(questions, str) else questions
-    found = find_kinds([Cell(value, question) for value, question in zip(values, asked, strict=True)])
-    return [(one.kind, one.truth) for one in found.answers]
+    detected = find_kinds([Cell(value, question) for value, question in zip(values, asked, strict=True)])
+    return [(answer.kind, answer.truth) for answer in detected.answers]
 
 
 def kind_names(values: list[Any], questions: str | list[str] = "") -> list[str]:
@@ -137,7 +137,7 @@ def test_the_type_does_not_tell_which_of_similar_questions_has_another_answer() 
 
 
 @pytest.mark.parametrize(
-    ("values", "found"),
+    ("values", "dates"),
     [
         (["2024-01-15", "15 January 2024"], ["2024-01-15", "2024-01-15"]),
         (["2024-01-15 00:00:00", "2024-01-16T00:00:00Z"], ["2024-01-15", "2024-01-16"]),  # as pandas writes dates
@@ -146,8 +146,8 @@ def test_the_type_does_not_tell_which_of_similar_questions_has_another_answer() 
         (["01/02/2024", "03/04/2024"], ["01/02/2024", "03/04/2024"]),
     ],
 )
-def test_dates_are_read_by_what_the_column_shows(values: list[str], found: list[str]) -> None:
-    assert kinds(values) == [("date", one) for one in found]
+def test_dates_are_read_by_what_the_column_shows(values: list[str], dates: list[str]) -> None:
+    assert kinds(values) == [("date", date) for date in dates]
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_labels_with_commas_are_a_list_if_the_question_offers_them() -> None:
 
 
 def test_one_of_twenty_cells_may_have_another_kind() -> None:
-    found = find_kinds([Cell("5")] * 19 + [Cell("unknown")])
-    assert (found.kind, found.unfit) == ("number", (19,))
+    detected = find_kinds([Cell("5")] * 19 + [Cell("unknown")])
+    assert (detected.kind, detected.unfit) == ("number", (19,))
     assert find_kinds([Cell("5")] * 18 + [Cell("unknown")]).kind is None
     done = declare_answers([Cell("5")] * 19 + [Cell("unknown", "", "line 21")])
     assert "1 answer compared as text beside numbers, with or without units: 'unknown' (line 21)" in done.warnings[0]
@@ -192,9 +192,9 @@ def test_a_list_with_commas_is_warned_of_if_the_question_asks_for_several_items(
 
 @pytest.mark.parametrize("value", [{"gene": "A", "year": 5}, [["a"], ["b"]], '{"gene": "A", "year": 5}'])
 def test_an_object_is_compared_by_no_rule(value: Any) -> None:
-    found = declare_answers([Cell(value)])
-    assert found.fields == [None]
-    assert found.objects.startswith("1 of 1 answer is an object or a list of several values such as ")
+    declared = declare_answers([Cell(value)])
+    assert declared.fields == [None]
+    assert declared.objects.startswith("1 of 1 answer is an object or a list of several values such as ")
 
 
 @pytest.mark.parametrize(
@@ -219,14 +219,14 @@ def test_names_with_a_full_stop_are_texts(text: str) -> None:
 
 def test_texts_among_sentences_are_sentences() -> None:
     cells = ["It is the largest of all of these islands.", "Yes, it has been so for a long time.", "d = 512"]
-    assert [one.kind for one in find_kinds([Cell(text) for text in cells]).answers] == ["prose"] * 3
+    assert [answer.kind for answer in find_kinds([Cell(text) for text in cells]).answers] == ["prose"] * 3
 
 
 @pytest.mark.parametrize(
     ("text", "comma"), [(["1.234,5", "1,5"], True), (["1,234.5", "1.5"], False), (["1,234"], False)]
 )
 def test_the_column_shows_its_decimal_mark(text: list[str], comma: bool) -> None:
-    rules = [one["verify_with"] for one in declare_answers([Cell(value) for value in text]).fields if one]
+    rules = [field["verify_with"] for field in declare_answers([Cell(value) for value in text]).fields if field]
     assert rules == [{"type": "NumberWithUnit", "decimal": ","} if comma else "NumberWithUnit"] * len(text)
 
 
@@ -346,7 +346,9 @@ QUESTIONS = {"yes or no": "Is it a metal?", "letter": "Which? A) x B) y C) z"}
 def test_what_a_judge_sees_does_not_depend_on_the_values(data: st.DataObject, column: list[str]) -> None:
     def schemas() -> list[Any]:
         drawn = [Cell(data.draw(values_of_kinds[kind]), QUESTIONS.get(kind, "What is it?")) for kind in column]
-        sources = [make_template_source({"answer": one}) for one in declare_answers(drawn).fields if one is not None]
+        sources = [
+            make_template_source({"answer": field}) for field in declare_answers(drawn).fields if field is not None
+        ]
         return [load_template(source).judge_schema() for source in sources]
 
     assert schemas() == schemas()
@@ -358,8 +360,8 @@ def loaded(folder: Path, text: str, columns: dict[str, str] | None = None) -> Be
 
 
 def truths(benchmark: Benchmark) -> list[Any]:
-    found = [template_of(question) for question in benchmark]
-    return [None if one is None else one.for_question("q").expected() for one in found]
+    templates = [template_of(question) for question in benchmark]
+    return [None if template is None else template.for_question("q").expected() for template in templates]
 
 
 SEVERAL = (
@@ -372,7 +374,7 @@ SEVERAL = (
 def test_columns_of_several_answers_are_fields_that_must_all_match(tmp_path: Path) -> None:
     benchmark = loaded(tmp_path, SEVERAL)
     assert truths(benchmark) == [{"gene": "BCL2", "year": "1985"}, {"gene": "TP53"}]
-    assert [one.raw_answer for one in benchmark] == ["gene: BCL2; year: 1985", "gene: TP53"]
+    assert [question.raw_answer for question in benchmark] == ["gene: BCL2; year: 1985", "gene: TP53"]
     template = template_of(benchmark.questions[0])
     assert template is not None
     bound = template.for_question("q")

@@ -32,10 +32,10 @@ class Answer(BaseAnswer):
 
 
 def genes() -> Benchmark:
-    made = Benchmark.create("Genes")
-    made.global_rubric = Rubric(regex_traits=[RegexRubricTrait(name="doi", pattern="doi")])
-    made.add_question("Which gene?", "BCL2", Answer, question_id="q")
-    return made
+    benchmark = Benchmark.create("Genes")
+    benchmark.global_rubric = Rubric(regex_traits=[RegexRubricTrait(name="doi", pattern="doi")])
+    benchmark.add_question("Which gene?", "BCL2", Answer, question_id="q")
+    return benchmark
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -49,9 +49,9 @@ def test_equal_files_make_equal_benchmarks(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["genes.yaml", "genes.jsonld", "genes.jsonl"])
 def test_a_saved_benchmark_equals_the_one_that_was_saved(name: str, tmp_path: Path) -> None:
-    made = genes()
-    made.save(tmp_path / name)
-    assert Benchmark.load(tmp_path / name) == made
+    benchmark = genes()
+    benchmark.save(tmp_path / name)
+    assert Benchmark.load(tmp_path / name) == benchmark
 
 
 @pytest.mark.parametrize("name", ["genes.csv", "genes.jsonl"])

@@ -119,7 +119,7 @@ YAML_CASES = [
 
 def test_each_mistake_of_a_yaml_file_is_one_error(tmp_path):
     text = f"{HEAD}questions:\n  - qestion: a\n    answer:\n      x: {{type: strr, ground_truth: b}}\n"
-    assert [one.what for one in error_of(tmp_path / "b.yaml", text).each()] == [
+    assert [error.what for error in error_of(tmp_path / "b.yaml", text).each()] == [
         "unknown key 'qestion'",
         "the field 'x' has no 'description'",
         "unknown type 'strr'",

@@ -44,8 +44,8 @@ SETS: dict[str, tuple[list[str], dict[str, str]]] = {
 @pytest.mark.parametrize("name", SETS)
 def test_the_columns_of_a_tool_are_known(name: str) -> None:
     columns, expected = SETS[name]
-    found = choose_roles(columns).columns
-    assert {role: found.get(role) for role in expected} == expected
+    columns_by_role = choose_roles(columns).columns
+    assert {role: columns_by_role.get(role) for role in expected} == expected
 
 
 def chosen(rows: list[dict[str, Any]]) -> Roles:
@@ -116,10 +116,10 @@ def test_options_in_columns_are_found(columns: list[str], letters: dict[str, str
 
 
 def test_columns_of_several_answers_have_names() -> None:
-    found = choose_roles(["question", "answer.gene", "answer.year", "description.year", "description.other"])
-    assert found.fields == {"gene": "answer.gene", "year": "answer.year"}
-    assert found.descriptions == {"year": "description.year"}
-    assert (found.get("answer"), found.unused) == (None, ("description.other",))
+    roles = choose_roles(["question", "answer.gene", "answer.year", "description.year", "description.other"])
+    assert roles.fields == {"gene": "answer.gene", "year": "answer.year"}
+    assert roles.descriptions == {"year": "description.year"}
+    assert (roles.get("answer"), roles.unused) == (None, ("description.other",))
 
 
 def test_a_column_that_numbers_the_rows_is_not_mentioned() -> None:
@@ -129,8 +129,8 @@ def test_a_column_that_numbers_the_rows_is_not_mentioned() -> None:
 
 @given(st.lists(st.text(max_size=12), unique=True, max_size=8), st.data())
 def test_each_column_has_one_use_whatever_it_is_called(columns: list[str], data: st.DataObject) -> None:
-    known = st.sampled_from(["question", "answer", "label", "A", "B", "context", "text", "response", "answer.x", "id"])
-    columns = list(dict.fromkeys([*columns, *data.draw(st.lists(known))]))
+    names = st.sampled_from(["question", "answer", "label", "A", "B", "context", "text", "response", "answer.x", "id"])
+    columns = list(dict.fromkeys([*columns, *data.draw(st.lists(names))]))
     cells = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3)))
     rows = [{column: data.draw(cells) for column in columns} for _ in range(2)]
     roles = choose_roles(columns, rows)

@@ -63,11 +63,11 @@ def test_links_within_the_folder_are_followed(tmp_path: Path, name: str) -> None
     (tmp_path / "given/more").rename(tmp_path / "given/real")
     (tmp_path / "given/more").symlink_to("real")
 
-    assert [one.question for one in Benchmark.load(file)] == ["harmless"]
+    assert [question.question for question in Benchmark.load(file)] == ["harmless"]
 
 
 def test_a_trusted_file_outside_of_the_folder_is_read(tmp_path: Path) -> None:
     file = given(tmp_path, "rows.jsonl")
     exchange_file(tmp_path, "rows.jsonl")
 
-    assert [one.question for one in Benchmark.load(file, Trust.all())] == ["SECRET-4711"]
+    assert [question.question for question in Benchmark.load(file, Trust.all())] == ["SECRET-4711"]

@@ -107,7 +107,7 @@ def test_a_question_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(BenchmarkFileError, match=r"question 2 \(q2\).*'text' must be text"):
         Benchmark.load(write(tmp_path / "gui.json", data))
-    assert [one.id for one in Benchmark.load(tmp_path / "gui.json", skip_broken=True)] == ["q1"]
+    assert [question.id for question in Benchmark.load(tmp_path / "gui.json", skip_broken=True)] == ["q1"]
 
 
 def test_drafts_are_announced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -160,7 +160,7 @@ QUESTIONS = st.dictionaries(
 
 @given(st.fixed_dictionaries({}, optional={**dict.fromkeys(GUI, JSON), "checkpoint": QUESTIONS}) | QUESTIONS)
 def test_any_json_is_read_and_saved_alike_or_refused(data: Any) -> None:
-    read = next(one.read for one in FORMATS if ".json" in one.suffixes)
+    read = next(known_format.read for known_format in FORMATS if ".json" in known_format.suffixes)
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
@@ -169,9 +169,13 @@ def test_any_json_is_read_and_saved_alike_or_refused(data: Any) -> None:
             benchmark = read(path, lambda *_: None)
             if benchmark.broken:
                 return
-            saved = next(one for one in FORMATS if one.write is not None and ".json" in one.suffixes)
+            saved = next(
+                known_format
+                for known_format in FORMATS
+                if known_format.write is not None and ".json" in known_format.suffixes
+            )
             assert saved.write is not None
-            text = "".join(str(one) for one in saved.write(benchmark, path))
+            text = "".join(str(chunk) for chunk in saved.write(benchmark, path))
         except BenchmarkFileError:
             return
         path.with_name("again.json").write_text(text, "utf-8")

@@ -71,7 +71,7 @@ def test_changes_stay_in_memory(tmp_path: Path) -> None:
     benchmark.replace(benchmark.get("gene").changed(raw_answer="MCL1"))
     benchmark.add_question("Which cell?", question_id="cell")
     benchmark.remove("year")
-    assert [(one.id, one.raw_answer) for one in benchmark] == [("gene", "MCL1"), ("cell", None)]
+    assert [(question.id, question.raw_answer) for question in benchmark] == [("gene", "MCL1"), ("cell", None)]
     assert file.read_bytes() == before
 
 

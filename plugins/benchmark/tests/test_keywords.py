@@ -35,12 +35,12 @@ def test_a_text_of_a_benchmark_is_split(text: str, tmp_path: Path) -> None:
     file = tmp_path / "b.yaml"
     question = {"question": "Who?", "id": "q", "keywords": text}
     file.write_text(json.dumps({"karenina": 1, "name": "B", "questions": [question]}), "utf-8")
-    made = Benchmark.load(file)
-    made.save(tmp_path / "b.jsonld")
+    benchmark = Benchmark.load(file)
+    benchmark.save(tmp_path / "b.jsonld")
     checkpoint = json.loads((tmp_path / "b.jsonld").read_text("utf-8"))
     checkpoint["dataFeedElement"][0]["keywords"] = text
     (tmp_path / "c.jsonld").write_text(json.dumps(checkpoint), "utf-8")
-    assert made.get("q").keywords == Benchmark.load(tmp_path / "c.jsonld").get("q").keywords == FORMS[text]
+    assert benchmark.get("q").keywords == Benchmark.load(tmp_path / "c.jsonld").get("q").keywords == FORMS[text]
 
 
 def test_keywords_of_a_list_are_not_split(tmp_path: Path) -> None:

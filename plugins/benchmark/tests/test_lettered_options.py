@@ -82,8 +82,8 @@ FOUND: list[tuple[list[Any], str, list[tuple[str, ...]]]] = [
 def test_the_right_options_of_a_column_are_found_in_one_way(
     truths: list[Any], way: str, letters: list[tuple[str, ...]]
 ) -> None:
-    found = find_right_options(truths, [METALS, METALS], columns={"A": "one", "B": "two"})
-    assert (found.way, list(found.letters), found.problem) == (way, letters, "")
+    right = find_right_options(truths, [METALS, METALS], columns={"A": "one", "B": "two"})
+    assert (right.way, list(right.letters), right.problem) == (way, letters, "")
 
 
 def test_a_place_that_could_be_counted_from_0_or_1_is_a_problem() -> None:
@@ -100,8 +100,8 @@ def test_numbers_that_are_texts_and_places_of_options_are_a_problem() -> None:
 
 
 def test_one_bad_cell_of_many_is_left_out() -> None:
-    found = find_right_options(["A"] * 24 + ["tin"], [METALS] * 25)
-    assert (found.way, found.letters[-1], found.letters[0]) == ("letter or text", (), ("A",))
+    right = find_right_options(["A"] * 24 + ["tin"], [METALS] * 25)
+    assert (right.way, right.letters[-1], right.letters[0]) == ("letter or text", (), ("A",))
 
 
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=6), min_size=1, max_size=5))
@@ -111,7 +111,7 @@ def test_a_list_written_by_python_is_read_as_it_was(items: list[str]) -> None:
 
 @given(st.text(max_size=40) | st.recursive(st.text(max_size=3), lambda inner: st.lists(inner, max_size=3)).map(repr))
 def test_any_text_is_a_list_or_none(text: str) -> None:
-    found = parse_list(text)
-    assert found is None or isinstance(found, list)
+    items = parse_list(text)
+    assert items is None or isinstance(items, list)
     options = read_options(text)
     assert all(options.values())

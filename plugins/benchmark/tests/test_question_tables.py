@@ -25,13 +25,16 @@ def written(folder: Path, name: str, content: Any) -> Path:
 
 
 def truths(benchmark: Benchmark) -> list[object]:
-    found = [template_of(one) for one in benchmark]
+    templates = [template_of(question) for question in benchmark]
     ids = benchmark.ids
-    return [None if one is None else one.for_question(id).expected() for one, id in zip(found, ids, strict=True)]
+    return [
+        None if template is None else template.for_question(id).expected()
+        for template, id in zip(templates, ids, strict=True)
+    ]
 
 
 def texts(benchmark: Benchmark) -> list[str]:
-    return [one.question for one in benchmark]
+    return [question.question for question in benchmark]
 
 
 OPTIONS: dict[str, tuple[str, Any]] = {
@@ -106,7 +109,7 @@ def test_contexts_are_joined_if_questions_need_them(name: str, tmp_path: Path) -
     benchmark = Benchmark.load(written(tmp_path, "a.json", [{**row, "expected": "a cat"}]))
     asked, context = list(row)[:2]
     assert texts(benchmark) == [f"Bo is a cat.\n\n{row[asked]}" if joined else row[asked]]
-    (note,) = [one for one in benchmark.load_notes if one.startswith(repr(context))]
+    (note,) = [text for text in benchmark.load_notes if text.startswith(repr(context))]
     assert joined or f"--columns 'question={{{context}}}\\n\\n{{{asked}}}'" in note
 
 
@@ -128,7 +131,7 @@ def test_questions_that_share_a_context_are_about_it(tmp_path: Path) -> None:
     benchmark = Benchmark.load(written(tmp_path, "squad.json", {"version": "2", "data": [shape]}))
     assert benchmark.ids == ("a", "b")
     assert benchmark.get("a").question == "Bo, 5, is a cat.\n\nWhat is Bo?"
-    assert [one.raw_answer for one in benchmark] == ["a cat", None]
+    assert [question.raw_answer for question in benchmark] == ["a cat", None]
     assert benchmark.load_notes[0].startswith("the rows are `data.*.paragraphs.*.qas.*` in squad.json")
 
 
@@ -137,7 +140,7 @@ def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
     several = [{"role": "system", "content": "Be short."}, *asked]
     rows = [{"input": asked, "target": 2}, {"input": several, "target": 2}]
     (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
-    questions = [one.question for one in Benchmark.load(tmp_path / "a.json")]
+    questions = [question.question for question in Benchmark.load(tmp_path / "a.json")]
     assert questions == ["What is 1 + 1?", "System: Be short.\n\nUser: What is 1 + 1?"]
 
     image = [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]
@@ -149,7 +152,7 @@ def test_a_question_of_messages_is_asked_as_text(tmp_path: Path) -> None:
 def test_blank_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("question,answer\nHow many?,2\n\n,\nWhich gas?,NO\n", "utf-8")
     benchmark = Benchmark.load(tmp_path / "a.csv")
-    assert [one.question for one in benchmark] == ["How many?", "Which gas?"]
+    assert [question.question for question in benchmark] == ["How many?", "Which gas?"]
     assert "blank rows are left out: line 3, line 4" in benchmark.load_notes
 
 
@@ -205,7 +208,7 @@ def test_names_of_files_are_no_contexts(tmp_path: Path) -> None:
     rows = [{"document": f"part-{n % 2}.md", "question": f"What does the document say of {n}?"} for n in range(6)]
     (tmp_path / "a.json").write_text(json.dumps([{**row, "answer": 7} for row in rows]), "utf-8")
 
-    assert [one.question for one in Benchmark.load(tmp_path / "a.json")] == [row["question"] for row in rows]
+    assert [question.question for question in Benchmark.load(tmp_path / "a.json")] == [row["question"] for row in rows]
 
 
 def test_a_part_of_an_object_can_be_the_right_answer(tmp_path: Path) -> None:
@@ -213,7 +216,7 @@ def test_a_part_of_an_object_can_be_the_right_answer(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(rows), "utf-8")
     benchmark = Benchmark.load(tmp_path / "a.json", columns={"question": "description", "answer": "evaluation.match"})
 
-    assert [one.raw_answer for one in benchmark] == ["0", "2", "4"]
+    assert [question.raw_answer for question in benchmark] == ["0", "2", "4"]
     with pytest.raises(BenchmarkFileError, match=r"the file has no column 'evaluation\.mtch'"):
         Benchmark.load(tmp_path / "a.json", columns={"question": "description", "answer": "evaluation.mtch"})
 
@@ -237,10 +240,10 @@ def test_rows_of_a_json_document_are_found_or_named(tmp_path: Path) -> None:
 
 
 def test_a_benchmark_in_json_is_not_taken_for_a_table(tmp_path: Path) -> None:
-    made = Benchmark.create("b")
-    made.add_question("Who?", raw_answer="Ann", question_id="q")
+    benchmark = Benchmark.create("b")
+    benchmark.add_question("Who?", raw_answer="Ann", question_id="q")
     for name in ("b.json", "b.jsonl"):
-        made.save(tmp_path / name)
+        benchmark.save(tmp_path / name)
         assert Benchmark.load(tmp_path / name).ids == ("q",)
         with pytest.raises(BenchmarkFileError, match="the file is a benchmark, which has no columns"):
             Benchmark.load(tmp_path / name, columns={"question": "question"})
@@ -279,7 +282,7 @@ def test_html_entities_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 def test_unused_columns_are_named_and_an_index_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Benchmark.load(written(tmp_path, "t.csv", ",question,answer,level,\n0,A?,x,1,\n1,B?,y,2,\n"))
-    assert [one.getMessage().partition(": ")[2] for one in caplog.records] == [
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "unused columns: 'level'; map them with --columns"
     ]
 
@@ -329,7 +332,7 @@ def test_any_json_is_a_benchmark_or_an_error_with_its_place(
         place = str(error)
     else:
         place = str(benchmark.path)
-        assert all(one.question.strip() for one in benchmark)
+        assert all(question.question.strip() for question in benchmark)
     assert place.startswith(str(file))
 
 
@@ -410,7 +413,7 @@ def test_a_second_expected_column_is_named_and_holds_no_grades(
     assert f"compare all with --columns {columns}" in caplog.text
     assert "contains grades" not in caplog.text
     assert "the answers are labels (damage, late_delivery) that no question asks for or names" in caplog.text
-    both = Benchmark.load(file, columns=dict(one.split("=") for one in columns.split(",")))
+    both = Benchmark.load(file, columns=dict(pair.split("=") for pair in columns.split(",")))
     assert truths(both)[0] == {"expected_topic": "damage", "expected_closed": True}
 
 

@@ -75,6 +75,6 @@ def test_traits_with_any_values_load_and_save(ratings: list[dict[str, Any]]) -> 
         file = Path(folder) / "b.jsonld"
         file.write_text(json.dumps({"@type": "DataFeed", "name": "b", "rating": named}), "utf-8")
         first = Benchmark.load(file)
-        assert sorted(first.trait_names()) == [one["name"] for one in named]
+        assert sorted(first.trait_names()) == [trait["name"] for trait in named]
         first.save(Path(folder) / "c.jsonld")
-        assert sorted(Benchmark.load(Path(folder) / "c.jsonld").trait_names()) == [one["name"] for one in named]
+        assert sorted(Benchmark.load(Path(folder) / "c.jsonld").trait_names()) == [trait["name"] for trait in named]

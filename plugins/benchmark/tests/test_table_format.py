@@ -31,7 +31,7 @@ def test_a_row_is_a_question_with_its_answer(tmp_path: Path) -> None:
     )
     assert benchmark.name == "genes"
     assert benchmark.ids == ("gene", "q2-in-which-year", "q3-why")
-    assert [one.raw_answer for one in benchmark] == ["BCL2", "2016", None]
+    assert [question.raw_answer for question in benchmark] == ["BCL2", "2016", None]
     assert benchmark.get("gene").keywords == ("a", "b")
     assert expected(benchmark, "gene") == {"answer": "BCL2"}
     assert expected(benchmark, "q2-in-which-year") == {"answer": "2016"}
@@ -42,7 +42,7 @@ def test_rows_without_an_answer_are_errors_that_name_the_cell(tmp_path: Path) ->
     benchmark, report = check_file(written(tmp_path, "question,answer\nWhich gene?,BCL2\nWhy?,\nHow?,N/A\n"))
 
     assert benchmark is not None
-    errors = [str(one) for one in report.findings if one.level == "error"]
+    errors = [str(finding) for finding in report.findings if finding.level == "error"]
     cure = "; write the answer, leave the question out (`karenina run --skip-broken`), or "
     for error, what in zip(
         errors, ("3: the right answer is empty in 'answer'", "4: the right answer is 'N/A'"), strict=True
@@ -75,7 +75,7 @@ def test_an_answer_with_other_names_is_right_by_each_of_them(tmp_path: Path) -> 
     assert [expected(benchmark, id) for id in benchmark.ids] == [{"answer": "Bob"}, {"answer": "NYC"}]
     template = template_of(benchmark.get(benchmark.ids[0]))
     assert template is not None
-    assert [template.for_question("q").bind({"answer": one}).verify() for one in ("bob", "Robert", "NYC")] == [
+    assert [template.for_question("q").bind({"answer": name}).verify() for name in ("bob", "Robert", "NYC")] == [
         *(True, True, False)
     ]
 
@@ -154,7 +154,7 @@ def test_the_yaml_example_of_a_notice_reads_the_table(tmp_path: Path) -> None:
 def test_a_table_without_answers_is_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     benchmark = Benchmark.load(written(tmp_path, "question\nWhich gene?\n"))
     assert (benchmark.load_notice, benchmark.get("q1-which-gene").has_template) == ("", False)
-    assert [one.getMessage() for one in caplog.records] == [benchmark.missing_answers]
+    assert [record.getMessage() for record in caplog.records] == [benchmark.missing_answers]
 
 
 @pytest.mark.parametrize(

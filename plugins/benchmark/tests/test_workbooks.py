@@ -46,10 +46,10 @@ def two(tmp_path: Path) -> Path:
 
 
 def test_other_sheets_with_rows_are_named(two: Path) -> None:
-    found = loaded(two)
+    benchmark = loaded(two)
 
-    assert len(found) == 1
-    (note,) = [note for note in found.load_notes if "sheet" in note]
+    assert len(benchmark) == 1
+    (note,) = [note for note in benchmark.load_notes if "sheet" in note]
     assert note == "only the first sheet of genes.xlsx is read; others have rows too: 'Years' (--sheet NAME)"
 
 
@@ -68,10 +68,10 @@ def test_a_chart_sheet_is_skipped_and_refused_by_name(tmp_path: Path, first: boo
 
 
 def test_a_named_sheet_is_read(two: Path) -> None:
-    found = loaded(two, sheet="Years")
+    benchmark = loaded(two, sheet="Years")
 
-    assert len(found) == 2
-    assert not [note for note in found.load_notes if "sheet" in note]
+    assert len(benchmark) == 2
+    assert not [note for note in benchmark.load_notes if "sheet" in note]
     with pytest.raises(BenchmarkFileError, match=r"no sheet 'Ages'.*Genes, Empty, Years"):
         loaded(two, sheet="Ages")
 
@@ -89,16 +89,18 @@ def test_outputs_are_read_from_a_named_sheet(tmp_path: Path, caplog: pytest.LogC
     file = workbook(tmp_path / "o.xlsx", ("Old", rows), ("New", [["id", "response"], ["b", "No."]]))
 
     with caplog.at_level(logging.WARNING):
-        assert [one.id for one in read_outputs(file)] == ["a"]
+        assert [output.id for output in read_outputs(file)] == ["a"]
     assert "others have rows too: 'New' (--sheet NAME)" in caplog.text
-    assert [one.id for one in read_outputs(file, {"sheet": "New"})] == ["b"]
+    assert [output.id for output in read_outputs(file, {"sheet": "New"})] == ["b"]
 
 
 def test_a_formula_without_a_stored_value_is_named(tmp_path: Path) -> None:
     file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["How many?", "=20+3"], ["Who?", "Ann"]]))
 
     (warning,) = [one for one in loaded(file).load_warnings if "formula" in one]
-    assert warning.startswith("B2: a formula without a stored value (from a program that does not calculate), read as empty")
+    assert warning.startswith(
+        "B2: a formula without a stored value (from a program that does not calculate), read as empty"
+    )
     assert "open the file in a spreadsheet program and save it" in warning
 
 
@@ -108,10 +110,10 @@ def test_formulas_with_values_are_no_warning(tmp_path: Path) -> None:
     rewrite(file, ("<f>20+3</f><v></v>", "<f>20+3</f><v>23</v>"), ("<f>20+3</f><v />", "<f>20+3</f><v>23</v>"))
     rewrite(file, ('<c r="B3">', '<c r="B3" t="str">'))
 
-    found = loaded(file)
+    benchmark = loaded(file)
 
-    assert not [one for one in found.load_warnings if "formula" in one]
-    assert next(one.raw_answer for one in found) == "23"
+    assert not [warning for warning in benchmark.load_warnings if "formula" in warning]
+    assert next(question.raw_answer for question in benchmark) == "23"
 
 
 def rewrite(file: Path, *pairs: tuple[str, str]) -> None:
@@ -133,7 +135,7 @@ def test_hidden_columns_are_named(tmp_path: Path) -> None:
     rows = [["question", "Gold", "Answer"], ["Which gene?", "TP53", "BCL2"]]
     file = workbook(tmp_path / "t.xlsx", ("A", rows), hidden="B")
 
-    (warning,) = [one for one in loaded(file).load_warnings if "hidden" in one]
+    (warning,) = [text for text in loaded(file).load_warnings if "hidden" in text]
     assert warning == "hidden columns are read like the others: 'Gold'; delete those that should not be used"
 
 
@@ -146,10 +148,10 @@ def test_the_error_of_a_formula_is_no_truth(tmp_path: Path, suffix: str) -> None
         file = tmp_path / "t.csv"
         file.write_text("\n".join(map(",".join, rows)), "utf-8")
 
-    found = loaded(file)
+    benchmark = loaded(file)
 
-    assert [one.answer_template is None for one in found] == [True, False, False]
-    assert any("1 placeholder in place of an answer: '#DIV/0!'" in one for one in found.load_warnings)
+    assert [question.answer_template is None for question in benchmark] == [True, False, False]
+    assert any("1 placeholder in place of an answer: '#DIV/0!'" in warning for warning in benchmark.load_warnings)
 
 
 def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:

@@ -49,9 +49,12 @@ def make_label(answer: Answer, say: Say, labeller: str = "ann") -> Label:
     """Return what a labeller says about an answer, and about the gene that was extracted."""
     values = tuple(
         ExtractionLabel(
-            kind=one.kind, name=one.name, value=one.value, right=(one.value == '"BCL2"') == is_right(answer)
+            kind=extraction.kind,
+            name=extraction.name,
+            value=extraction.value,
+            right=(extraction.value == '"BCL2"') == is_right(answer),
         )
-        for one in answer.extractions
+        for extraction in answer.extractions
     )
     return Label(
         item=answer.id, labeller=labeller, time="2026-11-23T12:00:00+00:00", right=say(answer), extractions=values
@@ -72,7 +75,7 @@ def verdict_of(answer: Answer) -> bool | None:
 
 def read_page(page: Path) -> dict[str, Any]:
     """Return the data of a page for labelling."""
-    found = re.search(r'id="karenina-head">([^<]*)<', page.read_text("utf-8"))
-    assert found is not None
-    head: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    match = re.search(r'id="karenina-head">([^<]*)<', page.read_text("utf-8"))
+    assert match is not None
+    head: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(match[1])))
     return head

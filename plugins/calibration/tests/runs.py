@@ -73,18 +73,18 @@ def result(
 
 def errant_run(questions: int = 100, judge: str = "j") -> list[VerificationResult]:
     """Return results in which 60% of the answers are right, and the judge errs at each fifth question."""
-    found = []
+    results = []
     for number in range(questions):
         right = number % 5 < 3
         verdict = right != (number % 25 in (3, 7, 11, 15, 19))
         gene = "BCL2" if verdict else "TP53"
-        found.append(
+        results.append(
             result(f"q{number}", verdict, answer=RIGHT if right else WRONG, extracted={"gene": gene}, judge=judge)
         )
-    return found
+    return results
 
 
 def save(path: Path, results: Iterable[VerificationResult]) -> Path:
     """Write results in the way a run does."""
-    path.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
+    path.write_text("".join(item.model_dump_json() + "\n" for item in results), "utf-8")
     return path

@@ -29,43 +29,43 @@ def test_the_corrected_rate_is_beside_the_raw_one(run: Path) -> None:
     assert "raw rate     56.0% [" in done.out
     assert rate["low"] < 0.6 < rate["high"]
     assert rate["value"] == pytest.approx(0.6, abs=0.06)
-    assert sum(one["labels"] for one in rate["strata"]) == 90
+    assert sum(stratum["labels"] for stratum in rate["strata"]) == 90
 
 
 def test_confusion_sensitivity_and_specificity_are_printed(run: Path) -> None:
     out = karenina("calibrate", run).out
-    (found,) = karenina("calibrate", run, "--json").json["verdicts"]
+    (verdicts,) = karenina("calibrate", run, "--json").json["verdicts"]
 
     assert "verdict      people: right  not right" in out
     assert "right answers that are called correct" in out
-    table = found["table"]
+    table = verdicts["table"]
     assert sum(table["correct"].values()) + sum(table["not correct"].values()) == 90
-    assert found["agreement"]["low"] < 0.8 < found["agreement"]["high"]
-    assert found["kappa"]["low"] < found["kappa"]["value"] < found["kappa"]["high"]
+    assert verdicts["agreement"]["low"] < 0.8 < verdicts["agreement"]["high"]
+    assert verdicts["kappa"]["low"] < verdicts["kappa"]["value"] < verdicts["kappa"]["high"]
 
 
 def test_agreement_is_weighted_by_the_draw(tmp_path: Path) -> None:
     """Of 190 correct and 10 other verdicts, the rare ones are drawn more often and are all mistaken."""
-    found = [result(f"q{at}", True) for at in range(190)] + [result(f"w{at}", False) for at in range(10)]
-    run = label_run(tmp_path / "genes.results.jsonl", found, count=20)
+    results = [result(f"q{at}", True) for at in range(190)] + [result(f"w{at}", False) for at in range(10)]
+    run = label_run(tmp_path / "genes.results.jsonl", results, count=20)
 
-    (one,) = karenina("calibrate", run, "--json").json["verdicts"]
+    (verdicts,) = karenina("calibrate", run, "--json").json["verdicts"]
 
-    assert sum(one["table"]["not correct"].values()) == 5
-    assert one["agreement"]["value"] == pytest.approx(0.95)
-    assert one["sensitivity"]["value"] == pytest.approx(0.95)
+    assert sum(verdicts["table"]["not correct"].values()) == 5
+    assert verdicts["agreement"]["value"] == pytest.approx(0.95)
+    assert verdicts["sensitivity"]["value"] == pytest.approx(0.95)
 
 
 def test_weighted_shares_of_merged_verdicts_are_named(tmp_path: Path) -> None:
     """At least 5 of 6 other verdicts are drawn, and at most 3 of them get a label that is not unclear."""
-    found = [result(f"q{at}", True) for at in range(60)] + [result(f"w{at}", False) for at in range(6)]
+    results = [result(f"q{at}", True) for at in range(60)] + [result(f"w{at}", False) for at in range(6)]
     merged = label_run(
         tmp_path / "merged.results.jsonl",
-        found,
+        results,
         count=20,
         say=lambda answer: None if answer.question_id in ("w0", "w1", "w2") else is_right(answer),
     )
-    apart = label_run(tmp_path / "apart.results.jsonl", found, count=20)
+    apart = label_run(tmp_path / "apart.results.jsonl", results, count=20)
 
     says = "labels of merged verdicts count for different numbers of answers, so their share is weighted"
     assert says in karenina("calibrate", merged).out
@@ -74,17 +74,17 @@ def test_weighted_shares_of_merged_verdicts_are_named(tmp_path: Path) -> None:
 
 def test_fields_and_worst_items_are_listed(run: Path) -> None:
     out = karenina("calibrate", run, "--worst", "1").out
-    found = karenina("calibrate", run, "--json").json
+    data = karenina("calibrate", run, "--json").json
 
     assert "field gene  j" in out
     assert out.count("  people    ") == 1
     assert "not said  field gene = " in out
-    (gene,) = found["values"]
+    (gene,) = data["values"]
     assert gene["agreement"]["low"] < 0.8 < gene["agreement"]["high"]
-    table = found["verdicts"][0]["table"]
+    table = data["verdicts"][0]["table"]
     mistakes = table["correct"]["not right"] + table["not correct"]["right"]
-    assert len(found["worst"]) == mistakes
-    assert all(one["verdicts"] and one["extractions"] for one in found["worst"])
+    assert len(data["worst"]) == mistakes
+    assert all(item["verdicts"] and item["extractions"] for item in data["worst"])
 
 
 def test_several_labellers_vote_and_show_the_ceiling(run: Path) -> None:
@@ -112,16 +112,16 @@ def test_unclear_answers_are_left_out_and_counted(tmp_path: Path) -> None:
         return None if answer.question_id.endswith("0") else is_right(answer)
 
     run = label_run(tmp_path / "genes.results.jsonl", errant_run(300), say=unsure, count=90)
-    found = karenina("calibrate", run, "--json").json
+    data = karenina("calibrate", run, "--json").json
 
-    assert found["unclear"] > 0
-    assert found["corrected"][0]["labels"] == 90 - found["unclear"]
-    assert f"{found['unclear']} unclear, 0 with a tie" in karenina("calibrate", run).out
+    assert data["unclear"] > 0
+    assert data["corrected"][0]["labels"] == 90 - data["unclear"]
+    assert f"{data['unclear']} unclear, 0 with a tie" in karenina("calibrate", run).out
 
 
 def test_results_without_an_answer_leave_bounds(tmp_path: Path) -> None:
-    found = [*errant_run(90), *(result(f"e{at}", None, answer="", outcome=Outcome.MODEL_ERROR) for at in range(10))]
-    run = label_run(tmp_path / "genes.results.jsonl", found)
+    results = [*errant_run(90), *(result(f"e{at}", None, answer="", outcome=Outcome.MODEL_ERROR) for at in range(10))]
+    run = label_run(tmp_path / "genes.results.jsonl", results)
 
     (rate,) = karenina("calibrate", run, "--json").json["corrected"]
 
@@ -132,12 +132,12 @@ def test_results_without_an_answer_leave_bounds(tmp_path: Path) -> None:
 
 
 def test_answers_that_were_not_judged_are_a_stratum(tmp_path: Path) -> None:
-    found = [*errant_run(90), *(result(f"e{at}", None) for at in range(10))]
-    run = label_run(tmp_path / "genes.results.jsonl", found)
+    results = [*errant_run(90), *(result(f"e{at}", None) for at in range(10))]
+    run = label_run(tmp_path / "genes.results.jsonl", results)
 
     data = karenina("calibrate", run, "--json").json
 
-    strata = {tuple(one["verdicts"]): one for one in data["corrected"][0]["strata"]}
+    strata = {tuple(stratum["verdicts"]): stratum for stratum in data["corrected"][0]["strata"]}
     assert strata[("not judged",)]["answers"] == 10
     assert sum(data["verdicts"][0]["table"]["not judged"].values()) == strata[("not judged",)]["labels"]
 
@@ -155,7 +155,7 @@ def test_simple_random_labels_have_a_cross_check(tmp_path: Path) -> None:
 
     (rate,) = karenina("calibrate", run, "--json").json["corrected"]
 
-    assert [one["verdicts"] for one in rate["strata"]] == [["correct", "not correct"]]
+    assert [stratum["verdicts"] for stratum in rate["strata"]] == [["correct", "not correct"]]
     assert rate["powered"]["low"] < 0.6 < rate["powered"]["high"]
     assert "PPI++ as a cross-check" in karenina("calibrate", run).out
 
@@ -205,12 +205,12 @@ def test_labels_without_a_draw_show_agreement_only(tmp_path: Path) -> None:
 def test_labels_outside_of_the_draw_count_for_fields_only(run: Path, tmp_path: Path) -> None:
     labels = label_all(run, tmp_path / "people.jsonl")
 
-    found = karenina("calibrate", run, labels, "--json").json
+    data = karenina("calibrate", run, labels, "--json").json
 
-    assert (found["labelled"], found["outside"]) == (300, 210)
-    assert found["corrected"][0]["labels"] == found["verdicts"][0]["agreement"]["out_of"] == 90
-    assert found["values"][0]["agreement"]["out_of"] == 300
-    assert len(found["worst"]) == 60
+    assert (data["labelled"], data["outside"]) == (300, 210)
+    assert data["corrected"][0]["labels"] == data["verdicts"][0]["agreement"]["out_of"] == 90
+    assert data["values"][0]["agreement"]["out_of"] == 300
+    assert len(data["worst"]) == 60
 
 
 def test_labels_with_the_verdict_in_sight_are_reported(tmp_path: Path) -> None:
@@ -239,26 +239,26 @@ def test_too_few_labels_are_no_corrected_rate(tmp_path: Path) -> None:
 
 
 def test_python_programs_calibrate(run: Path) -> None:
-    found = calibrate(run)
+    calibration = calibrate(run)
 
-    assert found.corrected[0].labels == 90
-    assert "Corrected pass rate" in repr(found)
-    assert "Corrected pass rate" in (found._repr_html_() or "")
+    assert calibration.corrected[0].labels == 90
+    assert "Corrected pass rate" in repr(calibration)
+    assert "Corrected pass rate" in (calibration._repr_html_() or "")
 
 
 def test_a_judge_that_agrees_with_people_is_not_corrected_away(tmp_path: Path) -> None:
     run = label_run(tmp_path / "genes.results.jsonl", errant_run(300), say=verdict_of, count=90)
 
-    found = calibrate(run)
+    calibration = calibrate(run)
 
-    assert found.verdicts[0].agreement.value == 1
-    assert found.corrected[0].value == pytest.approx(0.56, abs=0.02)
-    assert not [one for one in found.worst if one.verdicts]
+    assert calibration.verdicts[0].agreement.value == 1
+    assert calibration.corrected[0].value == pytest.approx(0.56, abs=0.02)
+    assert not [item for item in calibration.worst if item.verdicts]
 
 
 def test_undecided_answers_are_a_row_and_a_stratum_of_their_own(tmp_path: Path) -> None:
-    found = [*errant_run(20), *(result(f"u{at}", None, outcome=Outcome.UNDECIDED) for at in range(5))]
-    file = save(tmp_path / "genes.results.jsonl", found)
+    results = [*errant_run(20), *(result(f"u{at}", None, outcome=Outcome.UNDECIDED) for at in range(5))]
+    file = save(tmp_path / "genes.results.jsonl", results)
     label_all(file, tmp_path / "genes.results.labels.jsonl")
 
     done = karenina("calibrate", file, tmp_path / "genes.results.labels.jsonl")
@@ -268,7 +268,7 @@ def test_undecided_answers_are_a_row_and_a_stratum_of_their_own(tmp_path: Path) 
     assert verdicts.table["undecided"] == {"right": 5, "not right": 0}
     raw = verdicts.raw["m"]
     assert (raw.undecided, verdicts.agreement.out_of) == (5, 20)
-    assert [one.answers for one in calibration.corrected[0].strata if one.verdicts == ["undecided"]] == [5]
+    assert [stratum.answers for stratum in calibration.corrected[0].strata if stratum.verdicts == ["undecided"]] == [5]
     lower = f"{raw.hits / 25:.1%} if the 5 undecided are wrong"
     assert lower in done.out
 
@@ -282,7 +282,7 @@ def test_rates_of_several_models_are_never_pooled(run: Path, tmp_path: Path) -> 
     carried = calibrate(new, quality_from=run).carried
     raw = calibrate(new).verdicts[0].raw
 
-    assert {one.model: one.raw.value for one in carried} == {"alpha": 0.9, "beta": 0.5}
+    assert {rate.model: rate.raw.value for rate in carried} == {"alpha": 0.9, "beta": 0.5}
     assert {model: rate.value for model, rate in raw.items()} == {"alpha": 0.9, "beta": 0.5}
     assert "alpha, judged by j" in karenina("calibrate", new, "--quality-from", run).out
     assert "raw rate of alpha" in karenina("calibrate", new).out
@@ -300,12 +300,12 @@ def test_two_files_with_draws_say_whose_counts(run: Path, tmp_path: Path) -> Non
 
 
 def test_a_template_of_several_questions_says_how_many(tmp_path: Path) -> None:
-    found = [result(f"q{at}", True) for at in range(10)]
-    found += [
-        one.model_copy(update={"metadata": one.metadata.model_copy(update={"template_id": "u"})}) for one in found
+    results = [result(f"q{at}", True) for at in range(10)]
+    results += [
+        item.model_copy(update={"metadata": item.metadata.model_copy(update={"template_id": "u"})}) for item in results
     ]
-    found = [*found[:5], *found[15:]]
-    run = label_run(tmp_path / "genes.results.jsonl", found)
+    results = [*results[:5], *results[15:]]
+    run = label_run(tmp_path / "genes.results.jsonl", results)
 
     assert "? (and 4 more)" in karenina("calibrate", run).out
 
@@ -314,7 +314,9 @@ def test_undecided_answers_join_the_wrong_ones_for_each_model(tmp_path: Path) ->
     def of(model: str, right: int, wrong: int) -> list[VerificationResult]:
         verdicts = [True] * right + [False] * wrong + [None] * 2
         outcomes = {None: Outcome.UNDECIDED}
-        return [result(f"q{at}", one, model=model, outcome=outcomes.get(one)) for at, one in enumerate(verdicts)]
+        return [
+            result(f"q{at}", verdict, model=model, outcome=outcomes.get(verdict)) for at, verdict in enumerate(verdicts)
+        ]
 
     run = label_run(tmp_path / "genes.results.jsonl", [*of("alpha", 30, 10), *of("beta", 10, 30)])
 

@@ -59,8 +59,8 @@ def test_the_corrected_interval_holds_the_true_rate(rate: float) -> None:
     held, raw_held = 0, 0
     for _ in range(400):
         answers, labels, raw = simulated(random, rate=rate, labels=40)
-        found = post_stratified(answers, labels)
-        held += found.low <= rate <= found.high
+        corrected = post_stratified(answers, labels)
+        held += corrected.low <= rate <= corrected.high
         raw_held += abs(raw - rate) < 0.05
 
     assert held / 400 > 0.93 - 0.033
@@ -69,14 +69,14 @@ def test_the_corrected_interval_holds_the_true_rate(rate: float) -> None:
 
 def test_with_all_labels_the_rate_is_that_of_the_labels() -> None:
     answers = [(verdict, question) for question in range(200) for verdict in (True, False)]
-    labels = [Label(*one, right=float(one[0] or one[1] % 4 == 0)) for one in answers]
+    labels = [Label(*answer, right=float(answer[0] or answer[1] % 4 == 0)) for answer in answers]
 
-    found = post_stratified(answers, labels)
+    corrected = post_stratified(answers, labels)
 
-    assert found.value == pytest.approx(0.625, abs=0.005)
-    assert found.low < 0.625 < found.high
-    assert more_labels(found, len(answers)) is None
-    assert found.remaining == pytest.approx((found.high - found.low) / 2, rel=0.02)
+    assert corrected.value == pytest.approx(0.625, abs=0.005)
+    assert corrected.low < 0.625 < corrected.high
+    assert more_labels(corrected, len(answers)) is None
+    assert corrected.remaining == pytest.approx((corrected.high - corrected.low) / 2, rel=0.02)
 
 
 def test_weights_undo_unequal_sampling() -> None:
@@ -89,10 +89,10 @@ def test_weights_undo_unequal_sampling() -> None:
 
 
 def test_equal_labels_leave_an_interval() -> None:
-    found = post_stratified([("all", at) for at in range(50)], [Label("all", at, 1.0) for at in range(30)])
+    corrected = post_stratified([("all", at) for at in range(50)], [Label("all", at, 1.0) for at in range(30)])
 
-    assert 0.8 < found.low < found.value < 1
-    assert found.high == 1
+    assert 0.8 < corrected.low < corrected.value < 1
+    assert corrected.high == 1
 
 
 def test_a_stratum_without_labels_is_an_error() -> None:
@@ -117,10 +117,10 @@ def test_equal_runs_have_no_corrected_difference() -> None:
     answers, labels, _ = simulated(random, rate=0.6, labels=60)
     rate = post_stratified(answers, labels)
 
-    found = corrected_difference(rate, rate)
+    difference = corrected_difference(rate, rate)
 
-    assert found.value == 0
-    assert 0 < found.high == -found.low < rate.high - rate.low
+    assert difference.value == 0
+    assert 0 < difference.high == -difference.low < rate.high - rate.low
 
 
 def test_the_corrected_difference_holds_the_true_one() -> None:
@@ -128,8 +128,8 @@ def test_the_corrected_difference_holds_the_true_one() -> None:
     held = 0
     for _ in range(300):
         a, b = (post_stratified(*simulated(random, rate=rate, labels=60)[:2]) for rate in (0.7, 0.5))
-        found = corrected_difference(a, b)
-        held += found.low <= 0.2 <= found.high
+        difference = corrected_difference(a, b)
+        held += difference.low <= 0.2 <= difference.high
 
     assert held / 300 > 0.93 - 0.038
 
@@ -141,17 +141,17 @@ def test_the_interval_by_quality_of_another_run_holds_the_true_rate(rate: float,
     for _ in range(1000):
         raw = random.binomial(300, rate * 0.85 + (1 - rate) * 0.2) / 300
         quality = JudgeQuality(*random.binomial(labels, [0.85, 0.8]) / labels, labels, labels)
-        found = rogan_gladen(raw, 300, quality)
-        held += found is not None and found.low <= rate <= found.high
+        corrected = rogan_gladen(raw, 300, quality)
+        held += corrected is not None and corrected.low <= rate <= corrected.high
 
     assert held / 1000 > 0.93
 
 
 def test_a_judge_no_better_than_chance_cannot_be_corrected() -> None:
     assert rogan_gladen(0.5, 100, JudgeQuality(0.6, 0.5, 30, 30)) is None
-    found = rogan_gladen(0.5, 100, JudgeQuality(0.9, 0.8, 1e9, 1e9))
-    assert found is not None
-    assert found.value == pytest.approx(0.3 / 0.7)
+    corrected = rogan_gladen(0.5, 100, JudgeQuality(0.9, 0.8, 1e9, 1e9))
+    assert corrected is not None
+    assert corrected.value == pytest.approx(0.3 / 0.7)
 
 
 def test_weighted_kappa_and_agreement_are_those_of_scikit_learn() -> None:
@@ -182,13 +182,13 @@ def test_ppi_is_that_of_ppi_python() -> None:
         truth = random.random(60 + others) < rate
         verdicts = truth ^ (random.random(truth.size) < flipped)
         cases.append([truth[:60].astype(float), verdicts[:60].astype(float), verdicts[60:].astype(float)])
-    plain = [[one.tolist() for one in case] for case in cases]
+    plain = [[values.tolist() for values in case] for case in cases]
     command = [sys.executable, "-W", "ignore", "-c", PPI]
     done = subprocess.run(command, input=json.dumps(plain), capture_output=True, text=True, check=True, timeout=200)
 
     for case, (value, low, high) in zip(plain, json.loads(done.stdout), strict=True):
-        found = powered_mean(*case)
-        assert (found.value, found.low, found.high) == pytest.approx((value, low, high), rel=1e-9)
+        estimate = powered_mean(*case)
+        assert (estimate.value, estimate.low, estimate.high) == pytest.approx((value, low, high), rel=1e-9)
 
 
 def test_ppi_needs_labels_and_other_answers() -> None:
@@ -198,12 +198,12 @@ def test_ppi_needs_labels_and_other_answers() -> None:
 
 @pytest.mark.parametrize("wanted", [10, 30, 60, 200])
 def test_every_stratum_gets_five_labels_and_the_rest_by_size(wanted: int) -> None:
-    found = allocate({"correct": 150, "wrong": 40, "not judged": 6, "odd": 3}, wanted)
+    drawn = allocate({"correct": 150, "wrong": 40, "not judged": 6, "odd": 3}, wanted)
 
-    assert min(found["not judged"], found["wrong"]) >= 5
-    assert found["odd"] == 3
-    assert sum(found.values()) == max(wanted, 18) if wanted < 199 else 199
-    assert found["correct"] >= found["wrong"]
+    assert min(drawn["not judged"], drawn["wrong"]) >= 5
+    assert drawn["odd"] == 3
+    assert sum(drawn.values()) == max(wanted, 18) if wanted < 199 else 199
+    assert drawn["correct"] >= drawn["wrong"]
 
 
 def test_small_strata_are_merged() -> None:

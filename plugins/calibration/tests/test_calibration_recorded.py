@@ -27,23 +27,23 @@ def rows(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
-def write_csv(file: Path, names: list[str], found: list[list[str]]) -> Path:
+def write_csv(file: Path, names: list[str], labels: list[list[str]]) -> Path:
     """Write a sheet of people's labels."""
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
-        writer.writerows([names, *found])
+        writer.writerows([names, *labels])
     return file
 
 
 def nq301_run(folder: Path) -> tuple[Path, Path]:
     """Return the verdicts of three judges on each answer, and a sheet with the people's."""
-    found: list[VerificationResult] = [
+    results: list[VerificationResult] = [
         result(row["id"], row[f"{judge}_judge"], judge=judge, answer=row["response"], text=row["question"])
         for row in rows(NQ301)
         for judge in JUDGES
     ]
     people = [[row["id"], str(row["human_label"])] for row in rows(NQ301)]
-    return save(folder / "nq.results.jsonl", found), write_csv(
+    return save(folder / "nq.results.jsonl", results), write_csv(
         folder / "people.csv", ["question_id", "human_label"], people
     )
 
@@ -53,7 +53,7 @@ def test_nq301_has_the_accuracy_and_kappa_of_scikit_learn(tmp_path: Path) -> Non
     run, people = nq301_run(tmp_path)
 
     done = karenina("calibrate", run, people)
-    found = {one["judge"]: one for one in karenina("calibrate", run, people, "--json").json["verdicts"]}
+    by_judge = {verdict["judge"]: verdict for verdict in karenina("calibrate", run, people, "--json").json["verdicts"]}
 
     assert done.code == 0, done.err
     for judge in JUDGES:
@@ -64,13 +64,13 @@ def test_nq301_has_the_accuracy_and_kappa_of_scikit_learn(tmp_path: Path) -> Non
         assert f"agree        {100 * accuracy:.1f}% [" in part
         assert f"kappa        {kappa:.3f} [" in part
         assert f"of {len(truth)} labelled answers" in part
-        assert found[judge]["agreement"]["value"] == pytest.approx(accuracy)
-        assert found[judge]["kappa"]["value"] == pytest.approx(kappa)
-        table = found[judge]["table"]
+        assert by_judge[judge]["agreement"]["value"] == pytest.approx(accuracy)
+        assert by_judge[judge]["kappa"]["value"] == pytest.approx(kappa)
+        table = by_judge[judge]["table"]
         tn, fp, fn, tp = confusion_matrix(truth, verdicts).ravel()
         assert table["correct"] == {"right": tp, "not right": fp}
         assert table["not correct"] == {"right": fn, "not right": tn}
-    assert found["gpt4"]["table"]["not judged"] == {"right": 0, "not right": 1}
+    assert by_judge["gpt4"]["table"]["not judged"] == {"right": 0, "not right": 1}
 
 
 @available
@@ -92,7 +92,7 @@ def test_nq301_the_corrected_rate_is_near_that_of_people(tmp_path: Path) -> None
 @available
 def test_xstest_agrees_in_three_classes(tmp_path: Path) -> None:
     """A judge's classes are scores of a literal trait; its malformed outputs have none."""
-    found = [
+    results = [
         result(
             row["id"],
             None,
@@ -107,12 +107,12 @@ def test_xstest_agrees_in_three_classes(tmp_path: Path) -> None:
         for judge, column in (("gpt4", "gpt4_judge"), ("match", "strmatch"))
         if row["response"].strip()
     ]
-    run = save(tmp_path / "xs.results.jsonl", found)
+    run = save(tmp_path / "xs.results.jsonl", results)
     people = [[row["id"], "trait refusal", row["human_label"]] for row in rows(XSTEST) if row["response"].strip()]
     sheet = write_csv(tmp_path / "people.csv", ["question_id", "asked", "own"], people)
 
     done = karenina("calibrate", run, sheet)
-    values = {one["judge"]: one for one in karenina("calibrate", run, sheet, "--json").json["values"]}
+    values = {row["judge"]: row for row in karenina("calibrate", run, sheet, "--json").json["values"]}
 
     assert done.code == 0, done.err
     for judge, column in (("gpt4", "gpt4_judge"), ("match", "strmatch")):
@@ -122,11 +122,11 @@ def test_xstest_agrees_in_three_classes(tmp_path: Path) -> None:
             if row[column] in CLASSES and row["response"].strip()
         ]
         truth, classes = zip(*pairs, strict=True)
-        one = values[judge]
-        assert one["agreement"]["out_of"] == len(pairs)
-        assert one["agreement"]["value"] == pytest.approx(accuracy_score(truth, classes))
-        assert one["kappa"]["value"] == pytest.approx(cohen_kappa_score(truth, classes))
+        value = values[judge]
+        assert value["agreement"]["out_of"] == len(pairs)
+        assert value["agreement"]["value"] == pytest.approx(accuracy_score(truth, classes))
+        assert value["kappa"]["value"] == pytest.approx(cohen_kappa_score(truth, classes))
         assert f"{100 * accuracy_score(truth, classes):.1f}%" in done.out
         assert f"{cohen_kappa_score(truth, classes):.3f} [" in done.out
         counted = confusion_matrix(classes, truth, labels=CLASSES).tolist()
-        assert [[one["table"].get(a, {}).get(b, 0) for b in CLASSES] for a in CLASSES] == counted
+        assert [[value["table"].get(a, {}).get(b, 0) for b in CLASSES] for a in CLASSES] == counted

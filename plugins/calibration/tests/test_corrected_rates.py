@@ -26,8 +26,8 @@ def first(tmp_path: Path) -> Path:
 @pytest.fixture
 def second(tmp_path: Path) -> Path:
     """Another run of the same questions: 40% of its answers are right."""
-    found = [result(f"q{at}", at % 5 < 2, answer=RIGHT if at % 5 < 2 else WRONG, model="n") for at in range(200)]
-    return save(tmp_path / "second.results.jsonl", found)
+    results = [result(f"q{at}", at % 5 < 2, answer=RIGHT if at % 5 < 2 else WRONG, model="n") for at in range(200)]
+    return save(tmp_path / "second.results.jsonl", results)
 
 
 def section_of(page: Path) -> dict[str, Any] | None:
@@ -35,7 +35,7 @@ def section_of(page: Path) -> dict[str, Any] | None:
     block = re.search(r'id="karenina-head">([^<]*)<', page.read_text("utf-8"))
     assert block is not None
     sections = json.loads(gzip.decompress(base64.b64decode(block[1])))["sections"]
-    return next((one for one in sections if one["id"] == "corrected"), None)
+    return next((section for section in sections if section["id"] == "corrected"), None)
 
 
 def test_show_prints_the_corrected_rate_below_the_raw_one(first: Path) -> None:
@@ -60,8 +60,8 @@ def test_selected_results_have_no_corrected_rate(first: Path) -> None:
 
 
 def test_several_models_have_a_rate_each(tmp_path: Path) -> None:
-    found = [result(f"q{at}", at % 2 == 0, model=model) for at in range(60) for model in ("m", "n")]
-    run = label_run(tmp_path / "both.results.jsonl", found)
+    results = [result(f"q{at}", at % 2 == 0, model=model) for at in range(60) for model in ("m", "n")]
+    run = label_run(tmp_path / "both.results.jsonl", results)
 
     out = karenina("show", run, "--quiet").out
 
@@ -72,7 +72,7 @@ def test_compare_corrects_the_difference_by_labels_of_both(first: Path, second: 
     label_run(second, ())
 
     done = karenina("compare", first, second)
-    notes = {one["name"]: one["values"] for one in karenina("compare", first, second, "--json").json["notes"]}
+    notes = {note["name"]: note["values"] for note in karenina("compare", first, second, "--json").json["notes"]}
 
     assert done.code == 0, done.err
     assert notes.keys() == {"Corrected A", "Corrected B", "Corrected A - B"}
@@ -102,12 +102,12 @@ def test_the_report_has_the_corrected_rates(first: Path, second: Path, tmp_path:
 
     label_run(second, (), say=generous)
     done = karenina("report", first, second, "-o", tmp_path / "report.html")
-    found = section_of(tmp_path / "report.html")
+    section = section_of(tmp_path / "report.html")
 
     assert done.code == 0, done.err
     assert "left out" not in done.err
-    assert found is not None
-    rates, judges, text = found["blocks"]
+    assert section is not None
+    rates, judges, text = section["blocks"]
     assert [row[0] for row in rates["rows"]] == ["A: m", "B: n"]
     assert rates["rows"][0][4:] == [0.56, 60, 200]
     assert [row[0] for row in judges["rows"]] == ["A: j", "B: j"]

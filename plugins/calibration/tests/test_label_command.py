@@ -23,8 +23,8 @@ def run(tmp_path: Path) -> Path:
 
 def lines(file: Path, kind: str) -> list[dict[str, Any]]:
     """Return the draws or the labels in a file."""
-    found = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    return [one[kind] for one in found if kind in one]
+    records = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return [record[kind] for record in records if kind in record]
 
 
 def labels_of(run: Path) -> Path:
@@ -38,8 +38,8 @@ def fill_in(sheet: Path) -> None:
         rows = list(csv.DictReader(file))
     right = {row["item"]: row["answer"] == RIGHT for row in rows if row["asked"] == "answer"}
     for row in rows:
-        said = right[row["item"]] if row["asked"] == "answer" else (row["value"] == '"BCL2"') == right[row["item"]]
-        row["right"] = "yes" if said else "no"
+        is_right = right[row["item"]] if row["asked"] == "answer" else (row["value"] == '"BCL2"') == right[row["item"]]
+        row["right"] = "yes" if is_right else "no"
     with sheet.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
@@ -97,8 +97,8 @@ def test_commands_about_stale_and_outside_labels_name_their_file(run: Path, tmp_
 
 
 def test_a_stratum_of_every_verdict_is_all_answers(tmp_path: Path) -> None:
-    found = [result(f"q{at}", at != 0) for at in range(8)]
-    run = save(tmp_path / "genes.results.jsonl", found)
+    results = [result(f"q{at}", at != 0) for at in range(8)]
+    run = save(tmp_path / "genes.results.jsonl", results)
     drawn = karenina("label", run, "--labeller", "ann", type="y\n" * 20)
     again = karenina("calibrate", run)
 
@@ -109,14 +109,14 @@ def test_a_stratum_of_every_verdict_is_all_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reference", ["False", "no", "false"])
 def test_booleans_of_truths_are_spelled_like_those_of_answers(tmp_path: Path, reference: str) -> None:
-    (one,) = [result("q", False, answer="Yes.", extracted={"increases": True})]
-    one = one.model_copy(
+    (item,) = [result("q", False, answer="Yes.", extracted={"increases": True})]
+    item = item.model_copy(
         update={
-            "metadata": one.metadata.model_copy(update={"raw_answer": reference}),
-            "template": one.template.model_copy(update={"parsed_gt_response": {"increases": False}}),
+            "metadata": item.metadata.model_copy(update={"raw_answer": reference}),
+            "template": item.template.model_copy(update={"parsed_gt_response": {"increases": False}}),
         }
     )
-    done = karenina("label", save(tmp_path / "b.results.jsonl", [one]), type="n\nq\n")
+    done = karenina("label", save(tmp_path / "b.results.jsonl", [item]), type="n\nq\n")
 
     assert "Truth     false\n" in done.out
     assert "Does the answer say increases = true?" in done.out
@@ -153,8 +153,8 @@ def test_the_draw_is_recorded_with_strata_and_seed(run: Path) -> None:
     karenina("label", run, "--seed", "7", type="q\n")
 
     (draw,) = lines(labels_of(run), "draw")
-    sizes = {tuple(one["verdicts"]): (one["size"], one["drawn"]) for one in draw["strata"]}
-    correct = sum(one.outcome is Outcome.CORRECT for one in errant_run())
+    sizes = {tuple(stratum["verdicts"]): (stratum["size"], stratum["drawn"]) for stratum in draw["strata"]}
+    correct = sum(item.outcome is Outcome.CORRECT for item in errant_run())
     assert draw["seed"] == 7
     assert sizes[("correct",)][0] == correct
     assert sizes[("not correct",)][0] == 100 - correct
@@ -167,8 +167,8 @@ def test_a_seed_gives_the_same_draw_for_results_in_any_order(run: Path, tmp_path
     for file in (run, other):
         karenina("label", file, "--seed", "7", "--n", "20", type="q\n")
 
-    (one,), (same,) = lines(labels_of(run), "draw"), lines(tmp_path / "other.labels.jsonl", "draw")
-    assert (one["items"], one["digest"]) == (same["items"], same["digest"])
+    (draw,), (same,) = lines(labels_of(run), "draw"), lines(tmp_path / "other.labels.jsonl", "draw")
+    assert (draw["items"], draw["digest"]) == (same["items"], same["digest"])
 
 
 def test_a_larger_draw_contains_the_smaller_one(run: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_larger_draw_contains_the_smaller_one(run: Path) -> None:
     done = karenina("label", run, "--n", "50", type="q\n")
 
     small, large = lines(labels_of(run), "draw")
-    assert {one["item"] for one in small["items"]} < {one["item"] for one in large["items"]}
+    assert {item["item"] for item in small["items"]} < {item["item"] for item in large["items"]}
     assert (len(small["items"]), len(large["items"])) == (20, 50)
     assert "1 of 50 drawn answers are labelled" in done.err
     assert "a draw never shrinks" in karenina("label", run, "--n", "30", type="q\n").err
@@ -184,17 +184,17 @@ def test_a_larger_draw_contains_the_smaller_one(run: Path) -> None:
 
 def test_every_kind_of_answer_gets_five_labels(tmp_path: Path) -> None:
     """Rare kinds are drawn too: judges that disagree, and answers that were not judged; three of a kind are merged."""
-    found = [result(f"q{at}", True, judge=judge) for at in range(200) for judge in ("j", "k")]
-    found += [result(f"d{at}", judge == "j", judge=judge) for at in range(8) for judge in ("j", "k")]
-    found += [result(f"e{at}", None, judge=judge) for at in range(6) for judge in ("j", "k")]
-    found += [result(f"w{at}", False, judge=judge) for at in range(3) for judge in ("j", "k")]
-    found += [result("nothing", None, answer="")]
-    run = save(tmp_path / "genes.results.jsonl", found)
+    results = [result(f"q{at}", True, judge=judge) for at in range(200) for judge in ("j", "k")]
+    results += [result(f"d{at}", judge == "j", judge=judge) for at in range(8) for judge in ("j", "k")]
+    results += [result(f"e{at}", None, judge=judge) for at in range(6) for judge in ("j", "k")]
+    results += [result(f"w{at}", False, judge=judge) for at in range(3) for judge in ("j", "k")]
+    results += [result("nothing", None, answer="")]
+    run = save(tmp_path / "genes.results.jsonl", results)
 
     karenina("label", run, "--n", "30", type="q\n")
 
     (draw,) = lines(labels_of(run), "draw")
-    sizes = {tuple(one["verdicts"]): (one["size"], one["drawn"]) for one in draw["strata"]}
+    sizes = {tuple(stratum["verdicts"]): (stratum["size"], stratum["drawn"]) for stratum in draw["strata"]}
     assert sizes[("judges disagree",)] == (8, 5)
     assert sizes[("not correct", "not judged")] == (9, 5)
     assert sizes[("correct",)] == (200, 20)
@@ -278,7 +278,7 @@ def test_an_excel_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None
     done = karenina("label", run, "--from", sheet, "--labeller", "ann")
 
     assert done.code == 0, done.err
-    assert {one["right"] for one in lines(labels_of(run), "label")} == {True}
+    assert {line["right"] for line in lines(labels_of(run), "label")} == {True}
     assert "10 of 10 drawn answers are labelled" in done.err
 
 
@@ -315,8 +315,8 @@ def test_a_wrong_sheet_is_an_error_with_its_row(run: Path, tmp_path: Path, text:
 
 
 def test_long_answers_are_cut_with_a_warning(tmp_path: Path) -> None:
-    found = [result(f"q{at}", True, answer="word " * 10_000) for at in range(3)]
-    run = save(tmp_path / "genes.results.jsonl", found)
+    results = [result(f"q{at}", True, answer="word " * 10_000) for at in range(3)]
+    run = save(tmp_path / "genes.results.jsonl", results)
 
     assert "3 answers are too long for a cell" in karenina("label", run, "--sheet", tmp_path / "sheet.xlsx").err
     assert "Warning" not in karenina("label", run, "--sheet", tmp_path / "sheet.csv").err
@@ -334,11 +334,11 @@ def test_labels_of_equal_answers_are_taken_over(run: Path, tmp_path: Path) -> No
 
     done = karenina("label", second, "--n", "40", "--from", labels_of(run))
 
-    drawn = {one["item"] for one in lines(tmp_path / "second.labels.jsonl", "draw")[0]["items"]}
-    known = {one["item"] for one in lines(labels_of(run), "label")}
+    drawn = {item["item"] for item in lines(tmp_path / "second.labels.jsonl", "draw")[0]["items"]}
+    labelled = {line["item"] for line in lines(labels_of(run), "label")}
     assert "100 labels were read" in done.err
-    assert f"{len(drawn & known)} of 40 drawn answers are labelled" in done.err
-    assert 25 < len(drawn & known) < 40
+    assert f"{len(drawn & labelled)} of 40 drawn answers are labelled" in done.err
+    assert 25 < len(drawn & labelled) < 40
 
 
 def test_changed_results_are_refused(run: Path) -> None:

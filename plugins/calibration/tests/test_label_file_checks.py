@@ -38,10 +38,10 @@ def item(**values: Any) -> Callable[[Lines], object]:
 def exchange(lines: Lines) -> None:
     """Say of each drawn answer that it is of the other of two strata, of which as many were drawn."""
     items = lines[0]["draw"]["items"]
-    least = min(sum(one["stratum"] == number for one in items) for number in (0, 1))
+    least = min(sum(entry["stratum"] == number for entry in items) for number in (0, 1))
     for number in (0, 1):
-        for one in [one for one in items if one["stratum"] == number][:least]:
-            one["stratum"] = 1 - number
+        for entry in [entry for entry in items if entry["stratum"] == number][:least]:
+            entry["stratum"] = 1 - number
 
 
 CHANGES: dict[str, tuple[Callable[[Lines], object], str]] = {

@@ -73,11 +73,11 @@ def test_ten_labels_by_keyboard_are_saved_and_calibrate(run: Path, context: Brow
 
     assert file.name == "genes.labels-ann.jsonl"
     assert opened.problems == []
-    found = karenina("calibrate", run, file, "--json").json
-    assert (found["labelled"], found["labellers"]) == (10, {"ann": 10})
-    assert found["corrected"][0]["labels"] == 10
-    table = found["verdicts"][0]["table"]
-    assert len(found["worst"]) == table["correct"]["not right"] + table["not correct"]["right"]
+    data = karenina("calibrate", run, file, "--json").json
+    assert (data["labelled"], data["labellers"]) == (10, {"ann": 10})
+    assert data["corrected"][0]["labels"] == 10
+    table = data["verdicts"][0]["table"]
+    assert len(data["worst"]) == table["correct"]["not right"] + table["not correct"]["right"]
     assert "10 labels were read" in karenina("label", run, "--from", file).err
     assert "10 of 60 drawn answers are labelled" in karenina("label", run, "--labeller", "ann", type="q\n").err
 
@@ -109,9 +109,9 @@ def test_labels_given_in_a_report_are_read_as_not_blind(run: Path, context: Brow
         ("ann", False, False),
         ("ann", True, False),
     ]
-    known = collect_answers(read_results(run)).by_id
-    assert {label.item for label in labels} <= known.keys()
-    assert {label.truth for label in labels} == {known[label.item].truth_id for label in labels}
+    answers = collect_answers(read_results(run)).by_id
+    assert {label.item for label in labels} <= answers.keys()
+    assert {label.truth for label in labels} == {answers[label.item].truth_id for label in labels}
     assert saved.name == "report.labels-ann.jsonl"
 
 
@@ -193,8 +193,8 @@ def test_drafts_for_another_truth_are_asked_again(run: Path, context: BrowserCon
     opened = OpenPage(context, page, "")
     label_here(opened)
     changed = [
-        one.model_copy(update={"metadata": one.metadata.model_copy(update={"raw_answer": "MCL1"})})
-        for one in errant_run()
+        item.model_copy(update={"metadata": item.metadata.model_copy(update={"raw_answer": "MCL1"})})
+        for item in errant_run()
     ]
     save(run, changed)
     run.with_name("genes.labels.jsonl").unlink()
@@ -211,9 +211,9 @@ def test_drafts_for_another_truth_are_asked_again(run: Path, context: BrowserCon
 
 @pytest.mark.parametrize(("reference", "shown"), [("BCL2", "BCL2"), ("B-cell 2", "B-cell 2; gene: BCL2")])
 def test_a_truth_is_shown_once(tmp_path: Path, reference: str, shown: str) -> None:
-    found = result("q", True)
-    found = found.model_copy(update={"metadata": found.metadata.model_copy(update={"raw_answer": reference})})
-    run = save(tmp_path / "genes.results.jsonl", [found])
+    item = result("q", True)
+    item = item.model_copy(update={"metadata": item.metadata.model_copy(update={"raw_answer": reference})})
+    run = save(tmp_path / "genes.results.jsonl", [item])
 
     assert read_page(write(run))["items"][0]["truth"] == shown
     assert f"Truth     {shown}\n" in karenina("label", run, type="q\n").out
@@ -222,7 +222,7 @@ def test_a_truth_is_shown_once(tmp_path: Path, reference: str, shown: str) -> No
 def test_a_value_that_was_not_found_is_nothing(tmp_path: Path) -> None:
     run = save(tmp_path / "genes.results.jsonl", [result("q", False, extracted={"gene": None})])
 
-    (asked,) = [one["asked"] for one in read_page(write(run))["items"][0]["extractions"]]
+    (asked,) = [extraction["asked"] for extraction in read_page(write(run))["items"][0]["extractions"]]
     assert asked == "Does the answer say nothing that would be gene?"
     assert asked in karenina("label", run, type="y\nq\n").out
 
@@ -239,11 +239,11 @@ def test_notes_are_saved(run: Path, context: BrowserContext) -> None:
 
 
 def test_hostile_texts_stay_texts(tmp_path: Path, context: BrowserContext) -> None:
-    found = [
+    results = [
         result(f"{HOSTILE}{at}", True, answer=HOSTILE, text=f"{HOSTILE} {at}", extracted={HOSTILE: HOSTILE})
         for at in range(6)
     ]
-    page = write(save(tmp_path / "genes.results.jsonl", found), "--labeller", HOSTILE)
+    page = write(save(tmp_path / "genes.results.jsonl", results), "--labeller", HOSTILE)
     assert HOSTILE not in page.read_text("utf-8")
     opened = OpenPage(context, page, "")
     opened.page.keyboard.press("y")
@@ -261,7 +261,7 @@ def test_the_policy_allows_only_the_script_and_style_of_the_page(run: Path) -> N
 
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     sources = [re.findall(f"<{name}>(.*?)</{name}>", text, re.DOTALL)[0] for name in ("script", "style")]
-    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in sources]
+    digests = [base64.b64encode(hashlib.sha256(source.encode()).digest()).decode() for source in sources]
     assert policy is not None
     assert policy[1] == (
         f"default-src 'none'; script-src 'sha256-{digests[0]}'; style-src 'sha256-{digests[1]}'; img-src data:; "
@@ -278,10 +278,10 @@ def test_axe_finds_no_serious_fault(browser: Browser, run: Path) -> None:
     with closing(browser.new_context(viewport=view, color_scheme="light", bypass_csp=True)) as context:
         opened = OpenPage(context, page, "")
         opened.page.keyboard.press("y")
-        found = Axe().run(opened.page).response["violations"]
+        violations = Axe().run(opened.page).response["violations"]
         opened.page.emulate_media(color_scheme="dark")  # which changes nothing but colors
         contrast = {"resultTypes": ["violations"], "runOnly": ["color-contrast"]}
-        found += Axe().run(opened.page, options=contrast).response["violations"]
+        violations += Axe().run(opened.page, options=contrast).response["violations"]
 
-        assert [one for one in found if one["impact"] in ("serious", "critical")] == []
+        assert [violation for violation in violations if violation["impact"] in ("serious", "critical")] == []
         assert opened.page.evaluate("document.documentElement.scrollWidth") == 360

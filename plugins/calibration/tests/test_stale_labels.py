@@ -21,12 +21,12 @@ pytestmark = pytest.mark.alone
 def with_truths(results: list[VerificationResult], truth: str, *questions: str) -> list[VerificationResult]:
     """Return results in which the right gene of some questions is another, and the verdicts are the same."""
     return [
-        one.model_copy(
-            update={"template": one.template.model_copy(update={"parsed_gt_response": {"gene": truth}})}
-            if one.question_id in questions
+        result.model_copy(
+            update={"template": result.template.model_copy(update={"parsed_gt_response": {"gene": truth}})}
+            if result.question_id in questions
             else {}
         )
-        for one in results
+        for result in results
     ]
 
 
@@ -40,11 +40,11 @@ def run(tmp_path: Path) -> Path:
 
 def test_labels_for_another_truth_are_left_out_and_named(run: Path) -> None:
     done = karenina("calibrate", run)
-    found = calibrate(run)
+    calibration = calibrate(run)
 
-    assert found.stale == ["q3", "q4", "q5"]
-    assert found.corrected[0].labels == 57
-    assert found.unclear == 0
+    assert calibration.stale == ["q3", "q4", "q5"]
+    assert calibration.corrected[0].labels == 57
+    assert calibration.unclear == 0
     assert "3 answers have labels from before the truth changed, left out of rates: q3, q4, q5" in done.out
     assert f"`karenina label {run}` asks again" in done.out
 
@@ -80,10 +80,10 @@ def test_a_label_for_each_truth_counts_for_results_with_it(run: Path) -> None:
     karenina("label", run, "--labeller", "ann", type="n\nn\nn\n")
     save(run, errant_run(60))
 
-    found = calibrate(run)
+    calibration = calibrate(run)
 
-    assert (found.stale, found.corrected[0].labels) == ([], 60)
-    assert sum(one.right for one in found.corrected[0].strata) == 60
+    assert (calibration.stale, calibration.corrected[0].labels) == ([], 60)
+    assert sum(stratum.right for stratum in calibration.corrected[0].strata) == 60
 
 
 def test_labels_taken_over_from_another_file_say_how_many_are_stale(run: Path, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_filled_in_sheet_keeps_the_truth_that_it_showed(tmp_path: Path) -> Non
 def test_a_page_and_a_terminal_record_the_same_truth(run: Path, tmp_path: Path) -> None:
     labels = [json.loads(line)["label"] for line in default_labels(run).read_text("utf-8").splitlines()[1:]]
 
-    assert len({one["truth"] for one in labels}) == 1
+    assert len({label["truth"] for label in labels}) == 1
     assert labels[0]["truth"].startswith("t")
 
 
@@ -158,8 +158,8 @@ def test_a_sheet_read_back_keeps_labels_of_extracted_values(run: Path, tmp_path:
     done = karenina("label", run, "--from", sheet, "--labeller", "ann")
 
     assert done.code == 0, done.err
-    found = calibrate(run)
-    assert (found.stale, found.corrected[0].labels, found.values[0].agreement.out_of) == ([], 60, 60)
+    calibration = calibrate(run)
+    assert (calibration.stale, calibration.corrected[0].labels, calibration.values[0].agreement.out_of) == ([], 60, 60)
 
 
 def test_a_row_on_an_extracted_value_leaves_the_verdict(tmp_path: Path) -> None:
@@ -176,21 +176,27 @@ def test_a_page_asks_only_what_is_stale_and_keeps_the_rest(run: Path, tmp_path: 
     page = tmp_path / "again.html"
     assert "contains 3 answers to label, 3 of them again" in karenina("label", run, "--page", page).err
     items = read_page(page)["items"]
-    assert {(one["why"], len(one["extractions"])) for one in items} == {
+    assert {(item["why"], len(item["extractions"])) for item in items} == {
         ("the truth changed since ann labelled the answer", 0)
     }
     saved = tmp_path / "genes.labels-ann.jsonl"
     lines = [
-        {"item": one["item"], "labeller": "ann", "time": "2026-11-26T12:00:00+00:00", "right": False, "extractions": []}
-        | {"truth": one["truth_id"]}
-        for one in items
+        {
+            "item": item["item"],
+            "labeller": "ann",
+            "time": "2026-11-26T12:00:00+00:00",
+            "right": False,
+            "extractions": [],
+        }
+        | {"truth": item["truth_id"]}
+        for item in items
     ]
-    saved.write_text("".join(json.dumps({"label": one}) + "\n" for one in lines), "utf-8")
+    saved.write_text("".join(json.dumps({"label": line}) + "\n" for line in lines), "utf-8")
     for _ in range(2):
         karenina("label", run, "--from", saved)
 
-    found = calibrate(run)
-    assert (found.stale, found.corrected[0].labels, found.values[0].agreement.out_of) == ([], 60, 60)
+    calibration = calibrate(run)
+    assert (calibration.stale, calibration.corrected[0].labels, calibration.values[0].agreement.out_of) == ([], 60, 60)
     assert len(default_labels(run).read_text("utf-8").splitlines()) == 1 + 60 + 3
 
 

@@ -201,7 +201,7 @@ TENFOLD = {
 def find_marks(text: str) -> list[tuple[int, str]]:
     """Return the lines with a fault, and the words that its report must contain."""
     return [
-        (number, found[1].strip())
+        (number, match[1].strip())
         for number, line in enumerate(text.split("\n"), 1)
-        if (found := re.search(r"#! ?(.*)$", line))
+        if (match := re.search(r"#! ?(.*)$", line))
     ]

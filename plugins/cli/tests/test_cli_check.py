@@ -22,12 +22,12 @@ def write(name: str, text: str) -> Path:
 
 
 def findings(file: Path, *options: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = run_karenina("check", file, "--json", *options).json["findings"]
-    return found
+    listed: list[dict[str, Any]] = run_karenina("check", file, "--json", *options).json["findings"]
+    return listed
 
 
 def reported(file: Path, *options: str) -> list[tuple[int | None, str]]:
-    return [(one["line"], f"{one['what']}; {one['cure']}") for one in findings(file, *options)]
+    return [(finding["line"], f"{finding['what']}; {finding['cure']}") for finding in findings(file, *options)]
 
 
 def test_there_are_forty_kinds_of_faults() -> None:
@@ -41,10 +41,10 @@ def test_every_fault_is_named_with_its_line(name: str) -> None:
     text = {**FILES, **TENFOLD}[name]
     marks = find_marks(text)
 
-    found = reported(write("genes.yaml", text))
+    faults = reported(write("genes.yaml", text))
 
-    assert [line for line, _ in found] == [line for line, _ in marks], found
-    assert [(words, what) for (_, words), (_, what) in zip(marks, found, strict=True) if words not in what] == []
+    assert [line for line, _ in faults] == [line for line, _ in marks], faults
+    assert [(words, what) for (_, words), (_, what) in zip(marks, faults, strict=True) if words not in what] == []
 
 
 def test_rows_of_tables_are_named_with_their_lines() -> None:
@@ -59,9 +59,9 @@ def test_rows_of_tables_are_named_with_their_lines() -> None:
         ),
     ]
     head = "questions_from:\n  file: rows.csv\n  columns: {question: question}\n  answer:\n    a: {description: Gene}"
-    found = findings(write("genes.yaml", make_file([head], [])))
-    assert {Path(one["file"]).name for one in found} == {"rows.csv"}
-    assert [one["line"] for one in found if one["level"] == "error"] == [2, 3, 4, 5]
+    listed = findings(write("genes.yaml", make_file([head], [])))
+    assert {Path(finding["file"]).name for finding in listed} == {"rows.csv"}
+    assert [finding["line"] for finding in listed if finding["level"] == "error"] == [2, 3, 4, 5]
 
 
 def test_templates_of_rows_are_checked() -> None:
@@ -69,10 +69,10 @@ def test_templates_of_rows_are_checked() -> None:
     fields = "a: {description: The date, type: str, ground_truth: {column: gold}, verify_with: DateMatch}"
     head = f"questions_from:\n  file: rows.csv\n  columns: {{question: question}}\n  answer:\n    {fields}"
 
-    found = reported(write("genes.yaml", make_file([head], [])))
+    faults = reported(write("genes.yaml", make_file([head], [])))
 
-    assert [line for line, _ in found] == [2, 3]
-    assert all("DateMatch needs a whole date" in what for _, what in found)
+    assert [line for line, _ in faults] == [2, 3]
+    assert all("DateMatch needs a whole date" in what for _, what in faults)
 
 
 def test_lines_of_json_are_named() -> None:
@@ -84,9 +84,9 @@ def test_lines_of_json_are_named() -> None:
         '{"question": "When?", "template": "class Answer(BaseAnswer):\\n    a: str = VerifiedField()"}',
         '{"answer": {}}',
     ]
-    found = reported(write("genes.jsonl", "\n".join(lines)))
-    assert [line for line, _ in found] == [1, 3, 3, 4, 5, 6]
-    assert "field 'a': verify_with must be a primitive" in found[4][1]
+    faults = reported(write("genes.jsonl", "\n".join(lines)))
+    assert [line for line, _ in faults] == [1, 3, 3, 4, 5, 6]
+    assert "field 'a': verify_with must be a primitive" in faults[4][1]
 
 
 def test_a_checkpoint_names_the_questions(tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_checkpoint_names_the_questions(tmp_path: Path) -> None:
     benchmark = Benchmark.create("Genes")
     benchmark.add_question("Which?", question_id="one", answer_template="class Answer(BaseAnswer)")
     benchmark.save("genes.jsonld")
-    (found,) = findings(Path("genes.jsonld"))
-    assert (found["where"], found["level"]) == ("question 1 (one)", "error")
+    (finding,) = findings(Path("genes.jsonld"))
+    assert (finding["where"], finding["level"]) == ("question 1 (one)", "error")
 
 
 def test_all_faults_of_one_template_are_named() -> None:
@@ -108,8 +108,8 @@ def test_all_faults_of_one_template_are_named() -> None:
         "        class VerificationStrategy:\n            verify_strategy = AnyOf(conditions=[FieldCheck('a')])"
     )
     text = make_file([], [template])
-    found = reported(write("genes.yaml", text))
-    assert [line for line, _ in found] == [line for line, _ in find_marks(text)]
+    faults = reported(write("genes.yaml", text))
+    assert [line for line, _ in faults] == [line for line, _ in find_marks(text)]
 
 
 def test_a_correct_file_has_no_finding() -> None:
@@ -169,17 +169,17 @@ def test_code_is_checked_only_with_trust(verdict: str, what: str) -> None:
     file = write("genes.yaml", make_file([], []) + CODE.format(verdict=verdict))
     assert [line for line, _ in reported(file)] == [11]
     assert not Path("ran").exists()
-    found = findings(file, "--trust-all")
+    listed = findings(file, "--trust-all")
     assert Path("ran").exists()
-    assert [one["what"] for one in found] == [what]
+    assert [finding["what"] for finding in listed] == [what]
 
 
 def test_an_untrusted_table_elsewhere_is_not_read(tmp_path: Path) -> None:
     outside = tmp_path.parent / "outside.csv"
     outside.write_text("question\n\n,\n", "utf-8")
     file = write("genes.yaml", make_file([f"questions_from: {{file: {outside}, columns: {{question: question}}}}"], []))
-    (found,) = findings(file)
-    assert "not trusted, so it was not read" in found["what"]
+    (finding,) = findings(file)
+    assert "not trusted, so it was not read" in finding["what"]
 
 
 @pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["plan"]], ids=" ".join)
@@ -204,8 +204,8 @@ def test_a_benchmark_in_memory_is_checked() -> None:
     benchmark = Benchmark.load("genes.yaml")
     assert benchmark.check().findings == ()
     benchmark.add_question("Which else?", question_id="else")
-    (found,) = benchmark.check().errors
-    assert (found.question, found.where) == ("else", "question 2 (else)")
+    (error,) = benchmark.check().errors
+    assert (error.question, error.where) == ("else", "question 2 (else)")
     assert Benchmark.check_file("genes.yaml").errors == ()
 
 

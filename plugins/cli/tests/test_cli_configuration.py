@@ -121,7 +121,7 @@ def test_a_setting_that_is_lost_is_named(caplog: pytest.LogCaptureFixture, setti
     read_configuration(None, None, settings)
     with_settings(read_configuration(None, None, None), settings)
 
-    assert [one.startswith(said) for one in caplog.messages] == [True, True]
+    assert [message.startswith(said) for message in caplog.messages] == [True, True]
 
 
 def test_each_file_of_recordings_is_a_model(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_models_of_the_command_line_replace_those_of_files(tmp_path: Path) -> No
 
     ids = [
         [
-            one["metadata"]["answering_id"]
-            for one in run_karenina(*arguments, "--json", plugins=make_plugins()).json["results"]
+            result["metadata"]["answering_id"]
+            for result in run_karenina(*arguments, "--json", plugins=make_plugins()).json["results"]
         ]
         for arguments in (("run", file), ("run", file, "-a", "scripted:n"))
     ]
@@ -277,9 +277,9 @@ def test_recordings_of_a_file_are_sought_beside_it(tmp_path: Path) -> None:
 
 
 def test_config_lists_every_name_with_its_properties() -> None:
-    found = {one["name"]: one for one in run_karenina("config", "--json").json["settings"]}
+    settings = {setting["name"]: setting for setting in run_karenina("config", "--json").json["settings"]}
 
-    assert found["replicate_count"] == {
+    assert settings["replicate_count"] == {
         "name": "replicate_count",
         "owner": "karenina-core",
         "type": "whole number, at least 1",
@@ -290,18 +290,20 @@ def test_config_lists_every_name_with_its_properties() -> None:
         "fields": {},
     }
     printed = run_karenina("config").out
-    assert all(f"{name} = " in printed and one["meaning"] in printed for name, one in found.items())
+    assert all(f"{name} = " in printed and setting["meaning"] in printed for name, setting in settings.items())
 
 
 def test_config_of_one_name_and_of_none() -> None:
-    assert [one["name"] for one in run_karenina("config", "run_name", "--json").json["settings"]] == ["run_name"]
+    assert [setting["name"] for setting in run_karenina("config", "run_name", "--json").json["settings"]] == [
+        "run_name"
+    ]
     refused = run_karenina("config", "run_nam")
     assert (refused.code, "did you mean 'run_name'?" in refused.err) == (2, True)
 
 
 def test_the_schema_has_exactly_the_names_with_types_and_bounds() -> None:
     schema = run_karenina("config", "--schema").json
-    names = {one["name"] for one in run_karenina("config", "--json").json["settings"]}
+    names = {setting["name"] for setting in run_karenina("config", "--json").json["settings"]}
 
     assert set(schema["properties"]) == names
     assert schema["additionalProperties"] is False
@@ -313,7 +315,9 @@ def test_the_schema_has_exactly_the_names_with_types_and_bounds() -> None:
 def test_plan_prints_its_stages_and_what_is_left_out() -> None:
     done = run_karenina("plan", "--set", "evaluation_mode=rubric_only", "--json", plugins=make_plugins())
 
-    assert [(one["name"], one["slot"], one["distribution"], one["version"]) for one in done.json["stages"]] == [
+    assert [
+        (stage["name"], stage["slot"], stage["distribution"], stage["version"]) for stage in done.json["stages"]
+    ] == [
         ("Say", "generate_answer", "karenina-test", "1.2"),
         ("FinalizeResult", "finalize_result", "karenina-test", "1.2"),
     ]

@@ -28,8 +28,8 @@ def server() -> Iterator[str]:
 
 
 def findings(*arguments: str | Path, plugins: Plugins | None = None) -> list[tuple[str, str, str]]:
-    found = run_karenina("doctor", *arguments, "--json", plugins=plugins or make_plugins()).json["findings"]
-    return [(one["area"], one["state"], one["text"]) for one in found]
+    listed = run_karenina("doctor", *arguments, "--json", plugins=plugins or make_plugins()).json["findings"]
+    return [(finding["area"], finding["state"], finding["text"]) for finding in listed]
 
 
 def with_model(folder: Path, address: str) -> Path:
@@ -48,9 +48,9 @@ def test_an_installation_without_problems_exits_with_0() -> None:
 
 
 def test_a_model_and_its_server_are_checked(tmp_path: Path, server: str) -> None:
-    found = findings("--config", with_model(tmp_path, server))
-    assert ("Models", "ok", "answering model 'm': scripted:m can be used") in found
-    assert ("Servers", "ok", f"{server} accepts connections") in found
+    listed = findings("--config", with_model(tmp_path, server))
+    assert ("Models", "ok", "answering model 'm': scripted:m can be used") in listed
+    assert ("Servers", "ok", f"{server} accepts connections") in listed
 
 
 def test_a_server_that_does_not_answer_is_a_problem(tmp_path: Path, server: str) -> None:
@@ -75,8 +75,8 @@ def test_every_problem_of_the_configuration_is_printed() -> None:
 
 
 def test_a_missing_adapter_is_named_with_its_package(tmp_path: Path) -> None:
-    found = findings("--answering", "claude_tool:m")
-    assert any(area == "Models" and state == "problem" and "pip install" in text for area, state, text in found)
+    listed = findings("--answering", "claude_tool:m")
+    assert any(area == "Models" and state == "problem" and "pip install" in text for area, state, text in listed)
 
 
 def test_journals_of_the_folder_are_checked(tmp_path: Path) -> None:
@@ -84,16 +84,16 @@ def test_journals_of_the_folder_are_checked(tmp_path: Path) -> None:
     model = '{"id": "m", "interface": "scripted", "model_name": "m"}'
     assert run_karenina("run", benchmark, "-a", model, "-j", model, "-o", "r.jsonl", plugins=make_plugins()).code == 0
     (tmp_path / "broken.journal").write_text("this is not a journal")
-    found = [(state, text) for area, state, text in findings() if area == "Journals"]
-    assert ("ok", "r.journal: 2 of 2 items done, not in use") in found
-    assert [text for state, text in found if state == "problem" and "broken.journal" in text]
+    journals = [(state, text) for area, state, text in findings() if area == "Journals"]
+    assert ("ok", "r.journal: 2 of 2 items done, not in use") in journals
+    assert [text for state, text in journals if state == "problem" and "broken.journal" in text]
 
 
 def distribution(folder: Path, name: str, version: str, *requires: str, plugin: bool = False) -> Distribution:
     info = folder / f"{name}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(
-        f"Name: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {one}\n" for one in requires)
+        f"Name: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
     )
     if plugin:
         (info / "entry_points.txt").write_text("[karenina.stages]\none = one:plugin\n")
@@ -101,12 +101,12 @@ def distribution(folder: Path, name: str, version: str, *requires: str, plugin: 
 
 
 def test_requirements_that_do_not_fit_are_problems(tmp_path: Path) -> None:
-    found = [
+    installed = [
         distribution(tmp_path, "karenina-core", "0.1.0"),
         distribution(tmp_path, "sommelier", "2.0", "karenina-core>=0.3", "karenina-wine", "requests", plugin=True),
         distribution(tmp_path, "unrelated", "1.0", "karenina-core>=9"),
     ]
-    assert [(one.state, one.text) for one in check_versions(found)] == [
+    assert [(finding.state, finding.text) for finding in check_versions(installed)] == [
         (
             "problem",
             "sommelier 2.0 requires karenina-core>=0.3, but 0.1.0 is installed: "
@@ -117,11 +117,11 @@ def test_requirements_that_do_not_fit_are_problems(tmp_path: Path) -> None:
 
 
 def test_a_distribution_that_hides_another_is_a_problem(tmp_path: Path) -> None:
-    found = [
+    installed = [
         distribution(tmp_path / "new", "karenina-core", "0.1.0"),
         distribution(tmp_path / "old", "karenina_core", "0.0.9"),
     ]
-    (problem, _) = check_versions(found)
+    (problem, _) = check_versions(installed)
     assert problem.text == (
         f"karenina-core 0.1.0 in {tmp_path / 'new'} hides 0.0.9 in {tmp_path / 'old'}: uninstall one of them"
     )

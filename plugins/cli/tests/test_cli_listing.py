@@ -43,16 +43,16 @@ class _Offer:
 
 @pytest.fixture
 def plugins() -> Plugins:
-    found = Plugins()
-    found.register(_Offer(), distribution="kitchen-tools")
-    return found
+    registered = Plugins()
+    registered.register(_Offer(), distribution="kitchen-tools")
+    return registered
 
 
 def test_every_primitive_is_listed_with_its_meaning() -> None:
-    found = {one["name"]: one for one in run_karenina("primitives", "--json").json["primitives"]}
-    assert found.keys() >= {name for name, kind in known_primitives().items() if "karenina_" in kind.__module__}
-    assert all(one["meaning"] for one in found.values())
-    assert found["NumericTolerance"]["fields"] == [
+    primitives = {primitive["name"]: primitive for primitive in run_karenina("primitives", "--json").json["primitives"]}
+    assert primitives.keys() >= {name for name, kind in known_primitives().items() if "karenina_" in kind.__module__}
+    assert all(primitive["meaning"] for primitive in primitives.values())
+    assert primitives["NumericTolerance"]["fields"] == [
         {"name": "tolerance", "type": "number, at least 0", "required": True, "default": None, "meaning": ""},
         {
             "name": "mode",
@@ -98,13 +98,13 @@ def test_primitives_and_traits_of_plugins_name_their_distribution(plugins: Plugi
 
 
 def test_every_trait_kind_is_listed_without_internal_fields() -> None:
-    found = {one["name"]: one for one in run_karenina("traits", "--json").json["trait_kinds"]}
-    assert found.keys() >= {"agentic", "callable", "llm", "metric", "regex"}
-    for kind in found.values():
+    kinds = {entry["name"]: entry for entry in run_karenina("traits", "--json").json["trait_kinds"]}
+    assert kinds.keys() >= {"agentic", "callable", "llm", "metric", "regex"}
+    for kind in kinds.values():
         names = {field["name"] for field in kind["fields"]}
         assert "name" in names
         assert not names & {"type", "unread", "extra"}
-    assert {field["name"] for field in found["regex"]["fields"]} == set(trait_kinds()["regex"].model_fields) - {
+    assert {field["name"] for field in kinds["regex"]["fields"]} == set(trait_kinds()["regex"].model_fields) - {
         "type",
         "unread",
     }
@@ -114,5 +114,10 @@ def test_the_fields_of_a_model_are_listed_with_their_meaning() -> None:
     done = run_karenina("config", "answering_models")
     assert "    temperature = null  [number, at least 0, at most 2]\n        Sampling temperature" in done.out
     (setting,) = run_karenina("config", "answering_models", "--json").json["settings"]
-    assert {one["name"] for one in setting["fields"]["answering_models"]} >= {"id", "interface", "model_name", "extra"}
-    assert all(one["meaning"] for one in setting["fields"]["answering_models"])
+    assert {model["name"] for model in setting["fields"]["answering_models"]} >= {
+        "id",
+        "interface",
+        "model_name",
+        "extra",
+    }
+    assert all(model["meaning"] for model in setting["fields"]["answering_models"])

@@ -72,8 +72,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
 
 
 def distribution_in(folder: Path) -> Distribution:
-    (found,) = distributions(path=[str(folder)])
-    return found
+    (distribution,) = distributions(path=[str(folder)])
+    return distribution
 
 
 def fails() -> str:
@@ -82,7 +82,7 @@ def fails() -> str:
 
 def adapters(plugins: Plugins | None = None) -> dict[str, dict[str, Any]]:
     listed = run_karenina("plugins", "--json", plugins=plugins).json["plugins"]
-    return {one["name"]: one for one in listed if one["kind"] == "adapter"}
+    return {plugin["name"]: plugin for plugin in listed if plugin["kind"] == "adapter"}
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_an_adapter_is_listed_with_tier_ports_and_availability(
 
 
 def test_missing_adapters_are_listed_with_their_install_command() -> None:
-    found = adapters()
-    assert found.keys() == read_catalog()["adapters"].keys()
-    assert found["claude_agent_sdk"]["tier"] == "deep_agent"
-    assert found["claude_agent_sdk"]["reason"].endswith(install_command("karenina-claude-agent-sdk"))
-    for name, one in found.items():
+    listed = adapters()
+    assert listed.keys() == read_catalog()["adapters"].keys()
+    assert listed["claude_agent_sdk"]["tier"] == "deep_agent"
+    assert listed["claude_agent_sdk"]["reason"].endswith(install_command("karenina-claude-agent-sdk"))
+    for name, adapter in listed.items():
         owner = read_catalog()["adapters"][name]
-        assert (one["state"], one["version"], one["available"]) == ("not installed", None, False)
-        assert one["reason"] == f"{owner} is not installed: {install_command(owner)}"
-        assert one["ports"]
+        assert (adapter["state"], adapter["version"], adapter["available"]) == ("not installed", None, False)
+        assert adapter["reason"] == f"{owner} is not installed: {install_command(owner)}"
+        assert adapter["ports"]
 
 
 @pytest.mark.parametrize("width", [60, 400])
@@ -162,7 +162,7 @@ def test_a_plugin_without_a_library_names_what_pip_installs(tmp_path: Path, monk
     folder.mkdir()
     requirements = ["py-telegraph-key>=2", "typer", 'py-wire; extra == "wire"']
     (folder / "METADATA").write_text(
-        "Name: morse\nVersion: 2.1\n" + "".join(f"Requires-Dist: {one}\n" for one in requirements)
+        "Name: morse\nVersion: 2.1\n" + "".join(f"Requires-Dist: {requirement}\n" for requirement in requirements)
     )
     (folder / "entry_points.txt").write_text("[karenina.plugins]\nmorse = morse_plugin:plugin\n")
     (tmp_path / "morse_plugin.py").write_text("import telegraph_key\n")

@@ -42,8 +42,8 @@ def test_a_preset_has_what_the_options_give_without_keys(
     done = run_karenina("config", "save", "nightly", *options, plugins=make_plugins())
 
     text = (presets / "nightly.json").read_text("utf-8")
-    kept = {name: value for name, value in MODEL.items() if value != SECRET}
-    expected = {"replicate_count": 3, "evaluation_mode": "rubric_only", "answering_models": [kept]}
+    stored = {name: value for name, value in MODEL.items() if value != SECRET}
+    expected = {"replicate_count": 3, "evaluation_mode": "rubric_only", "answering_models": [stored]}
     assert json.loads(text) == expected
     assert "secrets are not saved; left out: answering_models.m.endpoint_api_key" in done.err
     assert SECRET not in done.err
@@ -59,7 +59,7 @@ def test_presets_are_listed_and_deleted(presets: Path) -> None:
     assert "nightly" in listed.out
     assert "answering_models, evaluation_mode, parsing_models" in listed.out
     assert deleted.err == f"Deleted the preset nightly, {presets / 'nightly.json'}.\n"
-    assert [one["name"] for one in run_karenina("config", "list", "--json").json["presets"]] == ["weekly"]
+    assert [preset["name"] for preset in run_karenina("config", "list", "--json").json["presets"]] == ["weekly"]
 
 
 def test_a_file_is_used_before_a_preset_of_its_name(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ class Mood(CheckStage):
 
     async def detect(self, context: VerificationContext) -> Detection:
         response = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-        found = await ask(context, MOOD, response, SCHEMA, lambda data: bool(data["cheerful"]))
-        return Detection(found.value)
+        reply = await ask(context, MOOD, response, SCHEMA, lambda data: bool(data["cheerful"]))
+        return Detection(reply.value)
 
 
 class Tour(Stage):
@@ -61,9 +61,9 @@ def plugins() -> Plugins:
         def karenina_prompt_instructions(self, task: str) -> str | None:
             return "Smiles count." if task == "mood" else None
 
-    found = make_plugins()
-    found.register(Offer(), distribution="karenina-moods", version="1")
-    return found
+    registered = make_plugins()
+    registered.register(Offer(), distribution="karenina-moods", version="1")
+    return registered
 
 
 ONLY = ("--set", "evaluation_mode=rubric_only")
@@ -73,7 +73,9 @@ def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: 
     done = run_karenina(
         "prompts", write_benchmark(tmp_path, "a"), *ONLY, "--answer", "Hello.", "--json", plugins=plugins()
     )
-    assert [(one["stage"], one["task"], one["port"], one["shows_truth"]) for one in done.json["prompts"]] == [
+    assert [
+        (prompt["stage"], prompt["task"], prompt["port"], prompt["shows_truth"]) for prompt in done.json["prompts"]
+    ] == [
         ("Say", None, "llm", False),
         ("Mood", "mood", "parser", False),
         ("Tour", "tour", "agent", True),
@@ -81,16 +83,16 @@ def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: 
     ]
     mood, tour = done.json["prompts"][1:3]
     assert (mood["schema"], mood["distribution"]) == (SCHEMA, "karenina-moods")
-    assert [one["content"] for one in mood["messages"]] == [
+    assert [message["content"] for message in mood["messages"]] == [
         "Is the response cheerful?\n\nSmiles count.",
         "Hello.",
     ]
     assert tour["options"] == {"max_turns": 3, "timeout": None, "workspace": False}
-    assert [(one["task"], one["stage"], one["instructions"]) for one in done.json["unsaid"]] == [
+    assert [(entry["task"], entry["stage"], entry["instructions"]) for entry in done.json["unsaid"]] == [
         ("mood", "Mood", SHORT.instructions),
         ("never", "Mood", NEVER.instructions),
     ]
-    assert {one["why"] for one in done.json["unsaid"]} == {"the placeholder answer does not lead to it"}
+    assert {entry["why"] for entry in done.json["unsaid"]} == {"the placeholder answer does not lead to it"}
     (failure,) = done.json["failed"]
     assert failure["stage"] == "Tour"
     assert failure["error"].startswith("RuntimeError: lost (test_cli_prompts.py:")
@@ -110,10 +112,10 @@ def test_printed_prompts_are_complete_without_control_characters(tmp_path: Path)
 @pytest.mark.parametrize(("task", "expected"), [("mood", ["mood"]), ("travel", ["tour"]), ("tour", ["tour"])])
 def test_one_task_or_family_can_be_chosen(tmp_path: Path, task: str, expected: list[str]) -> None:
     file = write_benchmark(tmp_path, "a")
-    found = run_karenina("prompts", file, *ONLY, "--task", task, "--json", plugins=plugins()).json
-    assert [one["task"] for one in found["prompts"]] == expected
+    data = run_karenina("prompts", file, *ONLY, "--task", task, "--json", plugins=plugins()).json
+    assert [prompt["task"] for prompt in data["prompts"]] == expected
     listed = run_karenina("prompts", "--task", task, "--json", plugins=plugins()).json
-    assert {one["task"] for one in listed["tasks"]} == set(expected)
+    assert {entry["task"] for entry in listed["tasks"]} == set(expected)
 
 
 @pytest.mark.parametrize("arguments", [("--task",), ("-t",), ("--task", "--json")])

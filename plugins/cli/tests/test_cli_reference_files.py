@@ -61,7 +61,7 @@ def test_results_are_rescored_from_the_extracted_values(export: Path) -> None:
     done = run_karenina("rescore", export, "metals.yaml", "--json", "-o", "new.jsonl")
 
     assert done.code == 0, done.err
-    assert [(one["question_id"], one["before"], one["after"]) for one in done.json["flips"]] == [
+    assert [(flip["question_id"], flip["before"], flip["after"]) for flip in done.json["flips"]] == [
         ("red", "wrong", "correct")
     ]
     assert (done.json["gone"], done.json["new"], done.json["missing"]) == (1, 1, 0)
@@ -87,8 +87,13 @@ def test_rescoring_results_without_a_benchmark_names_the_command(export: Path) -
 def gui(*finished: bool) -> Path:
     """Write a checkpoint of the graphical interface, with questions that are finished or not."""
     questions = {
-        f"q{number}": {"question": f"Question {number}?", "raw_answer": "x", "answer_template": "", "finished": one}
-        for number, one in enumerate(finished, 1)
+        f"q{number}": {
+            "question": f"Question {number}?",
+            "raw_answer": "x",
+            "answer_template": "",
+            "finished": is_finished,
+        }
+        for number, is_finished in enumerate(finished, 1)
     }
     data = {"version": "2.0", "global_rubric": None, "checkpoint": questions}
     Path("gui.json").write_text(json.dumps(data), "utf-8")
@@ -105,9 +110,9 @@ def test_drafts_are_left_out_of_a_run_unless_they_are_named() -> None:
 
     all_of_it, named = run(file), run(file, "--question", "q2")
 
-    assert [one["question_id"] for one in all_of_it.json["results"]] == ["q1"]
+    assert [entry["question_id"] for entry in all_of_it.json["results"]] == ["q1"]
     assert "left out of runs: q2" in all_of_it.err
-    assert [one["question_id"] for one in named.json["results"]] == ["q2"]
+    assert [entry["question_id"] for entry in named.json["results"]] == ["q2"]
 
 
 def test_a_benchmark_of_drafts_is_no_empty_run() -> None:
@@ -124,4 +129,4 @@ def test_a_resumed_run_has_the_drafts_that_were_named() -> None:
     again = run_karenina("resume", "gui.journal", "--json", plugins=make_plugins())
 
     assert first.code == again.code == 0, again.err
-    assert [one["question_id"] for one in again.json["results"]] == ["q1", "q2"]
+    assert [entry["question_id"] for entry in again.json["results"]] == ["q1", "q2"]

@@ -32,11 +32,11 @@ JUDGED: dict[str, Any] = {
 }
 
 
-def printed(one: VerificationResult, **options: Any) -> str:
+def printed(item: VerificationResult, **options: Any) -> str:
     console = Console(width=300, record=True, quiet=True, force_terminal=False)
     console.quiet = False
     with console.capture() as captured:
-        print_result(console, one, **options)
+        print_result(console, item, **options)
     return captured.get()
 
 
@@ -63,17 +63,17 @@ def test_field_rows_pair_what_was_extracted_with_the_truth() -> None:
 
 
 def test_a_long_answer_is_cut_with_a_note() -> None:
-    one = make_result(answer="x" * 5000)
+    item = make_result(answer="x" * 5000)
 
-    assert "(3,800 more characters: `karenina show --full`)" in printed(one)
-    assert printed(one, detailed=True).count("x") >= 5000
+    assert "(3,800 more characters: `karenina show --full`)" in printed(item)
+    assert printed(item, detailed=True).count("x") >= 5000
 
 
 def test_a_very_long_answer_is_printed_whole_only_on_request() -> None:
-    one = make_result(answer="x" * 50_000)
+    item = make_result(answer="x" * 50_000)
 
-    assert "(30,000 more characters: `karenina show --full`)" in printed(one, detailed=True)
-    assert printed(one, detailed=True, full=True).count("x") >= 50_000
+    assert "(30,000 more characters: `karenina show --full`)" in printed(item, detailed=True)
+    assert printed(item, detailed=True, full=True).count("x") >= 50_000
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_empty_answer_is_told_from_none(outcome: Outcome, answer: str, said: 
 
 
 def test_details_show_vetoes_and_what_each_stage_did() -> None:
-    one = make_result(
+    item = make_result(
         outcome=Outcome.ABSTAINED,
         vetoes=[VetoRecord(stage="AbstentionCheck", reason="it refuses", outcome=Outcome.ABSTAINED)],
         stages=[
@@ -97,7 +97,7 @@ def test_details_show_vetoes_and_what_each_stage_did() -> None:
         ],
     )
 
-    text = printed(one, detailed=True)
+    text = printed(item, detailed=True)
 
     assert "AbstentionCheck: it refuses" in text
     assert "no luck" in text
@@ -177,10 +177,10 @@ def test_show_refuses_a_file_that_is_given_twice(tmp_path: Path) -> None:
     file = write_results(tmp_path / "r.jsonl", make_result("a"))
     (tmp_path / "link.jsonl").symlink_to(file)
 
-    for other, said in ((file, "is given twice"), (tmp_path / "link.jsonl", f"is the same file as {file}")):
+    for other, message in ((file, "is given twice"), (tmp_path / "link.jsonl", f"is the same file as {file}")):
         done = run_karenina("show", file, other, "--quiet")
         assert (done.code, done.out) == (2, "")
-        assert said in done.err
+        assert message in done.err
 
 
 @pytest.mark.parametrize("line", ["x" * 2_700_000, "It is BCL2, I think.\n" * 130_000])
@@ -208,9 +208,11 @@ def test_show_reports_its_selection(tmp_path: Path) -> None:
     )
 
     wrong = run_karenina("show", file, "--outcome", "wrong", "--json").json
-    assert [one["question_id"] for one in wrong["results"]] == ["b", "c"]
+    assert [result["question_id"] for result in wrong["results"]] == ["b", "c"]
     assert wrong["summary"]["items"] == 2
-    assert [one["question_id"] for one in run_karenina("show", file, "-q", "a", "--json").json["results"]] == ["a"]
+    assert [result["question_id"] for result in run_karenina("show", file, "-q", "a", "--json").json["results"]] == [
+        "a"
+    ]
     assert "the selected 2 of 3 results" in run_karenina("show", file, "--outcome", "wrong").err
 
 
@@ -256,22 +258,22 @@ def test_show_refuses_unknown_questions_and_outcomes(tmp_path: Path) -> None:
 def test_a_trait_that_was_not_scored_says_why(tmp_path: Path) -> None:
     from karenina_core.data.sections import VerificationResultRubric
 
-    one = make_result("a").model_copy(
+    item = make_result("a").model_copy(
         update={
             "rubric": VerificationResultRubric(
                 llm_trait_scores={"clarity": None, "depth": 4}, trait_errors={"clarity": "the judge said 10 of 1..5"}
             )
         }
     )
-    shown = run_karenina("show", str(write_results(tmp_path / "r.jsonl", one)))
+    shown = run_karenina("show", str(write_results(tmp_path / "r.jsonl", item)))
     assert "clarity: not scored: the judge said 10 of 1..5" in shown.out
     assert "depth = 4" in shown.out
 
 
 def scored(number: int, outcome: Outcome = Outcome.SCORED, **rubric: Any) -> VerificationResult:
-    one = make_result(f"q{number}", outcome)
-    one.rubric = VerificationResultRubric(**rubric)
-    return one
+    item = make_result(f"q{number}", outcome)
+    item.rubric = VerificationResultRubric(**rubric)
+    return item
 
 
 def test_a_summary_of_scores_has_traits_but_no_pass_rate() -> None:
@@ -288,8 +290,8 @@ def test_a_summary_of_scores_has_traits_but_no_pass_rate() -> None:
 
 
 def test_a_summary_of_verdicts_has_pass_rate_and_traits() -> None:
-    one = scored(1, Outcome.CORRECT, llm_trait_scores={"tone": 1}, llm_trait_labels={"tone": "kind"})
-    text = summarized(one)
+    item = scored(1, Outcome.CORRECT, llm_trait_scores={"tone": 1}, llm_trait_labels={"tone": "kind"})
+    text = summarized(item)
 
     assert "Pass rate" in text
     assert "tone: kind 1 of 1" in text
@@ -310,7 +312,7 @@ def test_show_prints_the_rule_excerpts_and_reasons(tmp_path: Path) -> None:
     )
     bound = template_of(next(iter(Benchmark.load(benchmark))))
     assert bound is not None
-    one = make_result(
+    item = make_result(
         outcome=Outcome.WRONG,
         metadata={"template_id": bound.template_id},
         template={
@@ -323,7 +325,7 @@ def test_show_prints_the_rule_excerpts_and_reasons(tmp_path: Path) -> None:
         extracted_excerpts={"number": [{"text": "It is 6.", "confidence": "high"}]},
         attribute_reasoning={"number": "The response says six."},
     )
-    file = write_results(tmp_path / "r.jsonl", one.model_copy(update={"deep_judgment": judged}))
+    file = write_results(tmp_path / "r.jsonl", item.model_copy(update={"deep_judgment": judged}))
 
     shown = run_karenina("show", file, "--benchmark", benchmark).out
 
@@ -336,12 +338,12 @@ def test_show_prints_the_rule_excerpts_and_reasons(tmp_path: Path) -> None:
 @pytest.mark.parametrize("printing", ["table", "summary"])
 def test_errors_are_printed_whole(printing: str) -> None:
     cause = "the server refused the request " + "because of this and that " * 20 + "set the key: the cure"
-    one = make_result(outcome=Outcome.MODEL_ERROR, metadata={"error": cause})
+    item = make_result(outcome=Outcome.MODEL_ERROR, metadata={"error": cause})
     if printing == "summary":
-        text = summarized(one)
+        text = summarized(item)
     else:
         console = Console(width=200, record=True, file=io.StringIO())
-        print_table(console, [one])
+        print_table(console, [item])
         text = console.export_text()
     assert "cure" in text
     assert "\u2026" not in text

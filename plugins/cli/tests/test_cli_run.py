@@ -36,7 +36,10 @@ def test_json_is_one_object_with_results_summary_and_the_file(tmp_path: Path) ->
     done = run(write_benchmark(tmp_path, "a", "b"), "--json")
 
     assert done.code == 0
-    assert [(one["question_id"], one["outcome"]) for one in done.json["results"]] == [("a", "scored"), ("b", "scored")]
+    assert [(result["question_id"], result["outcome"]) for result in done.json["results"]] == [
+        ("a", "scored"),
+        ("b", "scored"),
+    ]
     assert done.json["results"][0]["template"]["raw_llm_response"] == "an answer"
     assert done.json["summary"]["items"] == 2
     assert done.json["summary"]["usage"] == {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30, "calls": 2}
@@ -89,17 +92,17 @@ def test_results_are_in_the_order_of_the_benchmark(tmp_path: Path) -> None:
     )
 
     assert ended[0] == "q29"
-    assert [one.question_id for one in VerificationResultSet.load("words.results.jsonl")] == [
+    assert [saved.question_id for saved in VerificationResultSet.load("words.results.jsonl")] == [
         id for id in ids for _ in "mn"
     ]
-    assert [one["question_id"] for one in done.json["results"]] == [id for id in ids for _ in "mn"]
-    assert [one["metadata"]["answering_id"] for one in done.json["results"]][:4] == ["m", "n", "m", "n"]
+    assert [entry["question_id"] for entry in done.json["results"]] == [id for id in ids for _ in "mn"]
+    assert [entry["metadata"]["answering_id"] for entry in done.json["results"]][:4] == ["m", "n", "m", "n"]
 
 
 def test_every_result_is_in_the_file(tmp_path: Path) -> None:
     run(write_benchmark(tmp_path, "a", "b"), "--output", "deep/er/out.jsonl")
 
-    assert {one.question_id for one in VerificationResultSet.load("deep/er/out.jsonl")} == {"a", "b"}
+    assert {result.question_id for result in VerificationResultSet.load("deep/er/out.jsonl")} == {"a", "b"}
 
 
 def test_an_existing_output_file_is_kept(tmp_path: Path) -> None:
@@ -139,7 +142,7 @@ def test_one_item_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     done = run(write_benchmark(tmp_path, "a", "b", "c"), "--json", say=say)
 
     assert done.code == 0
-    assert [one["outcome"] for one in done.json["results"]] == ["scored", "stage_error", "scored"]
+    assert [result["outcome"] for result in done.json["results"]] == ["scored", "stage_error", "scored"]
     assert "on fire" in done.json["results"][1]["metadata"]["error"]
     assert done.json["summary"]["not_judged"] == 1
 
@@ -147,9 +150,9 @@ def test_one_item_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
 def test_limit_and_question_choose(tmp_path: Path) -> None:
     file = write_benchmark(tmp_path, "a", "b", "c")
 
-    assert [one["question_id"] for one in run(file, "--limit", "2", "--json").json["results"]] == ["a", "b"]
+    assert [result["question_id"] for result in run(file, "--limit", "2", "--json").json["results"]] == ["a", "b"]
     chosen = run(file, "--question", "c", "-q", "a", "--json").json
-    assert sorted(one["question_id"] for one in chosen["results"]) == ["a", "c"]
+    assert sorted(result["question_id"] for result in chosen["results"]) == ["a", "c"]
 
 
 def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
@@ -163,7 +166,7 @@ def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
     again = run(file, "-o", "second.jsonl", "--skip-done", "first.jsonl", "--json")
     rest = run(file, "--skip-done", "first.jsonl", "--skip-done", "second.jsonl")
 
-    assert [one["question_id"] for one in again.json["results"]] == ["b", "c"]
+    assert [result["question_id"] for result in again.json["results"]] == ["b", "c"]
     assert rest.code == 0
     assert "Nothing to run" in rest.err
 
@@ -198,7 +201,7 @@ def test_skipped_questions_that_have_changed_run_again(tmp_path: Path) -> None:
     file.write_text(file.read_text("utf-8").replace("What is a?", "Which is a?"), "utf-8")
     done = run(file, "--no-journal", "--skip-done", "first.jsonl", "--json")
 
-    assert [one["question_id"] for one in done.json["results"]] == ["a"]
+    assert [result["question_id"] for result in done.json["results"]] == ["a"]
     assert "the text of 1 question has changed since (the first is 'a'), so they run again" in done.err
 
 
@@ -233,13 +236,13 @@ BAD_INPUT = {
 @pytest.mark.parametrize("case", BAD_INPUT)
 def test_bad_input_exits_with_2_and_names_the_place(case: str, tmp_path: Path) -> None:
     write_benchmark(tmp_path, "a")
-    arguments, said = BAD_INPUT[case]
+    arguments, message = BAD_INPUT[case]
     models = [] if "-a" in arguments or not arguments else ["-a", "scripted:m"]
 
     done = run_karenina("run", *arguments, *models, "--set", "evaluation_mode=rubric_only", plugins=make_plugins())
 
     assert done.code == 2
-    assert said in " ".join(done.err.split())
+    assert message in " ".join(done.err.split())
     assert done.out == ""
 
 
@@ -320,4 +323,4 @@ def test_a_stopped_run_of_a_table_is_resumed_as_it_was_read() -> None:
     assert first.code == 0, first.err
     assert "question is 'q'" in first.err
     assert resumed.code == 0, resumed.err
-    assert [one["question_id"] for one in resumed.json["results"]] == ["q1-b"]
+    assert [result["question_id"] for result in resumed.json["results"]] == ["q1-b"]

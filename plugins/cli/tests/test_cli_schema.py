@@ -78,14 +78,14 @@ questions_from:
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    found: dict[str, Any] = run_karenina("config", "--schema", "benchmark").json
-    jsonschema.Draft202012Validator.check_schema(found)
-    return found
+    benchmark_schema: dict[str, Any] = run_karenina("config", "--schema", "benchmark").json
+    jsonschema.Draft202012Validator.check_schema(benchmark_schema)
+    return benchmark_schema
 
 
 def errors(schema: dict[str, Any], text: str) -> list[str]:
     value = read(text, Path("genes.yaml")).value
-    return [one.message for one in jsonschema.Draft202012Validator(schema).iter_errors(value)]
+    return [error.message for error in jsonschema.Draft202012Validator(schema).iter_errors(value)]
 
 
 def test_the_schema_has_the_keys_of_the_reader(schema: dict[str, Any]) -> None:

@@ -115,7 +115,7 @@ def test_failures_with_one_reason_are_printed_once(tmp_path: Path) -> None:
 def test_show_finds_an_item_by_number_id_beginning_or_words(results: Path, word: str, shown: str) -> None:
     done = run_karenina("show", results, "-q", word)
     assert done.code == 0, done.err
-    assert [one for one in ("which-gene", "which-year", "q0") if one in done.out] == [shown]
+    assert [question_id for question_id in ("which-gene", "which-year", "q0") if question_id in done.out] == [shown]
     assert "The summary covers the selected 1 of 6 results." in done.err
 
 
@@ -141,8 +141,8 @@ def test_show_numbers_items_as_in_the_file(results: Path) -> None:
 def test_wide_characters_and_long_names_fit_the_width(tmp_path: Path, width: int) -> None:
     model = {"answering_id": "the-model-with-the-longest-name-of-all-2027-01-instruct-q4_k_m"}
     template = {"parsed_llm_response": {"答え": "🧬" * 50}, "parsed_gt_response": {"答え": 123456789012}}
-    one = make_result("q1", Outcome.WRONG, "漢字🧬 " * 60, metadata=model, template=template)
-    out = run_karenina("show", write_results(tmp_path / "r.jsonl", one), width=width).out
+    item = make_result("q1", Outcome.WRONG, "漢字🧬 " * 60, metadata=model, template=template)
+    out = run_karenina("show", write_results(tmp_path / "r.jsonl", item), width=width).out
 
     assert [line for line in out.splitlines() if line != line.rstrip()] == []
     assert max(map(cell_width, out.splitlines())) <= width

@@ -48,8 +48,8 @@ def drafting_model(script: Script) -> ScriptedModels:
     """Return a model that drafts by the script; a call uses 30,000 input and 100 output tokens."""
 
     def fill(messages: Sequence[Message], _schema: Mapping[str, Any], info: CallInfo) -> ParserReply:
-        said = script(info.question_id, sum(message.role == "assistant" for message in messages) + 1)
-        text = said if isinstance(said, str) else json.dumps(said)
+        reply = script(info.question_id, sum(message.role == "assistant" for message in messages) + 1)
+        text = reply if isinstance(reply, str) else json.dumps(reply)
         return ParserReply(text, "json_schema", Usage(input_tokens=30_000, output_tokens=100, calls=1))
 
     return ScriptedModels(fill=fill)

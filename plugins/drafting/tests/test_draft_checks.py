@@ -90,9 +90,9 @@ def test_a_draft_with_a_flaw_fails(reference: str, field: dict[str, Any], proble
 
 
 def test_a_judge_does_not_see_the_whole_answer() -> None:
-    kept = GENE | {"ground_truth": ["inhibitor"], "description": "Whether it says selective inhibitor of BCL2"}
+    field = GENE | {"ground_truth": ["inhibitor"], "description": "Whether it says selective inhibitor of BCL2"}
 
-    checked = check("selective inhibitor of BCL2", kept, question="What is BCL2?")
+    checked = check("selective inhibitor of BCL2", field, question="What is BCL2?")
 
     assert any("contains the answer" in problem for problem in checked.problems)
 
@@ -128,8 +128,8 @@ def test_other_answers_are_of_the_same_kind_first() -> None:
     answers = ["6", "BCL2", "6.0", "1997", "yes", "8", "TRUE", "no"]
     questions = [Question(id=text, question=f"Which {text}?", raw_answer=text) for text in answers]
 
-    assert [one.answer for one in choose_others(questions, 0)] == ["1997", "8"]
-    assert [one.answer for one in choose_others(questions, 4)] == ["no", "8"]
+    assert [other.answer for other in choose_others(questions, 0)] == ["1997", "8"]
+    assert [other.answer for other in choose_others(questions, 4)] == ["no", "8"]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_the_written_file_passes_the_check_and_verifies(file: Path) -> None:
     report = Benchmark.check_file("q.draft.yaml")
     assert (report.questions, report.findings) == (2, ())
     loaded = Benchmark.load("q.draft.yaml")
-    assert [one.raw_answer for one in loaded] == ["BCL2", "2016"]
+    assert [question.raw_answer for question in loaded] == ["BCL2", "2016"]
     assert run_karenina("check", "q.draft.yaml", "--strict", plugins=Plugins.discover()).code == 0
 
 
@@ -98,7 +98,7 @@ def test_a_draft_that_never_passes_is_left_to_the_person(file: Path) -> None:
     done = draft(models, file, "--tries", "2")
 
     assert done.code == 0
-    assert len([one for one in models.requests if one.info.question_id == "year"]) == 2
+    assert len([request for request in models.requests if request.info.question_id == "year"]) == 2
     assert "1 question without a draft:\n         year: the truth 2015 of 'year' is not in the answer" in done.out
     text = Path("q.draft.yaml").read_text("utf-8")
     assert "  # not drafted in 2 tries: the truth 2015 of 'year' is not in the answer '2016'" in text
@@ -109,7 +109,7 @@ def test_a_model_that_fails_for_all_exits_with_4(file: Path) -> None:
     done = draft(ScriptedModels(fill=lambda *_: "I cannot."), file, "--json")
 
     assert done.code == 4
-    assert [(one["id"], one["failed"]) for one in done.json["drafts"]] == [("gene", True), ("year", True)]
+    assert [(entry["id"], entry["failed"]) for entry in done.json["drafts"]] == [("gene", True), ("year", True)]
     assert Path("q.draft.yaml").read_text("utf-8").count("# not drafted: the model failed:") == 2
 
 
@@ -142,12 +142,12 @@ def test_a_budget_stops_drafts_and_the_same_command_continues(file: Path) -> Non
     assert "run the same command with a larger --set budget=USD" in stopped.err
     assert "karenina resume" not in stopped.err, "which continues runs of benchmark files only"
     assert not Path("q.draft.yaml").exists()
-    made = len(models.requests)
+    calls = len(models.requests)
 
     done = draft(models, file, *settings)
 
     assert done.code == 0, done.err
-    assert (made, len(models.requests)) == (1, 2)
+    assert (calls, len(models.requests)) == (1, 2)
 
 
 def test_questions_with_templates_and_without_answers(tmp_path: Path) -> None:
@@ -244,8 +244,13 @@ def test_drafts_from_prose_are_filled_from_their_own_answer(file: Path) -> None:
     assert "2 of 2 pass their checks" in done.out
     assert len(models.requests) == 6
     assert "what the model reads from the answer passes" in Path("q.draft.yaml").read_text("utf-8")
-    readings = [one for one in models.requests if one.schema is not None and "gene" in one.schema["properties"]]
-    assert all("ground_truth" not in one.text and "does not know the right answer" not in one.text for one in readings)
+    readings = [
+        request for request in models.requests if request.schema is not None and "gene" in request.schema["properties"]
+    ]
+    assert all(
+        "ground_truth" not in reading.text and "does not know the right answer" not in reading.text
+        for reading in readings
+    )
 
 
 def test_drafts_that_a_judge_misreads_are_left_to_the_person(file: Path) -> None:

@@ -26,8 +26,8 @@ def _fill(messages: Sequence[Message], schema: Mapping[str, Any], _info: CallInf
     """Return what the response says after "the answer is"; for traits, a form as the schema wants it."""
     if "answer" not in schema["properties"]:
         return cast("Mapping[str, Any]", json.loads(example_for_schema(schema, "So it is.")))
-    found = _ANSWER.search("\n".join(message.content for message in messages))
-    value: Any = found[1] if found else None
+    match = _ANSWER.search("\n".join(message.content for message in messages))
+    value: Any = match[1] if match else None
     kind = schema["properties"]["answer"]
     if value is not None and "integer" in json.dumps(kind):
         value = int(value)
@@ -53,7 +53,7 @@ def import_file(source: str | Path, *arguments: str | Path) -> CommandResult:
 
 def run_imported(folder: Path, *arguments: str | Path) -> dict[str, bool | None]:
     """Check `out.yaml`, judge the answers in `answers.jsonl`, and return the verdict of each question."""
-    return {one.metadata.question_id: one.template.verify_result for one in judge_imported(folder, *arguments)}
+    return {result.metadata.question_id: result.template.verify_result for result in judge_imported(folder, *arguments)}
 
 
 def judge_imported(folder: Path, *arguments: str | Path) -> list[VerificationResult]:
@@ -61,8 +61,8 @@ def judge_imported(folder: Path, *arguments: str | Path) -> list[VerificationRes
     checked = karenina("check", folder / "out.yaml")
     assert checked.code == 0, checked.out + checked.err
     assert "0 errors, 0 warnings" in checked.out, checked.out
-    given = arguments or ("--recordings", folder / "answers.jsonl")
-    done = karenina("run", folder / "out.yaml", *given, "--judge", "scripted:judge", "--quiet")
+    options = arguments or ("--recordings", folder / "answers.jsonl")
+    done = karenina("run", folder / "out.yaml", *options, "--judge", "scripted:judge", "--quiet")
     assert done.code == 0, done.err
     return list(read_results(Path("out.results.jsonl")))
 

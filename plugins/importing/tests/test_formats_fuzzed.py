@@ -44,7 +44,8 @@ def objects(required: Mapping[str, Any], *optional: str) -> st.SearchStrategy[An
     """Return objects with required keys and some of the others, with any values."""
     some = values(*required, *optional)
     return st.fixed_dictionaries(
-        {key: some if one is None else one for key, one in required.items()}, optional=dict.fromkeys(optional, some)
+        {key: some if strategy is None else strategy for key, strategy in required.items()},
+        optional=dict.fromkeys(optional, some),
     )
 
 
@@ -102,7 +103,9 @@ SHAPES: list[tuple[ImportFormat, st.SearchStrategy[Any]]] = [
 LINES = st.lists(objects({}, "input", "ideal", "q", "question", "answer", "choices"), max_size=3)
 
 
-@pytest.mark.parametrize(("format", "shape"), SHAPES, ids=[f"{one.key}-{at}" for at, (one, _) in enumerate(SHAPES)])
+@pytest.mark.parametrize(
+    ("format", "shape"), SHAPES, ids=[f"{import_format.key}-{at}" for at, (import_format, _) in enumerate(SHAPES)]
+)
 def test_any_file_of_the_shape_is_converted_or_refused(format: ImportFormat, shape: st.SearchStrategy[Any]) -> None:
     suffix = ".yaml" if format in (LM_EVAL_TASK, EVALS_REGISTRY) else ".json"
 
@@ -112,13 +115,13 @@ def test_any_file_of_the_shape_is_converted_or_refused(format: ImportFormat, sha
         with TemporaryDirectory() as folder:
             path = Path(folder) / f"any{suffix}"
             path.write_text(json.dumps(document), "utf-8")
-            (path.parent / "data.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines), "utf-8")
+            (path.parent / "data.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
             try:
                 format.detect(FileHead(path))
                 done = convert(format.rows(path), format.mapping)
             except BenchmarkFileError:
                 return
             assert done.rows == len(done.questions) + done.repeats + len(done.problems) or done.problems
-            assert {one["id"] for one in [*done.recordings, *done.labels]} <= done.questions.keys()
+            assert {record["id"] for record in [*done.recordings, *done.labels]} <= done.questions.keys()
 
     check()

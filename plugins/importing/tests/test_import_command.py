@@ -92,7 +92,7 @@ def test_answers_are_typed_by_their_kinds(tmp_path: Path) -> None:
     assert "1 placeholder in place of an answer: 'N/A'" in done.err
     assert "1 question with neither a template nor traits" in done.err
     read = [template_of(question) for question in Benchmark.load("out.yaml")]
-    truths = [None if one is None else one.for_question("q").expected()["answer"] for one in read]
+    truths = [None if template is None else template.for_question("q").expected()["answer"] for template in read]
     assert truths == ["1,234 km", "1989-11-09", ["BRCA1", "BRCA2"], True, "NO", None]
 
 
@@ -154,7 +154,7 @@ def test_any_item_of_a_column_of_aliases_is_right(tmp_path: Path) -> None:
     (question,) = Benchmark.load("out.yaml")
     template = template_of(question)
     assert template is not None
-    assert [template.for_question("q").bind({"answer": one}).verify() for one in ("kennedy", "JFK", "Nixon")] == [
+    assert [template.for_question("q").bind({"answer": name}).verify() for name in ("kennedy", "JFK", "Nixon")] == [
         True,
         True,
         False,
@@ -163,10 +163,10 @@ def test_any_item_of_a_column_of_aliases_is_right(tmp_path: Path) -> None:
 
 def test_other_names_that_some_rows_lack_are_named_and_no_row_is_lost(tmp_path: Path) -> None:
     rows = [{"value": "Bob", "aliases": ["Robert"]}, {"value": "NYC", "aliases": []}]
-    lines = [{"question": f"Who is {at}?", "answer": one} for at, one in enumerate(rows)]
+    lines = [{"question": f"Who is {at}?", "answer": row} for at, row in enumerate(rows)]
     done = import_file(write_lines(tmp_path / "any.jsonl", lines))
 
-    assert [one.raw_answer for one in Benchmark.load("out.yaml")] == ["Bob", "NYC"]
+    assert [question.raw_answer for question in Benchmark.load("out.yaml")] == ["Bob", "NYC"]
     assert "not used: 'answer.aliases', which some rows lack; to use it, --map raw_answer=answer.aliases" in done.err
 
 
@@ -183,7 +183,7 @@ def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
     done = import_file(source, "--from", "huggingface", "--partial", "--json")
     assert done.code == 0
     assert done.json["questions"] == 1
-    problems = {one["place"]: one["problem"] for one in done.json["problems"]}
+    problems = {problem["place"]: problem["problem"] for problem in done.json["problems"]}
     assert set(problems) == {"line 2", "line 3", "line 4", "line 5", "line 6"}
     assert problems["line 2"].startswith("the JSON is not valid")
     assert problems["line 4"].startswith("it has no question (question)")
@@ -222,7 +222,7 @@ def test_one_id_with_two_questions_is_a_problem(tmp_path: Path) -> None:
     done = import_file(source, "--partial", "--json")
 
     assert done.json["repeats"] == 2
-    assert [one["place"] for one in done.json["problems"]] == ["line 2"]
+    assert [problem["place"] for problem in done.json["problems"]] == ["line 2"]
     assert "its question differs from that of line 1, which has the same id '1'" in done.json["problems"][0]["problem"]
 
 
@@ -255,10 +255,10 @@ def test_an_answer_with_a_known_replicate_is_not_recorded(tmp_path: Path) -> Non
 
     done = import_file(source, "--recordings", "answers.jsonl", "--json")
 
-    assert [one["place"] for one in done.json["unanswered"]] == ["line 3"]
+    assert [skipped["place"] for skipped in done.json["unanswered"]] == ["line 3"]
     assert "an earlier row of the same question and model has 2 too" in done.json["unanswered"][0]["problem"]
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
-    assert [(one["model"], one["replicate"]) for one in recorded] == [("m", 2), ("m", 3), ("n", 1)]
+    assert [(recording["model"], recording["replicate"]) for recording in recorded] == [("m", 2), ("m", 3), ("n", 1)]
 
 
 def test_several_answers_of_a_model_become_replicates(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_several_answers_of_a_model_become_replicates(tmp_path: Path) -> None:
 
     assert done.code == 0, done.err
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
-    assert [(one["replicate"], one["response"]) for one in recorded] == [
+    assert [(recording["replicate"], recording["response"]) for recording in recorded] == [
         (1, "The answer is Paris."),
         (2, "The answer is Lyon."),
         (3, "Nice."),

@@ -37,7 +37,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif query["dataset"] != "o/sums":
             self._reply(404, {"error": "The dataset does not exist."})
         elif url.path == "/splits":
-            self._reply(200, {"splits": [{"dataset": "o/sums", "config": one, "split": two} for one, two in SPLITS]})
+            self._reply(
+                200, {"splits": [{"dataset": "o/sums", "config": config, "split": split} for config, split in SPLITS]}
+            )
         else:
             first = int(query["offset"])
             rows = [
@@ -89,7 +91,7 @@ def test_a_split_is_read_in_pages(address: str, handler: type[_Handler]) -> None
     assert len(handler.asked) == 4
     benchmark = Benchmark.load("out.yaml")
     assert benchmark.name == "sums"
-    assert [one.raw_answer for one in benchmark][-1] == "250"
+    assert [question.raw_answer for question in benchmark][-1] == "250"
 
 
 def test_a_limit_bounds_the_requests(address: str, handler: type[_Handler]) -> None:

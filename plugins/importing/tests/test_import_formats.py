@@ -97,8 +97,8 @@ def test_logs_of_inspect(tmp_path: Path, suffix: str) -> None:
     else:
         with ZipFile(source, "w", ZIP_DEFLATED) as archive:
             archive.writestr("_journal/start.json", json.dumps(ABOUT))
-            for one in samples:
-                archive.writestr(f"samples/{one['id']}_epoch_{one['epoch']}.json", json.dumps(one))
+            for sample in samples:
+                archive.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", json.dumps(sample))
             archive.writestr("header.json", json.dumps(ABOUT))
 
     done = import_file(source, *RECORD, "--map", "answer=choice")
@@ -108,7 +108,7 @@ def test_logs_of_inspect(tmp_path: Path, suffix: str) -> None:
     assert "2 recorded answers" in done.out
     assert "(id 2, epoch 1): it ended with an error: timed out" in done.err
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
-    assert [(one["replicate"], one["model"], one["response"]) for one in recorded] == [
+    assert [(recording["replicate"], recording["model"], recording["response"]) for recording in recorded] == [
         (1, "openai/gpt-x", "The answer is B."),
         (2, "openai/gpt-x", "The answer is A."),
     ]
@@ -218,7 +218,7 @@ def test_parquet_files_of_hugging_face(tmp_path: Path) -> None:
 
     assert done.code == 0, done.err
     assert run_imported(tmp_path) == {"a": True, "b": False}
-    assert [one.id for one in Benchmark.load("validation.parquet")] == ["a", "b"]
+    assert [question.id for question in Benchmark.load("validation.parquet")] == ["a", "b"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "json"])
@@ -244,9 +244,9 @@ def test_tables_with_questions_and_answers_of_models(tmp_path: Path, kind: str) 
 
 
 def test_the_formats_are_offered_through_the_hook() -> None:
-    offered = [one.value for one in list_formats(Plugins.discover())]
+    offered = [offer.value for offer in list_formats(Plugins.discover())]
 
-    keys = {one.key for one in offered if isinstance(one, ImportFormat)}
+    keys = {import_format.key for import_format in offered if isinstance(import_format, ImportFormat)}
     assert keys >= {"huggingface", "lm-eval", "inspect", "openai-evals", "promptfoo", "deepeval", "pydantic-evals"}
     assert keys >= {"langsmith", "langfuse", "helm", "lm-eval-task", "openai-evals-registry"}
 
@@ -294,11 +294,11 @@ def test_references_of_a_log_repeat_no_more_than_a_file_may_hold(
     """A few bytes could stand for any number of messages, or of long texts."""
     monkeypatch.setenv("KARENINA_MAX_FILE_BYTES", "1000000")
     sample = {"id": 1, "epoch": 1, "input": "Which city?", "target": "Rome"}
-    said = {"role": "assistant", "content": "x" * 10_000}
+    message = {"role": "assistant", "content": "x" * 10_000}
     with ZipFile(tmp_path / "a.eval", "w", ZIP_DEFLATED) as archive:
         archive.writestr("samples/1_epoch_1/sample.json", json.dumps({**sample, "message_refs": [[0, 1]] * 200}))
-        archive.writestr("samples/1_epoch_1/messages/0.json", json.dumps([said]))
-    repeated = {**sample, "messages": [{**said, "content": "attachment://a"}] * 200}
+        archive.writestr("samples/1_epoch_1/messages/0.json", json.dumps([message]))
+    repeated = {**sample, "messages": [{**message, "content": "attachment://a"}] * 200}
     log = {**ABOUT, "samples": [{**repeated, "attachments": {"a": "x" * 10_000}}]}
     (tmp_path / "b.json").write_text(json.dumps(log), "utf-8")
 

@@ -17,7 +17,11 @@ from karenina_importing.imported_files import write_files
 from karenina_importing.plugin import plugin
 from karenina_importing.source_files import FileHead
 
-BY_KEY: dict[str, ImportFormat] = {one.key: one for one in plugin.karenina_formats() if isinstance(one, ImportFormat)}
+BY_KEY: dict[str, ImportFormat] = {
+    import_format.key: import_format
+    for import_format in plugin.karenina_formats()
+    if isinstance(import_format, ImportFormat)
+}
 TEXTS = st.sampled_from(
     [
         "",
@@ -173,7 +177,7 @@ def read(key: str, path: Path, folder: Path) -> None:
         done = convert(format.rows(path), format.mapping)
     except BenchmarkFileError:
         return
-    assert all(one.place and one.what for one in done.problems)
+    assert all(problem.place and problem.what for problem in done.problems)
     if done.questions:
         output = folder / "out.yaml"
         write_files(done, format.mapping, key, "fuzzed", output, folder / "out.mapping.yaml", None)
@@ -239,7 +243,7 @@ def test_datasets(place: Path, samples: Any) -> None:
 @FUZZED
 @given(
     key=st.sampled_from(["promptfoo", "inspect"]),
-    data=st.binary(max_size=200) | VALUES.map(lambda one: json.dumps(one).encode()),
+    data=st.binary(max_size=200) | VALUES.map(lambda value: json.dumps(value).encode()),
     ending=st.sampled_from([".json", ".yaml", ".jsonl", ".csv", ".eval", ""]),
 )
 def test_any_bytes(place: Path, key: str, data: bytes, ending: str) -> None:

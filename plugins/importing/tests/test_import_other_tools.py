@@ -86,7 +86,7 @@ def test_a_test_run_of_deepeval(tmp_path: Path) -> None:
     call, result, answer = recorded()[0]["response"]
     assert call["tool_calls"][0]["function"] == {"name": "refund", "arguments": '{"order": 7}'}
     assert (result["content"], answer["content"]) == ("ok", "The answer is done.")
-    assert [one["model"] for one in recorded()] == ["m", "m"]
+    assert [recording["model"] for recording in recorded()] == ["m", "m"]
 
 
 def test_a_conversation_that_is_to_be_simulated_is_named(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_samples_of_ragas(tmp_path: Path) -> None:
     assert second.rubric is not None
     assert (second.rubric.llm_traits[0].min_score, second.rubric.llm_traits[0].max_score) == (1, 3)
     conversation = recorded()[1]["response"]
-    assert [one["role"] for one in conversation] == ["user", "assistant", "assistant"]
+    assert [turn["role"] for turn in conversation] == ["user", "assistant", "assistant"]
     assert conversation[1]["tool_calls"][0]["function"]["name"] == "weather"
 
 
@@ -262,7 +262,10 @@ def test_items_of_langfuse(tmp_path: Path) -> None:
 
     assert done.code == 0, done.err
     assert "item 3: the item is archived" in done.err
-    assert [(one.id, one.question, one.raw_answer) for one in questions()] == [("i1", "Q?", "A"), ("i2", "R?", "B")]
+    assert [(question.id, question.question, question.raw_answer) for question in questions()] == [
+        ("i1", "Q?", "A"),
+        ("i2", "R?", "B"),
+    ]
 
 
 def test_traces_of_langfuse_with_annotations(tmp_path: Path) -> None:
@@ -289,7 +292,7 @@ def test_traces_of_langfuse_with_annotations(tmp_path: Path) -> None:
 def state(id: str, text: str, said: str | None, *, tag: str = "correct", **more: Any) -> dict[str, Any]:
     """Return a state of a request."""
     references = [{"output": {"text": "Curie"}, "tags": [tag]}, {"output": {"text": "Bohr"}, "tags": []}]
-    found = {
+    result = {
         "success": said is not None,
         "completions": [{"text": said, "tokens": []}],
         "error": None if said else "429",
@@ -300,7 +303,7 @@ def state(id: str, text: str, said: str | None, *, tag: str = "correct", **more:
         "train_trial_index": 0,
         "num_train_instances": 0,
         "request": {"model": "org/m", "prompt": f"Q: {text}"},
-        "result": found,
+        "result": result,
         **more,
     }
 
@@ -322,10 +325,13 @@ def test_a_run_of_helm(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "request 3: it ended with an error: 429" in done.err
     assert "the request scores a given reference" in done.err
-    assert [one.id for one in questions()] == ["id1", "id1-dialect-1", "id2", "id3"]
+    assert [question.id for question in questions()] == ["id1", "id1-dialect-1", "id2", "id3"]
     assert questions()[0].question == "Who discovered radium?\n\nA. Bohr\nB. Curie"
     assert questions()[0].raw_answer == "B. Curie"
-    assert [(one["id"], one["model"]) for one in recorded()] == [("id1", "org/m"), ("id1-dialect-1", "org/m")]
+    assert [(recording["id"], recording["model"]) for recording in recorded()] == [
+        ("id1", "org/m"),
+        ("id1-dialect-1", "org/m"),
+    ]
 
 
 def test_instances_of_helm(tmp_path: Path) -> None:
@@ -338,7 +344,7 @@ def test_instances_of_helm(tmp_path: Path) -> None:
 
     assert done.code == 0, done.err
     assert "instance 2: the input is an image or a sound" in done.err
-    assert [(one.id, one.raw_answer) for one in questions()] == [("i", "Curie")]
+    assert [(question.id, question.raw_answer) for question in questions()] == [("i", "Curie")]
 
 
 # ---- tasks of lm-evaluation-harness, and the registry of OpenAI Evals
@@ -515,8 +521,8 @@ def test_failures_of_a_report_are_questions_without_an_answer(tmp_path: Path) ->
     done = import_file(write_json(tmp_path / "report.json", report), *RECORD)
 
     assert "failure 1 (b): it ended with an error: ValueError: no" in done.err
-    assert [one.question for one in questions()] == ["Q?", "R?"]
-    assert [one["response"] for one in recorded()] == ["x"]
+    assert [question.question for question in questions()] == ["Q?", "R?"]
+    assert [recording["response"] for recording in recorded()] == ["x"]
 
 
 def test_an_evaluator_does_not_replace_a_field_of_the_expected_object() -> None:
@@ -540,7 +546,7 @@ def test_options_of_a_task_are_filled_and_its_target_is_one_of_them(tmp_path: Pa
     done = import_file("t.yaml", "--partial")
 
     assert "line 2: its target is option -1, but it has 2 options" in done.err
-    assert [(one.question, one.raw_answer) for one in questions()] == [("Q?\n\nA. no\nB. yes", "B. yes")]
+    assert [(question.question, question.raw_answer) for question in questions()] == [("Q?\n\nA. no\nB. yes", "B. yes")]
 
 
 def test_a_task_whose_options_a_program_makes_is_refused(tmp_path: Path) -> None:
@@ -565,7 +571,7 @@ def test_variants_of_an_eval_and_samples_without_an_ideal_are_named(tmp_path: Pa
     assert done.code == 0, done.err
     assert "x.b uses the same samples as x.a, and is not carried over" in done.err
     assert "x.a, line 2: the sample has no `ideal`" in done.err
-    assert [one.question for one in questions()] == ["Q?"]
+    assert [question.question for question in questions()] == ["Q?"]
 
 
 def test_each_right_answer_of_helm_and_of_openai_evals_is_enough(tmp_path: Path) -> None:
@@ -593,8 +599,8 @@ def test_each_right_answer_of_helm_and_of_openai_evals_is_enough(tmp_path: Path)
 
 def test_one_of_the_scores_of_a_person_is_the_verdict(tmp_path: Path) -> None:
     def trace(id: str, **scores: float) -> dict[str, Any]:
-        given = [{"name": name, "value": value, "source": "ANNOTATION"} for name, value in scores.items()]
-        return {"id": id, "input": f"{id}?", "output": "A", "scores": given}
+        entries = [{"name": name, "value": value, "source": "ANNOTATION"} for name, value in scores.items()]
+        return {"id": id, "input": f"{id}?", "output": "A", "scores": entries}
 
     rows = [trace("a", helpful=1, correctness=0), trace("b", hallucination=1), trace("c", hallucination=1, helpful=0)]
 

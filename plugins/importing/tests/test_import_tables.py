@@ -25,8 +25,8 @@ def imported(file: str, content: Any, *arguments: str) -> tuple[list[str], list[
     path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
     done = import_file(path, *arguments)
     assert done.code == 0, done.err
-    found = list(Benchmark.load("out.yaml"))
-    return [one.question for one in found], [one.raw_answer for one in found], done.err
+    questions = list(Benchmark.load("out.yaml"))
+    return [question.question for question in questions], [question.raw_answer for question in questions], done.err
 
 
 def test_goldens_with_outputs_become_questions_and_recordings(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_a_grade_is_not_imported_as_the_right_answer() -> None:
         {"question": "A?", "gold": "$ 5 million", "response": "$ 7 million", "label": "Incorrect Answer"},
         {"question": "B?", "gold": "$ 1 million", "response": "$ 1 million", "label": "Correct Answer"},
     ]
-    _, answers, said = imported("a.json", rows)
+    _, answers, err = imported("a.json", rows)
     assert answers == ["$ 5 million", "$ 1 million"]
-    assert "'label' contains grades, not right answers: 'gold' is the right answer" in said
+    assert "'label' contains grades, not right answers: 'gold' is the right answer" in err
 
 
 def test_options_in_columns_are_imported_with_their_letters() -> None:
@@ -83,28 +83,28 @@ def test_places_of_options_are_counted_alike_in_all_rows() -> None:
 
 def test_contexts_keep_questions_apart() -> None:
     text = "question,text,answer\nMay I?,\"['Yes you may.', 'Do.']\",Yes\nMay I?,Never.,No\n"
-    questions, answers, said = imported("a.csv", text)
+    questions, answers, err = imported("a.csv", text)
     assert questions == ["Yes you may.\n\nDo.\n\nMay I?", "Never.\n\nMay I?"]
     assert answers == ["Yes", "No"]
-    assert "'text' is joined before each question" in said
+    assert "'text' is joined before each question" in err
     again, _, _ = imported("a.csv", text, "--map-file", "out.mapping.yaml")
     assert again == questions
 
 
 def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
     rows = [{"user_input": "Capital of Peru?", "retrieved_contexts": ["Lima is it.", "So."], "reference": "Lima"}]
-    questions, _, said = imported("a.json", rows)
+    questions, _, err = imported("a.json", rows)
     assert questions == ["Capital of Peru?"]
     cure = "question={retrieved_contexts}\\n\\n{user_input}"
-    assert f"to join them, add --map '{cure}'" in said
+    assert f"to join them, add --map '{cure}'" in err
     questions, _, _ = imported("a.json", rows, "--map", cure)
     assert questions == ["Lima is it.\n\nSo.\n\nCapital of Peru?"]
 
 
 def test_rows_in_a_document_are_found_or_asked_for() -> None:
-    questions, _, said = imported("a.json", {"examples": [{"input": "2 + 3?", "target": "5"}], "canary": "x"})
+    questions, _, err = imported("a.json", {"examples": [{"input": "2 + 3?", "target": "5"}], "canary": "x"})
     assert questions == ["2 + 3?"]
-    assert "the rows are `examples.*` in a.json" in said
+    assert "the rows are `examples.*` in a.json" in err
     two = {"dev": [{"question": "A?", "answer": "1"}], "test": [{"question": "B?", "answer": "2"}]}
     Path("b.json").write_text(json.dumps(two), "utf-8")
     asked = import_file(Path("b.json"))
@@ -136,7 +136,7 @@ def test_a_file_of_another_tool_is_a_benchmark_of_its_format(tmp_path: Path) -> 
     sample = {"id": 1, "epoch": 1, "input": "A?", "target": "x", "output": {}}
     log = write_json(tmp_path / "log.json", {"version": 2, "eval": {"task": "t"}, "plan": {}, "samples": [sample]})
     benchmark = Benchmark.load(log)
-    assert [one.question for one in benchmark] == ["A?"]
+    assert [question.question for question in benchmark] == ["A?"]
     assert "log.json is read as an Inspect log or dataset" in benchmark.load_notes
 
 
@@ -149,9 +149,9 @@ def test_a_first_row_of_data_is_not_imported_as_a_header() -> None:
 
 def test_questions_without_right_answers_are_said_to_be_so() -> None:
     rows = [{"question": f"Write a poem of {n} lines"} for n in range(3)]
-    _, _, said = imported("a.json", rows)
-    assert "no right answers were found, so map their path with --map raw_answer=PATH" in said
-    assert "answer=text" not in said
+    _, _, err = imported("a.json", rows)
+    assert "no right answers were found, so map their path with --map raw_answer=PATH" in err
+    assert "answer=text" not in err
     done = import_file(Path("a.json"), "--map", "answer=text")
     assert done.code == 2
     assert "questions were found, but no right answers: map raw_answer with --map" in done.err
@@ -160,8 +160,8 @@ def test_questions_without_right_answers_are_said_to_be_so() -> None:
 
 def test_sentences_compared_as_texts_are_warned_of() -> None:
     rows = [{"question": "Why?", "answer": "It melts because the bonds between its atoms are weak."}]
-    _, _, said = imported("a.json", rows, "--map", "answer=text")
-    assert "1 sentence compared word for word, which hardly any response passes" in said
+    _, _, err = imported("a.json", rows, "--map", "answer=text")
+    assert "1 sentence compared word for word, which hardly any response passes" in err
 
 
 def test_letters_alone_are_not_appended_to_an_imported_question() -> None:
@@ -173,16 +173,16 @@ def test_letters_alone_are_not_appended_to_an_imported_question() -> None:
 
 def test_parts_of_an_object_that_are_not_used_are_named() -> None:
     rows = [{"question": "Name metals", "criteria": {"include": ["gold", "tin"], "exclude": ["ice"]}, "level": 1}]
-    _, answers, said = imported("a.json", rows, "--map", "raw_answer=criteria.include")
+    _, answers, err = imported("a.json", rows, "--map", "raw_answer=criteria.include")
     assert answers == ["gold; tin"]
-    assert "not used: 'criteria.exclude', 'level'" in said
+    assert "not used: 'criteria.exclude', 'level'" in err
 
 
 def test_yes_or_no_about_something_else_is_warned_of() -> None:
     rows = [{"question": f"How do I open box {n}?", "refuse": n > 1} for n in range(4)]
     rows += [{"question": "Is box 9 open?", "refuse": False}]
-    _, _, said = imported("a.json", rows, "--map", "raw_answer=refuse")
-    assert "a judge is asked whether the response answers the question with yes or true, which most" in said
+    _, _, err = imported("a.json", rows, "--map", "raw_answer=refuse")
+    assert "a judge is asked whether the response answers the question with yes or true, which most" in err
     rows = [{"question": f"Is box {n} open?", "answer": n > 1} for n in range(4)]
     assert "a judge is asked" not in imported("b.json", rows)[2]
 

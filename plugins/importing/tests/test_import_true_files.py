@@ -31,13 +31,13 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def questions() -> dict[str, str | None]:
     """Return the questions that were written, with their right answers."""
-    return {one.question: one.raw_answer for one in Benchmark.load("out.yaml")}
+    return {question.question: question.raw_answer for question in Benchmark.load("out.yaml")}
 
 
 def recordings() -> list[tuple[str | None, str]]:
     """Return the models and answers that were written."""
     lines = map(json.loads, Path("answers.jsonl").read_text("utf-8").splitlines())
-    return [(one.get("model"), one["response"]) for one in lines]
+    return [(line.get("model"), line["response"]) for line in lines]
 
 
 A, B = "openai:chat:a", "openai:chat:b"
@@ -45,7 +45,7 @@ RIGHT, WRONG = "The answer is Paris.", "The answer is Cusco."
 
 
 @pytest.mark.parametrize(
-    ("name", "found", "answers"),
+    ("name", "expected", "answers"),
     [
         (
             "promptfoo.json",
@@ -80,11 +80,13 @@ RIGHT, WRONG = "The answer is Paris.", "The answer is Cusco."
     ],
     ids=["promptfoo", "promptfoo-lines", "lm-eval", "openai-evals", "openai-items", "inspect"],
 )
-def test_a_file_as_its_tool_writes_it(name: str, found: dict[str, str], answers: list[tuple[str | None, str]]) -> None:
+def test_a_file_as_its_tool_writes_it(
+    name: str, expected: dict[str, str], answers: list[tuple[str | None, str]]
+) -> None:
     done = import_file(FILES / name, "--recordings", "answers.jsonl", "--map", "answer=text")
 
     assert done.code == 0, done.err
-    assert questions() == found
+    assert questions() == expected
     assert recordings() == answers
     assert done.err.count("timed out after 5000ms") == (1 if "promptfoo" in name or "items" in name else 0)
 
@@ -103,9 +105,9 @@ def test_a_parquet_file_names_its_classes(tmp_path: Path) -> None:
     from pyarrow.parquet import write_table
 
     page = json.loads((FILES / "dataset_rows.json").read_text("utf-8"))
-    features = {one["name"]: one["type"] for one in page["features"]}
+    features = {feature["name"]: feature["type"] for feature in page["features"]}
     described = {"huggingface": json.dumps({"info": {"features": features}})}
-    rows = Table.from_pylist([one["row"] for one in page["rows"]]).replace_schema_metadata(described)
+    rows = Table.from_pylist([row["row"] for row in page["rows"]]).replace_schema_metadata(described)
     write_table(rows, tmp_path / "validation-00000-of-00001.parquet")
 
     done = import_file("validation-00000-of-00001.parquet", "--map", "keywords=topic")
@@ -177,13 +179,13 @@ def test_a_missing_library_for_archives_is_named(tmp_path: Path, monkeypatch: py
 
 
 def _result(**changes: Any) -> dict[str, Any]:
-    given = {
+    fields = {
         "prompt": {"raw": PERU, "label": "p"},
         "response": {"output": "Lima"},
         "success": True,
         "vars": {"a": "Lima"},
     }
-    return {**given, "testIdx": 0, "promptIdx": 0, "provider": {"id": "p"}, **changes}
+    return {**fields, "testIdx": 0, "promptIdx": 0, "provider": {"id": "p"}, **changes}
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_texts_that_promptfoo_left_out_are_not_imported(tmp_path: Path) -> None:
 
     done = import_file(source, "--partial", "--json")
 
-    assert [one["problem"] for one in done.json["problems"]] == [
+    assert [problem["problem"] for problem in done.json["problems"]] == [
         "the prompt was left out by promptfoo (PROMPTFOO_STRIP_PROMPT_TEXT)"
     ]
     assert "the output was left out by promptfoo" in done.json["unanswered"][0]["problem"]

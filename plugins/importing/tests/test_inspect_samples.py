@@ -96,7 +96,7 @@ def test_a_recording_holds_all_turns_and_a_run_reads_it(tmp_path: Path) -> None:
     (result,) = judge_imported(tmp_path)
     assert result.template.verify_result is True
     trace = result.template.trace_messages
-    assert [one["role"] for one in trace] == ["assistant", "tool", "assistant"]
+    assert [turn["role"] for turn in trace] == ["assistant", "tool", "assistant"]
     assert trace[0]["tool_calls"][0]["name"] == "lookup"
     assert trace[1]["is_error"] is True
     assert trace[2]["reasoning"] == "Hm."
@@ -135,7 +135,7 @@ def test_a_target_that_a_model_grades_is_a_trait(tmp_path: Path, scorer: str, de
     assert question.rubric is not None
     (trait,) = question.rubric.traits
     assert described in (trait.description or "")
-    assert [one.outcome.value for one in judge_imported(tmp_path)] == ["scored"]
+    assert [result.outcome.value for result in judge_imported(tmp_path)] == ["scored"]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_sample_in_a_folder_has_its_messages_and_metadata() -> None:
 
     assert import_file("log.eval", *RECORD).code == 0
     (messages,) = recordings()
-    assert [one["role"] for one in messages] == ["user", "assistant", "tool", "assistant"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"]
     assert messages[3]["content"] == "It is Lima."
     assert next(iter(Benchmark.load("out.yaml"))).metadata == {"level": 2}
 

@@ -49,7 +49,7 @@ COMPARED: list[tuple[dict[str, Any], str, str]] = [
         {
             "type": "assert-set",
             "threshold": 0.5,
-            "assert": [{"type": "contains", "value": one} for one in ("Li", "Qu")],
+            "assert": [{"type": "contains", "value": text} for text in ("Li", "Qu")],
         },
         "It is Lima.",
         "It is Cusco.",
@@ -70,26 +70,28 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _config(*assertions: dict[str, Any]) -> dict[str, Any]:
-    tests = [{"vars": {"n": number}, "assert": [one]} for number, one in enumerate(assertions, 1)]
+    tests = [{"vars": {"n": number}, "assert": [assertion]} for number, assertion in enumerate(assertions, 1)]
     return {"prompts": ["Question {{n}}: which city is the capital of Peru?"], "providers": ["echo"], "tests": tests}
 
 
 @pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
 def test_right_answers_pass_and_wrong_answers_fail(tmp_path: Path, right: bool) -> None:
-    source = write_json(tmp_path / "promptfooconfig.json", _config(*(one[0] for one in COMPARED)))
+    source = write_json(tmp_path / "promptfooconfig.json", _config(*(case[0] for case in COMPARED)))
     done = import_file(source)
     assert done.code == 0, done.err
     assert "Not carried over" not in done.err
     ids = [question.id for question in Benchmark.load("out.yaml")]
-    answers = [one[1 if right else 2] for one in COMPARED]
+    answers = [case[1 if right else 2] for case in COMPARED]
     write_lines(
         tmp_path / "answers.jsonl",
         [{"id": id, "response": answer} for id, answer in zip(ids, answers, strict=True)],
     )
 
-    found = run_imported(tmp_path)
+    verdicts = run_imported(tmp_path)
 
-    wrong = [(one[0], verdict) for one, verdict in zip(COMPARED, found.values(), strict=True) if verdict is not right]
+    wrong = [
+        (case[0], verdict) for case, verdict in zip(COMPARED, verdicts.values(), strict=True) if verdict is not right
+    ]
     assert wrong == []
 
 
@@ -123,11 +125,11 @@ def test_all_assertions_of_a_test_must_pass(tmp_path: Path, answer: str, passes:
 def test_a_threshold_is_a_number_of_fields(threshold: Any, n: int | None) -> None:
     asserted = [{"type": "contains", "value": word} for word in ("one", "two", "three")]
 
-    found = convert(asserted, {}, threshold=threshold)
+    converted = convert(asserted, {}, threshold=threshold)
 
     names = ["contains_one", "contains_two", "contains_three"]
-    assert list(found.fields) == names
-    assert found.strategy == (None if n is None else {"at_least": {"n": n, "of": names}})
+    assert list(converted.fields) == names
+    assert converted.strategy == (None if n is None else {"at_least": {"n": n, "of": names}})
 
 
 def test_a_threshold_that_is_no_number_of_fields_is_named() -> None:
@@ -141,10 +143,10 @@ def test_a_threshold_that_is_no_number_of_fields_is_named() -> None:
 
 @pytest.mark.parametrize("threshold", ["0,8", "{{least}}", 0, -1])
 def test_a_threshold_that_says_nothing_weakens_no_test(threshold: Any) -> None:
-    found = convert([{"type": "contains", "value": word} for word in ("one", "two")], {}, threshold=threshold)
+    converted = convert([{"type": "contains", "value": word} for word in ("one", "two")], {}, threshold=threshold)
 
-    assert found.strategy is None
-    assert found.left_out == ["threshold (all fields must pass)"]
+    assert converted.strategy is None
+    assert converted.left_out == ["threshold (all fields must pass)"]
 
 
 def test_averages_of_scores_that_are_shares_are_no_number_of_fields() -> None:
@@ -153,10 +155,10 @@ def test_averages_of_scores_that_are_shares_are_no_number_of_fields() -> None:
     half = {"type": "assert-set", "threshold": 0.5, "assert": words}
     similar = {"type": "similar", "value": "one"}
 
-    for one in (half, similar):
-        found = convert([one, {"type": "contains", "value": "three"}], {}, threshold=0.5)
-        assert found.left_out == ["threshold (all fields must pass)"]
-        assert "contains_three" in (found.strategy or {"all_of": list(found.fields)})["all_of"]
+    for assertion in (half, similar):
+        converted = convert([assertion, {"type": "contains", "value": "three"}], {}, threshold=0.5)
+        assert converted.left_out == ["threshold (all fields must pass)"]
+        assert "contains_three" in (converted.strategy or {"all_of": list(converted.fields)})["all_of"]
 
 
 @pytest.mark.parametrize(
@@ -172,13 +174,13 @@ def test_averages_of_scores_that_are_shares_are_no_number_of_fields() -> None:
 )
 @pytest.mark.parametrize("negated", [False, True])
 def test_what_a_model_grades_is_a_trait_with_its_text(assertion: dict[str, Any], says: str, negated: bool) -> None:
-    given = {**assertion, "type": f"not-{assertion['type']}" if negated else assertion["type"]}
+    asserted = {**assertion, "type": f"not-{assertion['type']}" if negated else assertion["type"]}
 
-    found = convert([given], {"who": "Ada"})
+    converted = convert([asserted], {"who": "Ada"})
 
-    assert not found.fields
-    assert found.left_out == ([f"threshold of {given['type']}"] if "threshold" in given else [])
-    (trait,) = (LLMRubricTrait.model_validate(one) for one in found.traits)
+    assert not converted.fields
+    assert converted.left_out == ([f"threshold of {asserted['type']}"] if "threshold" in asserted else [])
+    (trait,) = (LLMRubricTrait.model_validate(data) for data in converted.traits)
     assert says in (trait.description or "")
     assert trait.higher_is_better is not negated
 
@@ -242,10 +244,10 @@ def test_what_is_not_carried_over_is_named_by_type(assertion: Any, named: str) -
 def test_a_test_of_which_only_json_is_left_has_no_template(others: list[Any], any_json: bool) -> None:
     left = "template of a test with only is-json left (any JSON would count as right)"
 
-    found = convert([{"type": "is-json"}, *others], {})
+    converted = convert([{"type": "is-json"}, *others], {})
 
-    assert (left in found.left_out) is any_json
-    assert ("is_json" in found.fields) is not any_json
+    assert (left in converted.left_out) is any_json
+    assert ("is_json" in converted.fields) is not any_json
     assert convert([{"type": "is-json", "value": {"type": "object"}}], {}).left_out == ["schema of is-json", left]
 
 
@@ -273,11 +275,11 @@ def test_check_names_a_question_whose_rules_are_lost(tmp_path: Path) -> None:
 def test_a_judge_reads_the_part_that_a_transform_names(transform: str, part: str) -> None:
     graded = {"type": "llm-rubric", "value": "is a capital", "transform": transform}
 
-    found = convert([graded], {})
+    converted = convert([graded], {})
 
     shown = f"Read only the value of `{part}` in the response's JSON. is a capital"
-    assert [one["description"] for one in found.traits] == [shown]
-    assert found.left_out == []
+    assert [trait["description"] for trait in converted.traits] == [shown]
+    assert converted.left_out == []
     of_both = convert([{**graded, "transform": "output[1]"}], {}, transform=transform)
     assert f"`{part}[1]`" in of_both.traits[0]["description"]
 
@@ -286,10 +288,10 @@ def test_a_judge_reads_the_part_that_a_transform_names(transform: str, part: str
     "transform", ["output.trim()", "output.length", "output.split('x')[0]", "file://t.js", "context.x", 3]
 )
 def test_what_another_transform_makes_is_not_graded(transform: Any) -> None:
-    found = convert([{"type": "llm-rubric", "value": "x", "transform": transform}], {})
+    converted = convert([{"type": "llm-rubric", "value": "x", "transform": transform}], {})
 
-    assert found.left_out == ["llm-rubric of a transformed output"]
-    assert not found.traits
+    assert converted.left_out == ["llm-rubric of a transformed output"]
+    assert not converted.traits
 
 
 def test_a_transform_of_the_test_is_in_its_traits(tmp_path: Path) -> None:
@@ -303,7 +305,7 @@ def test_a_transform_of_the_test_is_in_its_traits(tmp_path: Path) -> None:
     assert "Not carried over: 1 transform of the output" in done.err
     first, _ = Benchmark.load("out.yaml")
     assert first.rubric is not None
-    assert [one.description for one in first.rubric.traits] == [
+    assert [trait.description for trait in first.rubric.traits] == [
         "Read only the value of `reply` in the response's JSON. is kind"
     ]
 
@@ -316,11 +318,11 @@ def test_what_a_transform_makes_is_not_the_right_answer() -> None:
 
 
 def test_a_judge_sees_no_truth_in_the_name_of_a_field() -> None:
-    found = convert(
+    converted = convert(
         [{"type": "equals", "value": "BCL2", "metric": "is BCL2"}, {"type": "similar", "value": "BCL2"}], {}
     )
 
-    assert list(found.fields) == ["answer", "answer_2"]
+    assert list(converted.fields) == ["answer", "answer_2"]
 
 
 @pytest.mark.parametrize("name", ["regex", "verify", "model_fields", "json", "class", "2nd", "id", "é"])
@@ -373,12 +375,12 @@ def test_a_rated_answer_and_a_compared_one_in_one_run(tmp_path: Path) -> None:
 
     rated = result("Write a line.", "Rain falls.", {"type": "llm-rubric", "value": "mentions weather"})
     compared = result("Which city?", "It is Lima.", {"type": "contains", "value": "Lima"})
-    write_lines(tmp_path / "r.jsonl", [{**one, "testIdx": 0, "promptIdx": 0} for one in (rated, compared)])
+    write_lines(tmp_path / "r.jsonl", [{**row, "testIdx": 0, "promptIdx": 0} for row in (rated, compared)])
 
     assert import_file("r.jsonl", "--recordings", "answers.jsonl").code == 0
     results = judge_imported(tmp_path)
 
-    assert [one.outcome.value for one in results] == ["scored", "correct"]
+    assert [judged.outcome.value for judged in results] == ["scored", "correct"]
     scores = results[0].rubric
     assert scores is not None
     assert scores.llm_trait_scores == {"mentions_weather": True}

@@ -243,7 +243,7 @@ def test_keys_of_the_environment_stay_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "found"),
+    ("template", "filled"),
     [
         ("{{a}} and {{ a }}", "x and x"),
         ("{{- b.c -}}|{{b['c']}}|{{d[1]}}", "y|y|2"),
@@ -257,10 +257,10 @@ def test_keys_of_the_environment_stay_out() -> None:
         ("{ a } {{}", "{ a } {{}"),
     ],
 )
-def test_plain_variables_are_filled(template: str, found: str) -> None:
+def test_plain_variables_are_filled(template: str, filled: str) -> None:
     variables = {"a": "x", "b": {"c": "y"}, "d": [1, 2], "n": 1.5, "t": True}
 
-    assert fill(template, variables) == found
+    assert fill(template, variables) == filled
 
 
 @pytest.mark.parametrize(

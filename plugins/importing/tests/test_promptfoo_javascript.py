@@ -123,31 +123,31 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("negated", [False, True], ids=["", "not"])
 def test_simple_programs_judge_as_they_do_in_javascript(tmp_path: Path, right: bool, negated: bool) -> None:
     kind = "not-javascript" if negated else "javascript"
-    asserted = [{"type": kind, "value": one[0]} for one in READ]
-    tests = [{"vars": NAME | {"i": at}, "assert": [one]} for at, one in enumerate(asserted)]
+    asserted = [{"type": kind, "value": case[0]} for case in READ]
+    tests = [{"vars": NAME | {"i": at}, "assert": [assertion]} for at, assertion in enumerate(asserted)]
     write_json(tmp_path / "c.json", {"prompts": ["Question {{i}}?"], "providers": ["echo"], "tests": tests})
 
     done = import_file("c.json")
     assert done.code == 0, done.err
     assert "Not carried over" not in done.err
     ids = [question.id for question in Benchmark.load("out.yaml")]
-    answers = [one[1 if right else 2] for one in READ]
+    answers = [case[1 if right else 2] for case in READ]
     lines = [{"id": id, "response": answer} for id, answer in zip(ids, answers, strict=True)]
     write_lines(tmp_path / "answers.jsonl", lines)
 
-    found = run_imported(tmp_path)
+    verdicts = run_imported(tmp_path)
 
-    wanted = right is not negated
-    assert [one[0] for one, verdict in zip(READ, found.values(), strict=True) if verdict is not wanted] == []
+    expected = right is not negated
+    assert [case[0] for case, verdict in zip(READ, verdicts.values(), strict=True) if verdict is not expected] == []
 
 
 @pytest.mark.parametrize("code", LEFT)
 def test_other_programs_are_left_to_be_written(code: str) -> None:
-    found = convert([{"type": "javascript", "value": code}], NAME)
+    converted = convert([{"type": "javascript", "value": code}], NAME)
 
-    assert found.left_out == ["javascript (a trait to be written)"]
-    assert not found.fields
-    assert found.traits[0]["description"] == code
+    assert converted.left_out == ["javascript (a trait to be written)"]
+    assert not converted.fields
+    assert converted.traits[0]["description"] == code
 
 
 def test_programs_about_a_transformed_output_are_left() -> None:
@@ -163,11 +163,11 @@ def test_fields_of_programs_have_names_weights_and_thresholds() -> None:
         {"type": "javascript", "value": "/peru/i.test(output)", "metric": "namesCountry", "weight": 2},
     ]
 
-    found = convert(programs, {}, threshold=0.5)
+    converted = convert(programs, {}, threshold=0.5)
 
-    assert list(found.fields) == ["output_includes_lima", "names_country"]
-    assert found.fields["output_includes_lima"]["weight"] == 2
-    assert found.strategy == {"at_least": {"n": 1, "of": ["output_includes_lima", "names_country"]}}
+    assert list(converted.fields) == ["output_includes_lima", "names_country"]
+    assert converted.fields["output_includes_lima"]["weight"] == 2
+    assert converted.strategy == {"at_least": {"n": 1, "of": ["output_includes_lima", "names_country"]}}
 
 
 PIECES = st.sampled_from(
@@ -180,15 +180,15 @@ PIECES = st.sampled_from(
 
 @given(st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(max_size=60)))
 def test_any_program_is_read_or_left(code: str) -> None:
-    found = read_javascript(code, {})
+    field = read_javascript(code, {})
 
-    if found is not None:
-        assert isinstance(primitive_from_json(found["verify_with"]), TracePrimitive)
+    if field is not None:
+        assert isinstance(primitive_from_json(field["verify_with"]), TracePrimitive)
 
 
 @given(st.from_regex(re.compile(r"[\[\](){}^$.*+?|\\/dDwWsSbBaé🙂-]{0,20}[gimsu]{0,3}", re.ASCII), fullmatch=True))
 def test_any_regular_expression_is_read_or_left(regex: str) -> None:
-    found = read_javascript(f"/{regex}.test(output)", {})
+    field = read_javascript(f"/{regex}.test(output)", {})
 
-    if found is not None:
-        assert isinstance(primitive_from_json(found["verify_with"]), TracePrimitive)
+    if field is not None:
+        assert isinstance(primitive_from_json(field["verify_with"]), TracePrimitive)

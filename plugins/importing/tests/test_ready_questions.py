@@ -41,8 +41,8 @@ def test_one_text_with_other_ready_keys_is_another_question() -> None:
 
     done = convert(rows, MAPPING)
 
-    assert [one["answer"]["gene"]["ground_truth"] for one in done.questions.values()] == ["BCL2", "KRAS"]
-    assert [(one["id"], one["replicate"]) for one in done.recordings] == [
+    assert [question["answer"]["gene"]["ground_truth"] for question in done.questions.values()] == ["BCL2", "KRAS"]
+    assert [(recording["id"], recording["replicate"]) for recording in done.recordings] == [
         ("q1-which-gene", 1),
         ("q2-which-gene", 1),
         ("q1-which-gene", 2),
@@ -50,21 +50,21 @@ def test_one_text_with_other_ready_keys_is_another_question() -> None:
 
 
 def test_several_recordings_of_a_row_keep_models_and_labels() -> None:
-    given = [
+    recordings = [
         {"response": "KRAS", "model": "a", "label": {"verdict": False, "labeller": "Ada"}},
         {"response": "BCL2", "model": "b"},
     ]
 
-    done = convert([_row(recordings=given), _row(2, "Why?", recordings=[])], MAPPING)
+    done = convert([_row(recordings=recordings), _row(2, "Why?", recordings=[])], MAPPING)
 
-    assert [(one["model"], one["replicate"], one["response"]) for one in done.recordings] == [
+    assert [(recording["model"], recording["replicate"], recording["response"]) for recording in done.recordings] == [
         ("a", 1, "KRAS"),
         ("b", 1, "BCL2"),
     ]
     assert done.labels == [
         {"id": "q1-which-gene", "replicate": 1, "model": "a", "verdict": False, "labeller": "Ada"},
     ]
-    assert [one.place for one in done.unanswered] == ["line 2"]
+    assert [row.place for row in done.unanswered] == ["line 2"]
 
 
 def test_what_is_left_out_is_counted_once_for_each_question() -> None:
@@ -78,5 +78,5 @@ def test_a_wrong_ready_key_is_a_problem_of_its_row() -> None:
 
     done = convert([_row(question={"answer": wrong}), _row(2, question={"rubric": [{"type": "llm"}]})], MAPPING)
 
-    assert [one.place for one in done.problems] == ["line 1", "line 2"]
+    assert [problem.place for problem in done.problems] == ["line 1", "line 2"]
     assert not done.questions

@@ -86,7 +86,7 @@ class Jury:
     @property
     def asked(self) -> list[tuple[str, str]]:
         """The calls so far: question and judge."""
-        return [(one.info.question_id, one.info.judge) for one in self.models.requests]
+        return [(request.info.question_id, request.info.judge) for request in self.models.requests]
 
 
 def _asks_for_excerpts(schema: Mapping[str, Any]) -> bool:
@@ -100,6 +100,6 @@ def found(gene: str | None, year: int | None = 2016, drug: str | None = "venetoc
 
 def record_of(results: VerificationResultSet, id: str) -> JuryRecord:
     """Return the record of the jury on a question."""
-    record = read_record(next(one for one in results if one.question_id == id))
+    record = read_record(next(result for result in results if result.question_id == id))
     assert record is not None
     return record

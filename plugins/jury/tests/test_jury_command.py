@@ -167,5 +167,5 @@ def test_skip_done_knows_the_results_of_a_jury(tmp_path: Path) -> None:
         *run, "-o", tmp_path / "two.jsonl", "--skip-done", tmp_path / "one.jsonl", "--json", plugins=jury.plugins
     )
 
-    assert [one["outcome"] for one in first.json["results"]] == [Outcome.CORRECT, Outcome.PARSE_ERROR]
-    assert [one["question_id"] for one in again.json["results"]] == ["r"]
+    assert [result["outcome"] for result in first.json["results"]] == [Outcome.CORRECT, Outcome.PARSE_ERROR]
+    assert [result["question_id"] for result in again.json["results"]] == ["r"]

@@ -39,7 +39,7 @@ def test_the_stronger_judge_decides_if_the_others_disagree() -> None:
     jury = Jury({"q": {"a": RIGHT, "b": WRONG, "strong": RIGHT}, "r": {"a": WRONG, "b": WRONG, "strong": RIGHT}})
     results = jury.run("a", "b", "strong", jury=STRONG)
 
-    assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.PARTIAL]
+    assert [result.outcome for result in results] == [Outcome.CORRECT, Outcome.PARTIAL]
     assert [judge for question, judge in jury.asked if judge == "strong"] == ["strong"]
     record = record_of(results, "q")
     assert record.escalated == "fewer than 2 of 2 judges agree on gene (a: 'BCL2'; b: 'TP53')"
@@ -92,7 +92,7 @@ def test_a_failing_judge_has_no_vote_and_is_no_wrong_answer() -> None:
     )
     results = jury.run("a", "b", "c", jury={})
 
-    assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.PARSE_ERROR, Outcome.PARSE_ERROR]
+    assert [result.outcome for result in results] == [Outcome.CORRECT, Outcome.PARSE_ERROR, Outcome.PARSE_ERROR]
     assert record_of(results, "q").agreement["gene"] == pytest.approx(2 / 3)
     assert [vote.error is not None for vote in record_of(results, "q").judges] == [False, True, False]
     assert record_of(results, "s").undecided == "no judge could judge the answer"
@@ -130,12 +130,12 @@ def test_a_missing_excerpt_asks_the_stronger_judge() -> None:
     quoted = {"gene": ["BCL2"], "year": ["2016"], "drug": ["venetoclax"]}
     jury = Jury({id: dict.fromkeys(("a", "b", "strong"), RIGHT) for id in ("q", "r")}, answer=answer)
     jury.excerpts = {"q": {"a": quoted, "b": quoted}, "r": {"a": quoted, "b": {**quoted, "gene": []}}}
-    jury.excerpts = {id: {**found, "strong": quoted} for id, found in jury.excerpts.items()}
+    jury.excerpts = {id: {**excerpts, "strong": quoted} for id, excerpts in jury.excerpts.items()}
     results = jury.run(
         "a", "b", "strong", jury=STRONG, deep_judgment_mode="full", deep_judgment_excerpt_retry_attempts=0
     )
 
-    assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.CORRECT]
+    assert [result.outcome for result in results] == [Outcome.CORRECT, Outcome.CORRECT]
     assert record_of(results, "q").escalated is None
     assert record_of(results, "r").escalated == "b found no excerpt for gene"
 
@@ -145,7 +145,7 @@ def test_refusals_are_votes_too() -> None:
     jury.refused = {"q": {"a", "b"}, "r": {"a"}, "s": set()}
     results = jury.run("a", "b", "c", jury={}, abstention_enabled=True)
 
-    assert [one.outcome for one in results] == [Outcome.ABSTAINED, Outcome.CORRECT, Outcome.CORRECT]
+    assert [result.outcome for result in results] == [Outcome.ABSTAINED, Outcome.CORRECT, Outcome.CORRECT]
     assert record_of(results, "q").agreement == {"outcome": pytest.approx(2 / 3)}
     assert record_of(results, "r").agreement == pytest.approx(dict.fromkeys(("gene", "year", "drug"), 2 / 3))
 
@@ -158,26 +158,26 @@ def test_usage_and_stages_are_those_of_all_judges() -> None:
 
     assert usage["parsing"]["calls"] == usage["total"]["calls"] == 3
     assert usage["total"]["input_tokens"] == 30
-    assert sum(one.calls for one in result.stages) == 3
-    assert [one.name for one in result.stages].count("ParseTemplate") == 3
-    assert [one.name for one in result.stages].count("GenerateAnswer") == 1
+    assert sum(stage.calls for stage in result.stages) == 3
+    assert [stage.name for stage in result.stages].count("ParseTemplate") == 3
+    assert [stage.name for stage in result.stages].count("GenerateAnswer") == 1
 
 
 def test_a_resumed_run_repeats_no_call_of_any_judge(tmp_path: Path) -> None:
     journal = tmp_path / "run.journal"
     jury = Jury({"q": {"a": RIGHT, "b": WRONG, "strong": FAILS}, "r": {"a": RIGHT, "b": RIGHT, "strong": FAILS}})
     first = jury.run("a", "b", "strong", journal=journal, jury=STRONG)
-    assert [one.outcome for one in first] == [Outcome.PARSE_ERROR, Outcome.CORRECT]
+    assert [result.outcome for result in first] == [Outcome.PARSE_ERROR, Outcome.CORRECT]
 
     jury.found = {"q": {"a": FAILS, "b": FAILS, "strong": RIGHT}, "r": {}}
     before = len(jury.asked)
     again = jury.run("a", "b", "strong", journal=journal, jury=STRONG)
-    assert [one.outcome for one in again] == [Outcome.CORRECT, Outcome.CORRECT]
+    assert [result.outcome for result in again] == [Outcome.CORRECT, Outcome.CORRECT]
     assert jury.asked[before:] == [("q", "strong")]
 
     jury.found = {"q": {}, "r": {}}
     third = jury.run("a", "b", "strong", journal=journal, jury=STRONG)
-    assert [one.model_dump() for one in third] == [one.model_dump() for one in again]
+    assert [result.model_dump() for result in third] == [result.model_dump() for result in again]
 
 
 def test_a_killed_run_resumes_with_the_same_votes(tmp_path: Path) -> None:
@@ -192,9 +192,9 @@ def test_a_killed_run_resumes_with_the_same_votes(tmp_path: Path) -> None:
     assert killed.returncode == -signal.SIGKILL
     assert {"q3 a", "q3 b"} <= set(before)
     assert "q3 strong" not in before
-    made = calls.read_text("utf-8").splitlines()
-    assert sorted(made) == sorted((tmp_path / "others").read_text("utf-8").splitlines())
-    assert len(made) == 2 * 8 + 4
+    lines = calls.read_text("utf-8").splitlines()
+    assert sorted(lines) == sorted((tmp_path / "others").read_text("utf-8").splitlines())
+    assert len(lines) == 2 * 8 + 4
     for id in FOUND:
         assert record_of(resumed, id) == record_of(undisturbed, id)
     assert resumed.summary().judged == 8
@@ -210,7 +210,7 @@ def test_a_replay_returns_equal_results(tmp_path: Path) -> None:
         again = jury.benchmark.run_verification(config, journal=journal, replay=True, progress=False)
 
     assert len(jury.asked) == before
-    assert [one.model_dump_json() for one in again] == [one.model_dump_json() for one in first]
+    assert [result.model_dump_json() for result in again] == [result.model_dump_json() for result in first]
 
 
 def test_another_quorum_needs_only_the_missing_calls(tmp_path: Path) -> None:
@@ -268,8 +268,8 @@ def test_a_jury_needs_templates() -> None:
 def test_without_the_setting_each_judge_has_its_own_result() -> None:
     results = Jury({"q": {"a": RIGHT, "b": WRONG}}).run("a", "b")
 
-    assert [one.metadata.parsing_id for one in results] == ["a", "b"]
-    assert all("karenina-jury" not in one.extensions for one in results)
+    assert [result.metadata.parsing_id for result in results] == ["a", "b"]
+    assert all("karenina-jury" not in result.extensions for result in results)
 
 
 def day(text: str) -> dict[str, str]:
@@ -333,7 +333,7 @@ def test_in_a_vote_on_fields_the_value_counts_and_the_winner_is_compared() -> No
     jury = DayJury({"q": {"a": TWO_DATES, "b": TWO_DATES, "c": FIRST}, "r": {"a": FIRST, "b": TWO_DATES, "c": FIRST}})
     results = jury.run("a", "b", "c", jury={})
 
-    assert [one.outcome for one in results] == [Outcome.UNDECIDED, Outcome.CORRECT]
+    assert [result.outcome for result in results] == [Outcome.UNDECIDED, Outcome.CORRECT]
     assert results[0].why() == record_of(results, "q").undecided == WHY
     assert results[0].template.field_results == {"gene": True, "day": None, "drug": True}
     assert record_of(results, "q").judges[0].error == WHY
@@ -355,14 +355,21 @@ def test_a_stronger_judge_decides_for_undecided_ones() -> None:
     )
     results = jury.run("a", "b", "strong", jury={**STRONG, "vote": "verdict"})
 
-    assert [one.outcome for one in results] == [Outcome.CORRECT, Outcome.UNDECIDED]
+    assert [result.outcome for result in results] == [Outcome.CORRECT, Outcome.UNDECIDED]
     assert record_of(results, "r").undecided == WHY
 
 
 def test_statistics_of_a_jury_have_the_lower_rate() -> None:
     jury = DayJury({"q": dict.fromkeys("abc", FIRST), "r": {"a": TWO_DATES, "b": TWO_DATES, "c": FIRST}})
-    (found,) = describe_juries(jury.run("a", "b", "c", jury={"vote": "verdict"}))
+    (statistics,) = describe_juries(jury.run("a", "b", "c", jury={"vote": "verdict"}))
 
-    assert (found.pass_rate.value, found.pass_rate.undecided, found.pass_rate.if_undecided_wrong) == (1.0, 1, 0.5)
-    rates = {one.judge: (one.failed, one.pass_rate.undecided, one.pass_rate.if_undecided_wrong) for one in found.judges}
+    assert (statistics.pass_rate.value, statistics.pass_rate.undecided, statistics.pass_rate.if_undecided_wrong) == (
+        1.0,
+        1,
+        0.5,
+    )
+    rates = {
+        judge.judge: (judge.failed, judge.pass_rate.undecided, judge.pass_rate.if_undecided_wrong)
+        for judge in statistics.judges
+    }
     assert rates == {"a": (0, 1, 0.5), "b": (0, 1, 0.5), "c": (0, 0, 1.0)}

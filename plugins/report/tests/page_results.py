@@ -29,8 +29,8 @@ def rich_results(
 ) -> list[VerificationResult]:
     """Return results with fields, excerpts after astral characters, traits, stages and a veto. Each text has `evil`."""
     return [
-        _with_parts(one, evil, answer or f"{ASTRAL}BCL2 is the target of {one.question_id}. {evil}")
-        for one in run(verdicts, model=f"{model}{evil}", judge=f"j{evil}", keywords=("gene", f"all{evil}"))
+        _with_parts(item, evil, answer or f"{ASTRAL}BCL2 is the target of {item.question_id}. {evil}")
+        for item in run(verdicts, model=f"{model}{evil}", judge=f"j{evil}", keywords=("gene", f"all{evil}"))
     ]
 
 

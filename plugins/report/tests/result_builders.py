@@ -68,5 +68,5 @@ def run(verdicts: Iterable[bool | Outcome | None], **facts: Any) -> list[Verific
 
 def save(path: Path, results: Iterable[VerificationResult]) -> Path:
     """Write results in the way a run does."""
-    path.write_text("".join(one.model_dump_json() + "\n" for one in results), "utf-8")
+    path.write_text("".join(item.model_dump_json() + "\n" for item in results), "utf-8")
     return path

@@ -51,8 +51,8 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
-    one = rich_results([True, False, None, Outcome.ABSTAINED], evil=HOSTILE)
-    return write(folder, one, rich_results([False, False, True, True], evil=HOSTILE, model="other"))
+    results = rich_results([True, False, None, Outcome.ABSTAINED], evil=HOSTILE)
+    return write(folder, results, rich_results([False, False, True, True], evil=HOSTILE, model="other"))
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,9 @@ def long_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models = ["openrouter/anthropic/claude-sonnet-4-5-20250929-thinking", "together_ai/meta-llama/Llama-3.3-70B-Turbo"]
     judges = ["jury(openai/gpt-4o-mini-2024-07-18, anthropic/claude-haiku-4-5, mistral-large-2411)", "qwen2.5-72b"]
     verdicts = [True, False, None, Outcome.UNDECIDED] * 5
-    results = [one for model in models for judge in judges for one in run(verdicts, model=model, judge=judge)]
-    for one in results:
-        one.template.usage_metadata = {
+    results = [item for model in models for judge in judges for item in run(verdicts, model=model, judge=judge)]
+    for item in results:
+        item.template.usage_metadata = {
             "parsing": {"scope": "item", "input_tokens": 12_345_678, "output_tokens": 345_678, "calls": 1}
         }
     return write(tmp_path_factory.mktemp("long"), results, results[:40])
@@ -156,10 +156,10 @@ def test_a_link_of_the_summary_opens_the_items_of_an_outcome(context: BrowserCon
 
 
 def test_undecided_items_have_a_rate_a_color_a_filter_and_a_mark(context: BrowserContext, tmp_path: Path) -> None:
-    one = result("q", Outcome.UNDECIDED, extracted={"day": "01/02/2024"})
-    one.template.field_results = {"day": None}
-    one.template.field_verification_error = "field day: 01/02/2024 can be two dates"
-    file = write(tmp_path, [*run([True] * 7 + [False]), one], run([True] * 8, model="b"))
+    undecided = result("q", Outcome.UNDECIDED, extracted={"day": "01/02/2024"})
+    undecided.template.field_results = {"day": None}
+    undecided.template.field_verification_error = "field day: 01/02/2024 can be two dates"
+    file = write(tmp_path, [*run([True] * 7 + [False]), undecided], run([True] * 8, model="b"))
 
     opened = OpenPage(context, file, "#summary")
     expect(opened.part("if-undecided-wrong")).to_have_text("77.8% if the 1 undecided is wrong")
@@ -226,13 +226,13 @@ def test_the_comparison_shows_flips_first(context: BrowserContext, rich: Path) -
 
 def measured(seconds: dict[str, float], verdict: bool, model: str) -> list[VerificationResult]:
     """Return an item for each id that took this time, with a keyword, an extracted number and its truth."""
-    found = []
+    items = []
     for id, time in seconds.items():
-        one = result(id, verdict, model=model, keywords=[f"k{id}", "all"], extracted={"number": 40 if verdict else 6})
-        one.template.parsed_gt_response, one.template.field_results = {"number": 40}, {"number": verdict}
-        one.metadata.execution_time = time
-        found.append(one)
-    return found
+        item = result(id, verdict, model=model, keywords=[f"k{id}", "all"], extracted={"number": 40 if verdict else 6})
+        item.template.parsed_gt_response, item.template.field_results = {"number": 40}, {"number": verdict}
+        item.metadata.execution_time = time
+        items.append(item)
+    return items
 
 
 @pytest.fixture
@@ -400,13 +400,13 @@ def test_axe_finds_no_serious_fault(browser: Browser, rich: Path, view: str) -> 
     with closing(browser.new_context(color_scheme="light", bypass_csp=True, offline=True)) as context:
         opened = OpenPage(context, rich, view)
         expect(opened.page.locator("main")).not_to_contain_text("Reading\u2026")
-        found = Axe().run(opened.page).response["violations"]
+        violations = Axe().run(opened.page).response["violations"]
         opened.page.emulate_media(color_scheme="dark")  # which changes nothing but colors
-        found += Axe().run(opened.page, options=CONTRAST).response["violations"]
+        violations += Axe().run(opened.page, options=CONTRAST).response["violations"]
         serious = [
-            (one["id"], [node["target"] for node in one["nodes"]])
-            for one in found
-            if one["impact"] in ("serious", "critical")
+            (violation["id"], [node["target"] for node in violation["nodes"]])
+            for violation in violations
+            if violation["impact"] in ("serious", "critical")
         ]
         assert serious == []
 

@@ -44,8 +44,8 @@ def with_commands() -> Plugins:
 
 def blocks(file: Path) -> dict[str, Any]:
     """Return the data of a page by the id of its block."""
-    found = re.findall(r'<script type="text/plain" id="karenina-([\w-]+)">([^<]*)</script>', file.read_text("utf-8"))
-    return {id: json.loads(gzip.decompress(base64.b64decode(text))) for id, text in found}
+    scripts = re.findall(r'<script type="text/plain" id="karenina-([\w-]+)">([^<]*)</script>', file.read_text("utf-8"))
+    return {id: json.loads(gzip.decompress(base64.b64decode(text))) for id, text in scripts}
 
 
 def test_a_run_becomes_one_file_with_all_its_items(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_a_run_becomes_one_file_with_all_its_items(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert done.err.startswith(f"The report is in {tmp_path / 'report.html'} (0.")
 
-    found = blocks(tmp_path / "report.html")
-    assert found.keys() == {"head", "chunk-0"}
-    head = found["head"]
+    page = blocks(tmp_path / "report.html")
+    assert page.keys() == {"head", "chunk-0"}
+    head = page["head"]
     assert head["index"]["question_id"] == ["q0", "q1", "q2"]
     assert [head["outcomes"][place]["name"] for place in head["index"]["outcome"]] == [
         "correct",
@@ -64,18 +64,18 @@ def test_a_run_becomes_one_file_with_all_its_items(tmp_path: Path) -> None:
         "parse_error",
     ]
     assert head["runs"][0]["statistics"]["pass_rate"]["hits"] == 1
-    first = found["chunk-0"][0]
+    first = page["chunk-0"][0]
     assert first["result"]["template"]["raw_llm_response"] == results[0].template.raw_llm_response
-    assert [(one["name"], one["passed"]) for one in first["fields"]] == [("gene", True), ("year", True)]
+    assert [(field["name"], field["passed"]) for field in first["fields"]] == [("gene", True), ("year", True)]
     (excerpt,) = first["fields"][0]["excerpts"]
     assert results[0].template.raw_llm_response[excerpt["start"] : excerpt["end"]] == "BCL2"
 
 
 def test_items_are_in_blocks_of_200(tmp_path: Path) -> None:
     report(save(tmp_path / "r.jsonl", run([True] * 450)), "-o", tmp_path / "report.html")
-    found = blocks(tmp_path / "report.html")
-    assert [len(found[f"chunk-{number}"]) for number in range(3)] == [200, 200, 50]
-    assert len(found["head"]["index"]["id"]) == 450
+    page = blocks(tmp_path / "report.html")
+    assert [len(page[f"chunk-{number}"]) for number in range(3)] == [200, 200, 50]
+    assert len(page["head"]["index"]["id"]) == 450
 
 
 def test_no_text_of_a_run_is_outside_of_the_data_blocks(tmp_path: Path) -> None:
@@ -134,10 +134,10 @@ def test_two_runs_are_compared_and_their_flips_marked(tmp_path: Path) -> None:
     b = save(tmp_path / "b.jsonl", run([True, False, False], model="b"))
     report(a, b, "-o", tmp_path / "report.html")
     head = blocks(tmp_path / "report.html")["head"]
-    assert [one["label"] for one in head["runs"]] == ["A", "B"]
+    assert [entry["label"] for entry in head["runs"]] == ["A", "B"]
     assert head["index"]["flip"] == [0, 1, 0, 0, 1, 0]
     (pair,) = head["comparison"]["pairs"]
-    assert [one["question_id"] for one in pair["changes"] if one["flipped"]] == ["q1"]
+    assert [change["question_id"] for change in pair["changes"] if change["flipped"]] == ["q1"]
 
 
 def test_runs_that_cannot_be_compared_are_shown_with_the_reason(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_several_models_of_one_file_are_several_runs(tmp_path: Path) -> None:
     results = [*run([True, False], model="a"), *run([True, True], model="b")]
     report(save(tmp_path / "r.jsonl", results), "-o", tmp_path / "report.html")
     head = blocks(tmp_path / "report.html")["head"]
-    assert [one["name"] for one in head["runs"]] == ["a", "b"]
+    assert [entry["name"] for entry in head["runs"]] == ["a", "b"]
     assert head["index"]["run"] == [0, 0, 1, 1]
     report(tmp_path / "r.jsonl", "-o", tmp_path / "one.html", "--model", "b")
     assert blocks(tmp_path / "one.html")["head"]["index"]["question_id"] == ["q0", "q1"]
@@ -169,15 +169,15 @@ def test_results_in_memory_may_hold_lone_surrogates(tmp_path: Path) -> None:
 
 
 def test_numbers_that_json_lacks_do_not_break_the_page(tmp_path: Path) -> None:
-    (one,) = rich_results([True])
+    (item,) = rich_results([True])
     values = {"parsed_llm_response": {"year": math.nan}, "verify_granular_result": math.inf}
-    broken = one.model_copy(update={"template": one.template.model_copy(update=values)})
+    broken = item.model_copy(update={"template": item.template.model_copy(update=values)})
     with plugin_room.use_plugins(with_commands()):
         write_page([[broken]], tmp_path / "report.html", ReportOptions(), warn=pytest.fail)
-    found = blocks(tmp_path / "report.html")
-    assert found["head"]["index"]["granular"] == [None]
-    assert found["chunk-0"][0]["result"]["template"]["parsed_llm_response"] == {"year": None}
-    assert [field["extracted"] for field in found["chunk-0"][0]["fields"] if field["name"] == "year"] == ["NaN"]
+    page = blocks(tmp_path / "report.html")
+    assert page["head"]["index"]["granular"] == [None]
+    assert page["chunk-0"][0]["result"]["template"]["parsed_llm_response"] == {"year": None}
+    assert [field["extracted"] for field in page["chunk-0"][0]["fields"] if field["name"] == "year"] == ["NaN"]
 
 
 def test_python_programs_write_reports_of_results_in_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -263,7 +263,7 @@ def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) ->
     plugins.register(ThirdParty(), distribution="ruler", version="2.0")
     done = report(save(tmp_path / "r.jsonl", run([True, False])), "-o", tmp_path / "report.html", plugins=plugins)
     assert "Warning: a section of ruler 2.0 is left out: LookupError: no such thing" in done.err
-    sections = {one["id"]: one for one in blocks(tmp_path / "report.html")["head"]["sections"]}
+    sections = {section["id"]: section for section in blocks(tmp_path / "report.html")["head"]["sections"]}
     assert "Warning: a section of ruler 2.0 is left out: PydanticSerializationError: " in done.err
     assert sections["undefined"]["blocks"][0]["rows"] == [[None]]
     assert "odd" not in sections
@@ -287,13 +287,13 @@ def test_rules_of_fields_come_from_the_benchmark(tmp_path: Path) -> None:
     )
     template = template_of(next(iter(Benchmark.load(benchmark))))
     assert template is not None
-    (one,) = rich_results([True])
-    same = one.model_copy(update={"metadata": one.metadata.model_copy(update={"template_id": template.template_id})})
-    for result, rule in ((same, "NumericTolerance (tolerance 1, mode absolute)"), (one, None)):
+    (item,) = rich_results([True])
+    same = item.model_copy(update={"metadata": item.metadata.model_copy(update={"template_id": template.template_id})})
+    for result, rule in ((same, "NumericTolerance (tolerance 1, mode absolute)"), (item, None)):
         results = save(tmp_path / "r.jsonl", [result])
         done = report(results, "-o", tmp_path / "report.html", "--benchmark", benchmark)
         assert done.code == 0
-        fields = {one["name"]: one["rule"] for one in blocks(tmp_path / "report.html")["chunk-0"][0]["fields"]}
+        fields = {field["name"]: field["rule"] for field in blocks(tmp_path / "report.html")["chunk-0"][0]["fields"]}
         assert fields == {"gene": None, "year": rule}
         assert ("the rules of 1 question are left out: its template has changed" in done.err) == (rule is None)
 
@@ -302,6 +302,6 @@ def test_every_outcome_has_a_class_and_a_place_in_the_order(tmp_path: Path) -> N
     with plugin_room.use_plugins(with_commands()):
         write_page([run(reversed(Outcome))], tmp_path / "report.html", ReportOptions(), warn=pytest.fail)
     outcomes = blocks(tmp_path / "report.html")["head"]["outcomes"]
-    assert [one["name"] for one in outcomes] == [one.value for one in Outcome]
+    assert [outcome["name"] for outcome in outcomes] == [outcome.value for outcome in Outcome]
     classes = {"right", "partial", "wrong", "failed", "scored", "undecided", "not_judged"}
-    assert {one["class"] for one in outcomes} == classes
+    assert {outcome["class"] for outcome in outcomes} == classes

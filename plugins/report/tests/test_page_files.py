@@ -36,9 +36,9 @@ HTML = b"<!doctype html><script>document.title='run'</script>"
 def with_files(folder: Path, *files: tuple[str, bytes, str]) -> tuple[Path, VerificationResult]:
     """Return the results of one item with these files: names, contents and the types that they claim to be."""
     store = FileStore(folder / "r.files", 10**7, 10**9)
-    one = result("q", True)
-    one.metadata.files = [store.add(name, content, kind, None, "q") for name, content, kind in files]
-    return save(folder / "r.results.jsonl", [one]), one
+    item = result("q", True)
+    item.metadata.files = [store.add(name, content, kind, None, "q") for name, content, kind in files]
+    return save(folder / "r.results.jsonl", [item]), item
 
 
 def report(results: Path) -> str:
@@ -50,15 +50,15 @@ def report(results: Path) -> str:
 
 
 def shown(folder: Path) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = blocks(folder / "report.html")["chunk-0"][0]["files"]
-    return found
+    files: list[dict[str, object]] = blocks(folder / "report.html")["chunk-0"][0]["files"]
+    return files
 
 
 def test_a_picture_is_shown_and_everything_else_saved(tmp_path: Path) -> None:
     files = [("a.png", PNG, "image/png"), ("b.svg", SVG, "image/svg+xml"), ("c.bin", b"\0\1", "image/png")]
     report(with_files(tmp_path, *files)[0])
 
-    assert [(one["name"], one["picture"], one["text"]) for one in shown(tmp_path)] == [
+    assert [(file["name"], file["picture"], file["text"]) for file in shown(tmp_path)] == [
         ("a.png", "image/png", False),
         ("b.svg", None, True),
         ("c.bin", None, False),
@@ -72,11 +72,11 @@ def test_what_is_not_in_the_page_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         ("gone", b"gone", "text/plain"),
         ("changed", b"as it was", "text/plain"),
     ]
-    results, one = with_files(tmp_path, *files)
-    one.metadata.files.append(KeptFile(name="dropped", media_type="text/plain", left_out="it has 5,000 MB"))
-    save(results, [one])
-    (tmp_path / "r.files" / str(one.metadata.files[1].sha256)).unlink()
-    (tmp_path / "r.files" / str(one.metadata.files[2].sha256)).write_bytes(b"as it is!")
+    results, item = with_files(tmp_path, *files)
+    item.metadata.files.append(KeptFile(name="dropped", media_type="text/plain", left_out="it has 5,000 MB"))
+    save(results, [item])
+    (tmp_path / "r.files" / str(item.metadata.files[1].sha256)).unlink()
+    (tmp_path / "r.files" / str(item.metadata.files[2].sha256)).write_bytes(b"as it is!")
 
     printed = report(results)
 
@@ -122,7 +122,7 @@ def test_nothing_in_a_file_runs_in_the_browser(tmp_path: Path, context: BrowserC
     rows.locator("summary").nth(0).click()
     expect(rows.nth(1)).to_contain_text("onload=")
     assert opened.page.title() != "run"
-    assert [one for one in opened.problems if not one.startswith("request: data:")] == []
+    assert [problem for problem in opened.problems if not problem.startswith("request: data:")] == []
     links = rows.locator("a")
     assert [links.nth(at).get_attribute("download") is not None for at in range(4)] == [True] * 4
     assert links.nth(2).get_attribute("href").startswith("data:application/octet-stream;base64,")

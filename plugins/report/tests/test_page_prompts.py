@@ -39,8 +39,8 @@ def calls_of_page() -> list[dict[str, Any]]:
 def calls_of_items() -> list[list[dict[str, Any]]]:
     """Return the calls of each item of the page."""
     text = Path("report.html").read_text("utf-8")
-    found = re.findall(r'<script type="text/plain" id="karenina-chunk-\d+">([^<]*)</script>', text)
-    chunks = [json.loads(gzip.decompress(base64.b64decode(block))) for block in found]
+    encoded = re.findall(r'<script type="text/plain" id="karenina-chunk-\d+">([^<]*)</script>', text)
+    chunks = [json.loads(gzip.decompress(base64.b64decode(block))) for block in encoded]
     return [item["calls"] for chunk in chunks for item in chunk]
 
 
@@ -66,10 +66,10 @@ def test_an_item_has_the_calls_of_its_own_model_alone() -> None:
     karenina(runs, "run", benchmark, *MODELS, "-a", "talkative:n", "-o", "r.results.jsonl")
     karenina(runs, "report", "r.results.jsonl", "-o", "report.html")
 
-    found = calls_of_items()
-    assert [[call["stage"] for call in calls] for calls in found] == [["Say", "Count"]] * 4
-    assert [calls[0]["model"] for calls in found] == ["m", "n"] * 2
-    assert all(one[1]["reply"] != other[1]["reply"] for one, other in zip(found[::2], found[1::2], strict=True))
+    items = calls_of_items()
+    assert [[call["stage"] for call in calls] for calls in items] == [["Say", "Count"]] * 4
+    assert [calls[0]["model"] for calls in items] == ["m", "n"] * 2
+    assert all(one[1]["reply"] != other[1]["reply"] for one, other in zip(items[::2], items[1::2], strict=True))
 
 
 def test_items_with_the_same_answer_share_the_call_of_the_judge() -> None:
@@ -89,9 +89,9 @@ def test_an_item_costs_what_its_calls_cost_at_the_prices_of_the_run() -> None:
 
     karenina(runs, "report", "r.results.jsonl", "-o", "report.html")
 
-    found = re.search(r'id="karenina-head">([^<]*)<', Path("report.html").read_text("utf-8"))
-    assert found is not None
-    costs = json.loads(gzip.decompress(base64.b64decode(found[1])))["index"]["cost"]
+    match = re.search(r'id="karenina-head">([^<]*)<', Path("report.html").read_text("utf-8"))
+    assert match is not None
+    costs = json.loads(gzip.decompress(base64.b64decode(match[1])))["index"]["cost"]
     by_item = [
         sum(call["input_tokens" if call["model"] == "m" else "output_tokens"] for call in item) / 1000
         for item in calls_of_items()

@@ -45,13 +45,13 @@ def test_two_files_are_compared(better: Path, worse: Path) -> None:
 
 
 def test_json_has_all_flips(better: Path, worse: Path) -> None:
-    found = compare(better, worse, "--json", "--changes", "1").json
+    comparison = compare(better, worse, "--json", "--changes", "1").json
 
-    (pair,) = found["pairs"]
+    (pair,) = comparison["pairs"]
     assert len(pair["changes"]) == 15
     assert pair["differences"][0]["difference"] == 0.5
-    assert found["runs"][0]["input_tokens"] == 300
-    assert found["failures"] == []
+    assert comparison["runs"][0]["input_tokens"] == 300
+    assert comparison["failures"] == []
 
 
 def test_a_regression_ends_with_1(better: Path, worse: Path) -> None:
@@ -125,11 +125,11 @@ def test_differences_stay_within_100_points_and_p_is_an_inequality(tmp_path: Pat
 
 def test_the_numbers_of_classes_have_no_mean(tmp_path: Path) -> None:
     def toned(name: str, labels: list[str]) -> Path:
-        found = run([True] * len(labels), model=name)
-        for one, label in zip(found, labels, strict=True):
+        results = run([True] * len(labels), model=name)
+        for item, label in zip(results, labels, strict=True):
             score = {"harsh": 0, "plain": 1, "kind": 2}[label]
-            one.rubric = VerificationResultRubric(llm_trait_scores={"tone": score}, llm_trait_labels={"tone": label})
-        return save(tmp_path / f"{name}.results.jsonl", found)
+            item.rubric = VerificationResultRubric(llm_trait_scores={"tone": score}, llm_trait_labels={"tone": label})
+        return save(tmp_path / f"{name}.results.jsonl", results)
 
     done = compare(toned("a", ["harsh", "kind"]), toned("b", ["plain", "kind"]))
 
@@ -143,9 +143,9 @@ def test_each_model_is_held_against_itself(tmp_path: Path) -> None:
         return save(
             tmp_path / f"{name}.results.jsonl",
             [
-                one
+                item
                 for model, right in rights.items()
-                for one in run([True] * right + [False] * (30 - right), model=model)
+                for item in run([True] * right + [False] * (30 - right), model=model)
             ],
         )
 
@@ -211,11 +211,13 @@ def test_a_run_without_a_verdict_cannot_pass(all_right: Path, tmp_path: Path) ->
 
 def test_the_same_undecided_values_are_no_regression(tmp_path: Path) -> None:
     def undecided(model: str, days: list[str]) -> Path:
-        found = [result(f"q{n}", Outcome.UNDECIDED, model=model, extracted={"day": day}) for n, day in enumerate(days)]
-        for one in found:
-            one.template.field_results = {"day": None}
+        results = [
+            result(f"q{n}", Outcome.UNDECIDED, model=model, extracted={"day": day}) for n, day in enumerate(days)
+        ]
+        for item in results:
+            item.template.field_results = {"day": None}
         right = [result(f"r{n}", True, model=model) for n in range(20)]
-        return save(tmp_path / f"{model}.results.jsonl", [*found, *right])
+        return save(tmp_path / f"{model}.results.jsonl", [*results, *right])
 
     old = undecided("old", ["01/02/2024"] * 20)
 
@@ -311,6 +313,6 @@ def test_listed_flips_are_chosen_by_direction_and_keyword(tmp_path: Path) -> Non
 
     assert "correct -> wrong" in worse
     assert "wrong -> correct" not in worse
-    assert [one["question_id"] for one in y["pairs"][0]["changes"]] == ["q1"]
+    assert [change["question_id"] for change in y["pairs"][0]["changes"]] == ["q1"]
     assert y["pairs"][0]["changes"][0]["higher_in"] == "b"
     assert (unknown.code, "has the keyword 'units'; there are: x, y" in unknown.err) == (2, True)

@@ -21,16 +21,16 @@ from karenina_template.question_template import template_of
 def only(pairs: object) -> Pair:
     """Return the only pair of a comparison."""
     assert isinstance(pairs, list)
-    (found,) = pairs
-    assert isinstance(found, Pair)
-    return found
+    (pair,) = pairs
+    assert isinstance(pair, Pair)
+    return pair
 
 
 def verdicts(pair: Pair) -> Difference:
     """Return the difference of the pass rates."""
-    found = pair.difference()
-    assert found is not None
-    return found
+    difference = pair.difference()
+    assert difference is not None
+    return difference
 
 
 def test_the_rates_of_both_runs_subtract_to_the_difference() -> None:
@@ -38,10 +38,10 @@ def test_the_rates_of_both_runs_subtract_to_the_difference() -> None:
     b = [*run([True, False, False, True], model="b"), result("q9", True, model="b")]
 
     pair = only(compare(a, b).pairs)
-    found = verdicts(pair)
+    difference = verdicts(pair)
 
-    assert (found.questions, found.a, found.b) == (3, pytest.approx(2 / 3), pytest.approx(1 / 3))
-    assert found.difference == pytest.approx(found.a - found.b)
+    assert (difference.questions, difference.a, difference.b) == (3, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert difference.difference == pytest.approx(difference.a - difference.b)
     assert (pair.only_a, pair.only_b, pair.unpaired) == ([], ["q9"], ["q3"])
 
 
@@ -50,10 +50,10 @@ def test_replicates_of_different_answers_are_not_paired() -> None:
     a = [result("q", right, replicate=at, model="a") for at, right in enumerate([True, False, False], 1)]
     b = [result("q", right, replicate=at, model="b") for at, right in enumerate([False, True], 1)]
 
-    found = verdicts(only(compare(a, b).pairs))
+    difference = verdicts(only(compare(a, b).pairs))
 
-    assert found.difference == pytest.approx(1 / 3 - 1 / 2)
-    assert found.flipped.questions == 1
+    assert difference.difference == pytest.approx(1 / 3 - 1 / 2)
+    assert difference.flipped.questions == 1
 
 
 def test_replicates_of_the_same_stored_answers_are_paired() -> None:
@@ -78,10 +78,10 @@ def test_the_bounds_say_whether_the_sign_depends_on_the_unjudged() -> None:
 
 
 def test_the_shares_of_errors_are_compared_too() -> None:
-    found = only(compare(run([True, None, None, None]), run([True] * 4, model="b")).pairs).difference("not judged")
+    difference = only(compare(run([True, None, None, None]), run([True] * 4, model="b")).pairs).difference("not judged")
 
-    assert found is not None
-    assert (found.a, found.b, found.questions) == (0.75, 0.0, 4)
+    assert difference is not None
+    assert (difference.a, difference.b, difference.questions) == (0.75, 0.0, 4)
 
 
 def test_questions_with_the_same_text_are_one_unit_by_default() -> None:
@@ -117,7 +117,10 @@ def test_only_judges_of_both_runs_count() -> None:
 
     assert pair.judges == ["manual:j", "manual:k"]
     assert verdicts(pair).difference == 0.5
-    assert {judge: one.difference for judge, one in pair.by_judge.items()} == {"manual:j": 0.5, "manual:k": 0.5}
+    assert {judge: difference.difference for judge, difference in pair.by_judge.items()} == {
+        "manual:j": 0.5,
+        "manual:k": 0.5,
+    }
     assert pair.notes == ["only one run has the judge manual:only a: this judge is left out"]
 
 
@@ -188,17 +191,19 @@ def declared(tmp_path: Path, tolerance: float = 0.5) -> Benchmark:
 
 def numbers(template: str, *found: float | None, model: str = "m") -> list[VerificationResult]:
     """Return results of `q0` whose number was extracted and compared with 40; None: nothing was extracted."""
-    made = []
+    results = []
     for at, number in enumerate(found, 1):
         extracted = {"number": number} if number is not None else None
-        one = result("q0", number == 40 if extracted else None, replicate=at, model=model, extracted=extracted)
+        item = result("q0", number == 40 if extracted else None, replicate=at, model=model, extracted=extracted)
         update = {
             "parsed_gt_response": {"number": 40},
             "field_results": {"number": number == 40} if extracted else None,
         }
-        metadata = one.metadata.model_copy(update={"template_id": template, "keywords": ["count"]})
-        made.append(one.model_copy(update={"template": one.template.model_copy(update=update), "metadata": metadata}))
-    return made
+        metadata = item.metadata.model_copy(update={"template_id": template, "keywords": ["count"]})
+        results.append(
+            item.model_copy(update={"template": item.template.model_copy(update=update), "metadata": metadata})
+        )
+    return results
 
 
 def test_a_flip_has_both_values_the_truth_and_the_rule(tmp_path: Path) -> None:
@@ -207,13 +212,13 @@ def test_a_flip_has_both_values_the_truth_and_the_rule(tmp_path: Path) -> None:
     assert template is not None
     a, b = numbers(template.template_id, 40), numbers(template.template_id, 6, model="b")
 
-    found = compare(a, b, benchmark=benchmark)
+    comparison = compare(a, b, benchmark=benchmark)
 
-    (flip,) = only(found.pairs).flips
+    (flip,) = only(comparison.pairs).flips
     assert flip.values == [
         FieldValues(name="number", a={"40": 1}, b={"6": 1}, truths=["40"], rule="NumericTolerance (tolerance 0.5)")
     ]
-    assert "number: 40 -> 6, truth 40, rule NumericTolerance (tolerance 0.5)" in repr(found)
+    assert "number: 40 -> 6, truth 40, rule NumericTolerance (tolerance 0.5)" in repr(comparison)
 
 
 def test_a_changed_template_lends_no_rule(tmp_path: Path) -> None:
@@ -221,9 +226,9 @@ def test_a_changed_template_lends_no_rule(tmp_path: Path) -> None:
     assert template is not None
     a, b = numbers(template.template_id, 40), numbers(template.template_id, 6, model="b")
 
-    found = compare(a, b, benchmark=declared(tmp_path, tolerance=2))
+    comparison = compare(a, b, benchmark=declared(tmp_path, tolerance=2))
 
-    assert "number: 40 -> 6, truth 40\n" in repr(found)
+    assert "number: 40 -> 6, truth 40\n" in repr(comparison)
 
 
 def test_values_of_replicates_are_counted() -> None:
@@ -236,17 +241,17 @@ def test_values_of_replicates_are_counted() -> None:
 def test_changes_are_selected_by_direction_and_keyword() -> None:
     a = [result("q0", True, keywords=["x"]), result("q1", False, keywords=["x"]), result("q2", True, keywords=["y"])]
     b = [result(f"q{at}", right, keywords=["xxy"[at]], model="b") for at, right in enumerate([False, True, False])]
-    found = compare(a, b)
+    comparison = compare(a, b)
 
     def selected(*arguments: Any) -> list[str]:
-        return [one.question_id for one in only(found.select_changes(*arguments).pairs).changes]
+        return [change.question_id for change in only(comparison.select_changes(*arguments).pairs).changes]
 
     assert selected("worse") == ["q0", "q2"]
     assert selected("better") == ["q1"]
     assert selected("worse", ["x"]) == ["q0"]
-    assert only(found.select_changes("worse").pairs).more_undecided == only(found.pairs).more_undecided
+    assert only(comparison.select_changes("worse").pairs).more_undecided == only(comparison.pairs).more_undecided
     with pytest.raises(ConfigError, match=r"has the keyword 'units'; there are: x, y"):
-        found.select_changes(None, ["units"])
+        comparison.select_changes(None, ["units"])
 
 
 def test_what_is_left_out_is_said_before_the_rates() -> None:
@@ -262,15 +267,15 @@ def test_what_is_left_out_is_said_before_the_rates() -> None:
 def test_ordinal_traits_are_compared_by_means_and_cuts() -> None:
     a = [result(f"q{at}", None, traits={"clarity": score, "polite": True}) for at, score in enumerate([5, 4, 1])]
     b = [result(f"q{at}", None, traits={"clarity": score, "polite": at > 0}) for at, score in enumerate([3, 3, None])]
-    for one in [*a, *b]:
-        one.outcome = Outcome.SCORED
+    for item in [*a, *b]:
+        item.outcome = Outcome.SCORED
 
     pair = only(compare(a, b, cuts={"clarity": 4}, scales={"clarity": (1, 5)}).pairs)
-    found = {one.metric: (one.a, one.b, one.questions) for one in pair.differences}
+    values = {difference.metric: (difference.a, difference.b, difference.questions) for difference in pair.differences}
 
-    assert found["clarity (mean)"] == (pytest.approx(0.875), pytest.approx(0.5), 2)
-    assert found["clarity >= 4"] == (1.0, 0.0, 2)
-    assert found["polite"] == (1.0, pytest.approx(2 / 3), 3)
+    assert values["clarity (mean)"] == (pytest.approx(0.875), pytest.approx(0.5), 2)
+    assert values["clarity >= 4"] == (1.0, 0.0, 2)
+    assert values["polite"] == (1.0, pytest.approx(2 / 3), 3)
     missing = pair.difference("clarity >= 4")
     assert missing is not None
     assert missing.bounds is not None
@@ -282,9 +287,13 @@ def test_labels_are_compared_by_their_shares() -> None:
     b = [result(f"q{at}", True, traits={"tone": "cold"}, model="b") for at in range(3)]
 
     pair = only(compare(a, b).pairs)
-    found = {one.metric: one.difference for one in pair.differences if one.metric.startswith("tone")}
+    values = {
+        difference.metric: difference.difference
+        for difference in pair.differences
+        if difference.metric.startswith("tone")
+    }
 
-    assert found == {"tone is cold": pytest.approx(-2 / 3), "tone is warm": pytest.approx(2 / 3)}
+    assert values == {"tone is cold": pytest.approx(-2 / 3), "tone is warm": pytest.approx(2 / 3)}
 
 
 def test_the_benchmark_adds_columns_and_the_scales_of_traits() -> None:
@@ -300,7 +309,7 @@ def test_the_benchmark_adds_columns_and_the_scales_of_traits() -> None:
     clarity = pair.difference("clarity (mean)")
 
     assert (verdicts(pair).units, pair.unit) == (3, "document")
-    assert [(one.value, one.difference) for one in pair.groups] == [("d0", 1.0), ("d1", 0.5), ("d2", 0.0)]
+    assert [(group.value, group.difference) for group in pair.groups] == [("d0", 1.0), ("d1", 0.5), ("d2", 0.0)]
     assert clarity is not None
     assert (clarity.a, clarity.b) == (0.5, 0.25)
     with pytest.raises(ConfigError, match=r"no column 'document'.*--benchmark FILE"):
@@ -312,23 +321,25 @@ def test_partial_credit_is_compared_on_its_own() -> None:
     b = [result("q0", False, granular=0.0, model="b"), result("q1", True, granular=1.0, model="b")]
 
     pair = only(compare(a, b).pairs)
-    found = pair.difference("partial credit")
+    difference = pair.difference("partial credit")
 
-    assert found is not None
-    assert found.difference == pytest.approx(1 / 3)
-    assert found.p_exact
+    assert difference is not None
+    assert difference.difference == pytest.approx(1 / 3)
+    assert difference.p_exact
     assert verdicts(pair).difference == 0
-    assert [(one.question_id, one.flipped) for one in pair.changes] == [("q0", False)]
+    assert [(change.question_id, change.flipped) for change in pair.changes] == [("q0", False)]
 
 
 def test_p_values_of_several_runs_are_adjusted_metric_by_metric() -> None:
     runs = [run([at < right for at in range(20)], model=f"m{right}") for right in (4, 10, 18)]
 
     comparison = compare(*runs)
-    found = [verdicts(pair) for pair in comparison.pairs]
+    differences = [verdicts(pair) for pair in comparison.pairs]
 
     assert [(pair.a, pair.b) for pair in comparison.pairs] == [("A", "B"), ("A", "C"), ("B", "C")]
-    assert [one.p_adjusted for one in found] == pytest.approx([found[0].p, 3 * found[1].p, 2 * found[2].p])
+    assert [difference.p_adjusted for difference in differences] == pytest.approx(
+        [differences[0].p, 3 * differences[1].p, 2 * differences[2].p]
+    )
     assert verdicts(only(compare(*runs[:2]).pairs)).p_adjusted is None
 
 
@@ -346,7 +357,7 @@ def test_a_source_with_several_models_is_several_runs() -> None:
 
     comparison = compare(both)
 
-    assert [one.name for one in comparison.runs] == ["a", "b"]
+    assert [entry.name for entry in comparison.runs] == ["a", "b"]
     assert verdicts(only(comparison.pairs)).difference == 0.5
     with pytest.raises(ConfigError, match="contains only one answering model"):
         compare(both, model="a")
@@ -360,9 +371,9 @@ def test_groups_have_intervals_from_five_questions() -> None:
         ]
 
     pair = only(compare(keyworded([True] * 9, "a"), keyworded([False] * 9, "b"), by="keyword").pairs)
-    groups = {one.value: one for one in pair.groups}
+    groups = {group.value: group for group in pair.groups}
 
-    assert {name: one.questions for name, one in groups.items()} == {"all": 5, "few": 4, "many": 5}
+    assert {name: group.questions for name, group in groups.items()} == {"all": 5, "few": 4, "many": 5}
     assert groups["few"].low is None
     assert groups["many"].low is not None
 
@@ -407,16 +418,16 @@ def test_a_difference_larger_than_the_flips_needs_six_of_them() -> None:
 
 def test_runs_with_other_shares_of_undecided_items_are_warned_about() -> None:
     undecided = Outcome.UNDECIDED
-    found = compare(run([True] * 7 + [False, undecided, undecided]), run([undecided, *[True] * 9], model="b"))
-    pair = only(found.pairs)
+    comparison = compare(run([True] * 7 + [False, undecided, undecided]), run([undecided, *[True] * 9], model="b"))
+    pair = only(comparison.pairs)
 
     assert [note for note in pair.notes if note.startswith("warning: 2 of 10 results of A (20.0%) and 1 of 10")]
-    assert [(one.question_id, one.undecided) for one in pair.changes if one.undecided] == [
+    assert [(change.question_id, change.undecided) for change in pair.changes if change.undecided] == [
         ("q0", 1),
         ("q8", -1),
         ("q9", -1),
     ]
-    text = " ".join(str(found).split())
+    text = " ".join(str(comparison).split())
     assert "if undecided are wrong 70.0% 90.0% Undecided 2 1" in text
     assert "2 questions more often in A, 1 in B; pass rates, all, if the undecided are wrong: A 70.0%, B 90.0%" in text
     assert "To and from undecided (3 of 3 questions)" in text
@@ -424,15 +435,15 @@ def test_runs_with_other_shares_of_undecided_items_are_warned_about() -> None:
 
 
 def test_questions_that_stay_undecided_are_said_to_be_as_many() -> None:
-    found = compare(run([True, Outcome.UNDECIDED]), run([False, Outcome.UNDECIDED], model="b"))
+    comparison = compare(run([True, Outcome.UNDECIDED]), run([False, Outcome.UNDECIDED], model="b"))
 
-    text = " ".join(str(found).split())
+    text = " ".join(str(comparison).split())
     assert "every compared question as often in A as in B; pass rates, all, if the undecided are wrong" in text
     assert "0 questions more often" not in text
 
 
 def test_without_undecided_items_a_comparison_does_not_mention_them() -> None:
-    found = compare(run([True, False, None]), run([True, True, True], model="b"))
+    comparison = compare(run([True, False, None]), run([True, True, True], model="b"))
 
-    dumped = found.model_dump_json(exclude={"pairs": {"__all__": {"more_undecided"}}})
-    assert "undecided" not in f"{found}{dumped}".casefold()
+    dumped = comparison.model_dump_json(exclude={"pairs": {"__all__": {"more_undecided"}}})
+    assert "undecided" not in f"{comparison}{dumped}".casefold()

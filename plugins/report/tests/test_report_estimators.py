@@ -38,48 +38,48 @@ def test_a_difference_without_pseudo_questions_is_that_of_statsmodels(seed: int)
     units = random.integers(0, 25, 60)
     fitted = sm.OLS(differences, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": units}, use_t=True)
 
-    found = mean_difference(list(differences), list(units), pseudo=False)
+    difference = mean_difference(list(differences), list(units), pseudo=False)
 
-    assert (found.low, found.high) == pytest.approx(tuple(fitted.conf_int()[0]))
-    assert found.p == pytest.approx(fitted.pvalues[0])
-    assert found.error == pytest.approx(fitted.bse[0])
+    assert (difference.low, difference.high) == pytest.approx(tuple(fitted.conf_int()[0]))
+    assert difference.p == pytest.approx(fitted.pvalues[0])
+    assert difference.error == pytest.approx(fitted.bse[0])
 
 
 def test_an_interval_never_has_a_width_of_zero() -> None:
-    found = mean_difference([0.0] * 50, range(50), replicates=5)
+    difference = mean_difference([0.0] * 50, range(50), replicates=5)
 
-    assert found.mean == 0
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 0 < found.high
+    assert difference.mean == 0
+    assert difference.low is not None
+    assert difference.high is not None
+    assert difference.low < 0 < difference.high
 
 
 def test_pseudo_questions_do_not_move_the_difference() -> None:
-    found = mean_difference([1.0, 1.0, 1.0, 0.0], range(4))
+    difference = mean_difference([1.0, 1.0, 1.0, 0.0], range(4))
 
-    assert found.low is not None
-    assert found.high is not None
-    assert (found.low + found.high) / 2 == pytest.approx(found.mean) == pytest.approx(0.75)
-    assert found.high - found.low > 2 * stats.t.ppf(0.975, 3) * stats.sem([1, 1, 1, 0])
+    assert difference.low is not None
+    assert difference.high is not None
+    assert (difference.low + difference.high) / 2 == pytest.approx(difference.mean) == pytest.approx(0.75)
+    assert difference.high - difference.low > 2 * stats.t.ppf(0.975, 3) * stats.sem([1, 1, 1, 0])
 
 
 def test_one_question_has_no_interval() -> None:
-    found = mean_difference([1.0, 0.0], ["same", "same"])
+    difference = mean_difference([1.0, 0.0], ["same", "same"])
 
-    assert (found.error, found.low, found.high, found.p) == (None, None, None, None)
+    assert (difference.error, difference.low, difference.high, difference.p) == (None, None, None, None)
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_with_one_observation_each_the_exact_p_is_mcnemars(better: int, worse: int) -> None:
     flips = better + worse
-    found = sign_flip([Fraction(1)] * better + [Fraction(-1)] * worse + [Fraction(0)] * 7)
+    tested = sign_flip([Fraction(1)] * better + [Fraction(-1)] * worse + [Fraction(0)] * 7)
     tail = [comb(flips, count) / 2**flips for count in range(min(better, worse) + 1)]
 
-    assert found.exact
-    assert found.p == pytest.approx(min(1.0, 2 * sum(tail)))
+    assert tested.exact
+    assert tested.p == pytest.approx(min(1.0, 2 * sum(tail)))
     if better != worse:
-        assert found.mid_p == pytest.approx(2 * sum(tail) - tail[-1])
-        assert found.p == pytest.approx(stats.binomtest(better, flips).pvalue)
+        assert tested.mid_p == pytest.approx(2 * sum(tail) - tail[-1])
+        assert tested.p == pytest.approx(stats.binomtest(better, flips).pvalue)
 
 
 def parts_of(whole: int) -> st.SearchStrategy[Fraction]:
@@ -90,25 +90,25 @@ def parts_of(whole: int) -> st.SearchStrategy[Fraction]:
 def test_the_exact_p_counts_every_pattern_of_signs(scores: list[Fraction]) -> None:
     sums = [Fraction(0)]
     for score in scores:
-        sums = [one + sign * score for one in sums for sign in (1, -1)]
+        sums = [total + sign * score for total in sums for sign in (1, -1)]
     seen = abs(sum(scores, Fraction(0)))
 
-    found = sign_flip(scores)
+    tested = sign_flip(scores)
 
-    assert found.exact
-    assert found.p == pytest.approx(sum(abs(one) >= seen for one in sums) / len(sums))
+    assert tested.exact
+    assert tested.p == pytest.approx(sum(abs(total) >= seen for total in sums) / len(sums))
 
 
 def test_scores_without_small_denominators_use_reproducible_draws() -> None:
     scores = [Fraction(value) for value in np.random.default_rng(3).normal(0.3, 1, 30)]
 
-    found = sign_flip(scores)
+    tested = sign_flip(scores)
 
-    assert not found.exact
-    assert found == sign_flip(scores)
-    assert found.p == pytest.approx(
+    assert not tested.exact
+    assert tested == sign_flip(scores)
+    assert tested.p == pytest.approx(
         stats.permutation_test(
-            ([float(one) for one in scores],),
+            ([float(score) for score in scores],),
             np.mean,
             permutation_type="samples",
             n_resamples=20_000,

@@ -89,12 +89,12 @@ def test_the_results_of_a_journal_equal_those_of_the_run(tmp_path: Path) -> None
 def test_each_answer_is_exported_once(tmp_path: Path) -> None:
     file = write_benchmark(tmp_path, "a", "b")
     run(interrupted_at(4), file, "-a", "talkative:n", "--set", "replicate_count=2")
-    found = [json.loads(line) for line in export("words.journal", "--format", "recording").out.splitlines()]
+    recordings = [json.loads(line) for line in export("words.journal", "--format", "recording").out.splitlines()]
     of_n = export("words.journal", "--format", "recording", "--model", "n").out.splitlines()
 
-    kept = {(one["question_id"], one["replicate"], one["model"]) for one in found}
-    assert len(kept) == len(found) >= 2
-    assert all(one["text"].startswith("an answer to What is") for one in found)
+    answers = {(recording["question_id"], recording["replicate"], recording["model"]) for recording in recordings}
+    assert len(answers) == len(recordings) >= 2
+    assert all(recording["text"].startswith("an answer to What is") for recording in recordings)
     assert {json.loads(line)["model"] for line in of_n} <= {"n"}
 
 
@@ -102,7 +102,7 @@ def test_half_of_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
     run(ScriptedRuns(), write_benchmark(tmp_path, "a"))
     with closing(sqlite3.connect("words.journal", isolation_level=None)) as database:
         for *row, _ in database.execute("SELECT * FROM results").fetchall():
-            row[-1] = json.dumps({**(found := json.loads(row[-1])), "template": {**found["template"], **HALF}})
+            row[-1] = json.dumps({**(saved := json.loads(row[-1])), "template": {**saved["template"], **HALF}})
             database.execute("UPDATE results SET result = ?, digest = ?", (row[-1], row_digest("results", row)))
 
     assert export("words.journal", "--format", "recording", "-o", "answers.jsonl").code == 0
@@ -141,10 +141,10 @@ BLANKS = [" =", "\u3000=", "\u00a0@", "\u200b=", "\ufeff=", " \N{FULLWIDTH EQUAL
 def test_the_reason_of_an_undecided_item_is_no_formula(first: str) -> None:
     from openpyxl import load_workbook
 
-    one = result("q1", Outcome.UNDECIDED)
+    undecided = result("q1", Outcome.UNDECIDED)
     why = f"{first}cmd()"
-    one.template.field_verification_error = why
-    file = save(Path("run.results.jsonl"), [one])
+    undecided.template.field_verification_error = why
+    file = save(Path("run.results.jsonl"), [undecided])
     assert export(file, "-o", "out.csv", "--table", "results").code == export(file, "-o", "out.xlsx").code == 0
     with Path("out.csv").open(encoding="utf-8", newline="") as table:
         (row,) = csv.DictReader(table)

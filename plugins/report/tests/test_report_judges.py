@@ -58,19 +58,19 @@ def simulated(questions: int, judges: int, replicates: int, seed: int = 1) -> li
         + random.normal(0, np.sqrt(0.3), (questions, 1, replicates))
         + random.normal(0, np.sqrt(0.2), (questions, judges, replicates))
     )
-    found: list[list[list[float]]] = values.tolist()
-    return found
+    cells: list[list[list[float]]] = values.tolist()
+    return cells
 
 
 def test_components_of_variance_are_found_although_judges_share_answers() -> None:
-    found = estimate_components(simulated(3000, 40, 5))
+    estimated = estimate_components(simulated(3000, 40, 5))
 
-    assert found is not None
-    assert found.unknown == ()
-    assert found.components == pytest.approx({QUESTION: 1, JUDGE: 0.25, BOTH: 0.5, REST: 0.5}, rel=0.25)
-    assert found.components[QUESTION] == pytest.approx(1, rel=0.06)
-    assert found.components[BOTH] == pytest.approx(0.5, rel=0.02)
-    assert found.components[REST] == pytest.approx(0.5, rel=0.02)
+    assert estimated is not None
+    assert estimated.unknown == ()
+    assert estimated.components == pytest.approx({QUESTION: 1, JUDGE: 0.25, BOTH: 0.5, REST: 0.5}, rel=0.25)
+    assert estimated.components[QUESTION] == pytest.approx(1, rel=0.06)
+    assert estimated.components[BOTH] == pytest.approx(0.5, rel=0.02)
+    assert estimated.components[REST] == pytest.approx(0.5, rel=0.02)
 
 
 def test_components_with_one_replicate_agree_with_statsmodels() -> None:
@@ -81,11 +81,11 @@ def test_components_with_one_replicate_agree_with_statsmodels() -> None:
     )
     squares = anova_lm(ols("value ~ C(question) + C(judge)", table).fit())["mean_sq"]
 
-    found = estimate_components(cells)
+    estimated = estimate_components(cells)
 
-    assert found is not None
-    assert found.unknown == (BOTH, REST)
-    assert found.components == pytest.approx(
+    assert estimated is not None
+    assert estimated.unknown == (BOTH, REST)
+    assert estimated.components == pytest.approx(
         {
             QUESTION: (squares["C(question)"] - squares["Residual"]) / 4,
             JUDGE: max(0.0, (squares["C(judge)"] - squares["Residual"]) / 12),
@@ -111,27 +111,27 @@ def assign_units(pairs: Sequence[object]) -> range:
 
 @given(BINARY)
 def test_cohens_kappa_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
-    found = cohen_kappa(assign_units(pairs), pairs)
+    kappa = cohen_kappa(assign_units(pairs), pairs)
     one, other = zip(*pairs, strict=True)
 
     if len(set(one)) < 2 or len(set(other)) < 2:
-        assert found is None
+        assert kappa is None
     else:
-        assert found is not None
-        assert found.value == pytest.approx(cohen_kappa_score(one, other))
-        assert found.low is not None
-        assert found.high is not None
-        assert found.low <= found.value <= found.high
+        assert kappa is not None
+        assert kappa.value == pytest.approx(cohen_kappa_score(one, other))
+        assert kappa.low is not None
+        assert kappa.high is not None
+        assert kappa.low <= kappa.value <= kappa.high
 
 
 def test_the_interval_of_kappa_agrees_with_statsmodels() -> None:
     pairs = [(True, True)] * 40 + [(True, False)] * 6 + [(False, True)] * 3 + [(False, False)] * 21
     oracle_found = cohens_kappa(np.array([[40.5, 6.5], [3.5, 21.5]]))
 
-    found = cohen_kappa(assign_units(pairs), pairs)
+    kappa = cohen_kappa(assign_units(pairs), pairs)
 
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((oracle_found.kappa_low, oracle_found.kappa_upp), abs=1e-9)
+    assert kappa is not None
+    assert (kappa.low, kappa.high) == pytest.approx((oracle_found.kappa_low, oracle_found.kappa_upp), abs=1e-9)
 
 
 def test_items_of_one_question_widen_the_interval_of_kappa() -> None:
@@ -151,27 +151,27 @@ RATINGS = st.lists(st.tuples(*[st.sampled_from("abc")] * 3), min_size=2, max_siz
 
 @given(RATINGS)
 def test_fleiss_kappa_is_that_of_statsmodels(items: list[tuple[str, str, str]]) -> None:
-    found = fleiss_kappa(assign_units(items), items)
+    kappa = fleiss_kappa(assign_units(items), items)
 
-    if len({one for ratings in items for one in ratings}) < 2:
-        assert found is None
+    if len({rating for ratings in items for rating in ratings}) < 2:
+        assert kappa is None
     else:
-        counts = np.array([[ratings.count(one) for one in "abc"] for ratings in items])
-        assert found is not None
-        assert found.value == pytest.approx(oracle_fleiss(counts))
+        counts = np.array([[ratings.count(rating) for rating in "abc"] for ratings in items])
+        assert kappa is not None
+        assert kappa.value == pytest.approx(oracle_fleiss(counts))
 
 
 @given(st.lists(st.tuples(*[st.sampled_from(["a", "b", None])] * 3), min_size=2, max_size=30))
 def test_krippendorffs_alpha_is_that_of_its_package(items: list[tuple[str | None, ...]]) -> None:
-    found = krippendorff_alpha(assign_units(items), items)
-    several = [ratings for ratings in items if sum(one is not None for one in ratings) > 1]
+    alpha = krippendorff_alpha(assign_units(items), items)
+    several = [ratings for ratings in items if sum(rating is not None for rating in ratings) > 1]
 
-    if len({one for ratings in several for one in ratings if one is not None}) < 2:
-        assert found is None
+    if len({rating for ratings in several for rating in ratings if rating is not None}) < 2:
+        assert alpha is None
     else:
-        values = [[{"a": 1.0, "b": 2.0}.get(one or "", np.nan) for one in ratings] for ratings in items]
-        assert found is not None
-        assert found.value == pytest.approx(
+        values = [[{"a": 1.0, "b": 2.0}.get(rating or "", np.nan) for rating in ratings] for ratings in items]
+        assert alpha is not None
+        assert alpha.value == pytest.approx(
             oracle.alpha(reliability_data=np.array(values).T, level_of_measurement="nominal")
         )
 
@@ -202,9 +202,9 @@ def test_judges_of_nq301_agree_with_people_as_published(judge: str, accuracy: st
     pairs = [(row[judge], row["human_label"]) for row in labelled]
     units = [row["question"] for row in labelled]
 
-    agreed, found = raw_agreement(units, pairs), cohen_kappa(units, pairs)
+    agreed, cohen = raw_agreement(units, pairs), cohen_kappa(units, pairs)
 
     assert agreed.value is not None
-    assert found is not None
+    assert cohen is not None
     assert agreed.value == pytest.approx(float(accuracy), abs=0.02)
-    assert found.value == pytest.approx(float(kappa), abs=0.04)
+    assert cohen.value == pytest.approx(float(kappa), abs=0.04)

@@ -12,52 +12,52 @@ pytestmark = available
 
 def pair(cluster: str | None = None) -> tuple[Pair, Difference]:
     """Return the comparison of both judges, and the difference of the pass rates."""
-    (found,) = compare(judged("gpt4"), judged("davinci003"), cluster=cluster, any_judge=True).pairs
-    difference = found.difference()
+    (compared,) = compare(judged("gpt4"), judged("davinci003"), cluster=cluster, any_judge=True).pairs
+    difference = compared.difference()
     assert difference is not None
-    return found, difference
+    return compared, difference
 
 
 def test_by_row_the_exact_p_is_mcnemars() -> None:
-    _, found = pair("question_id")
+    _, difference = pair("question_id")
 
-    assert (found.questions, found.units) == (747, 747)
-    assert (found.flipped.higher_in_a, found.flipped.higher_in_b) == (44, 32)
-    assert f"{found.p:.4f}" == "0.2067"
+    assert (difference.questions, difference.units) == (747, 747)
+    assert (difference.flipped.higher_in_a, difference.flipped.higher_in_b) == (44, 32)
+    assert f"{difference.p:.4f}" == "0.2067"
 
 
 def test_clustered_by_question_it_is_what_other_programs_compute() -> None:
-    _, found = pair()
+    _, difference = pair()
 
-    assert (found.questions, found.units) == (747, 150)
-    assert f"{100 * found.difference:+.2f}" == "+1.61"
-    assert found.plain is not None
-    assert f"[{100 * found.plain.low:+.2f}, {100 * found.plain.high:+.2f}]" == "[-1.08, +4.29]"
-    assert f"{found.plain.p:.3f}" == "0.239"
-    assert f"{found.p:.3f}" == "0.284"
-    assert found.p_exact
+    assert (difference.questions, difference.units) == (747, 150)
+    assert f"{100 * difference.difference:+.2f}" == "+1.61"
+    assert difference.plain is not None
+    assert f"[{100 * difference.plain.low:+.2f}, {100 * difference.plain.high:+.2f}]" == "[-1.08, +4.29]"
+    assert f"{difference.plain.p:.3f}" == "0.239"
+    assert f"{difference.p:.3f}" == "0.284"
+    assert difference.p_exact
 
 
 def test_the_interval_with_pseudo_questions_is_slightly_wider() -> None:
-    _, found = pair()
+    _, difference = pair()
 
-    assert found.plain is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < found.plain.low
-    assert found.plain.high < found.high < found.plain.high + 0.001
+    assert difference.plain is not None
+    assert difference.low is not None
+    assert difference.high is not None
+    assert difference.low < difference.plain.low
+    assert difference.plain.high < difference.high < difference.plain.high + 0.001
 
 
 def test_the_row_without_a_verdict_is_listed_as_unpaired() -> None:
-    found, difference = pair()
+    compared, difference = pair()
 
-    assert found.unpaired == ["nq301-0149"]
+    assert compared.unpaired == ["nq301-0149"]
     assert difference.bounds is not None
     assert (difference.bounds.unjudged_a, difference.bounds.unjudged_b, difference.bounds.sign_holds) == (1, 0, True)
 
 
 def test_stored_answers_and_rows_with_equal_text_are_recognised() -> None:
-    found, _ = pair()
+    compared, _ = pair()
 
-    assert found.same_answers
-    assert any("748 questions have the same text as another one" in note for note in found.notes)
+    assert compared.same_answers
+    assert any("748 questions have the same text as another one" in note for note in compared.notes)

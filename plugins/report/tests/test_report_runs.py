@@ -45,10 +45,10 @@ class _Offer:
 
 def plugins() -> Plugins:
     """Return the plugins of a run, with the command and a prompt."""
-    found = ScriptedRuns().plugins()
-    found.register(commands)
-    found.register(_Offer(), distribution="karenina-test", version="1.2")
-    return found
+    registered = ScriptedRuns().plugins()
+    registered.register(commands)
+    registered.register(_Offer(), distribution="karenina-test", version="1.2")
+    return registered
 
 
 def run(name: str, *more: str) -> CommandResult:
@@ -66,10 +66,10 @@ def test_a_journal_is_compared_like_the_results_beside_it() -> None:
     of_files = compare("one.results.jsonl", "two.results.jsonl")
     of_journals = compare("one.journal", "two.journal")
 
-    assert [one.source for one in of_journals.runs] == ["one.journal", "two.journal"]
-    assert [one.name for one in of_files.runs] == [one.name for one in of_journals.runs] == ["one", "two"]
+    assert [entry.source for entry in of_journals.runs] == ["one.journal", "two.journal"]
+    assert [entry.name for entry in of_files.runs] == [entry.name for entry in of_journals.runs] == ["one", "two"]
     assert of_files.pairs == of_journals.pairs
-    assert [one.calls for one in of_files.runs] == [4, 4]
+    assert [entry.calls for entry in of_files.runs] == [4, 4]
 
 
 def test_the_cost_is_that_of_the_journal_of_these_results() -> None:

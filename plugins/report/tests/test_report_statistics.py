@@ -23,8 +23,8 @@ from karenina_report.statistics.statistics_result import RunStatistics
 
 def described(results: list[VerificationResult], **more: str) -> RunStatistics:
     """Return the statistics of the only run."""
-    (found,) = describe(results, **more)  # type: ignore[arg-type]
-    return found
+    (statistics,) = describe(results, **more)  # type: ignore[arg-type]
+    return statistics
 
 
 def replicated(rights: list[list[bool | None]], judge: str = "j") -> list[VerificationResult]:
@@ -37,20 +37,24 @@ def replicated(rights: list[list[bool | None]], judge: str = "j") -> list[Verifi
 
 
 def test_the_rate_of_single_items_has_wilsons_interval() -> None:
-    found = described(run([True] * 8 + [False] * 2 + [None])).pass_rate
+    rate = described(run([True] * 8 + [False] * 2 + [None])).pass_rate
 
-    assert (found.hits, found.out_of) == (8, 10)
-    assert (found.low, found.high) == wilson(8, 10)
+    assert (rate.hits, rate.out_of) == (8, 10)
+    assert (rate.low, rate.high) == wilson(8, 10)
 
 
 def test_undecided_items_are_beside_each_rate() -> None:
     results = run([True] * 7 + [False, Outcome.UNDECIDED, Outcome.UNDECIDED], keywords=("dates",))
-    found = described(results, by="keyword")
+    statistics = described(results, by="keyword")
 
-    assert (found.pass_rate.value, found.pass_rate.undecided, found.pass_rate.if_undecided_wrong) == (0.875, 2, 0.7)
-    assert "7 of 8 judged, on 8 questions; 70.0% if the 2 undecided are wrong" in " ".join(str(found).split())
-    assert [(one.rate.undecided, one.rate.if_undecided_wrong) for one in found.groups] == [(2, 0.7)]
-    assert "if these are wrong" in str(found)
+    assert (statistics.pass_rate.value, statistics.pass_rate.undecided, statistics.pass_rate.if_undecided_wrong) == (
+        0.875,
+        2,
+        0.7,
+    )
+    assert "7 of 8 judged, on 8 questions; 70.0% if the 2 undecided are wrong" in " ".join(str(statistics).split())
+    assert [(group.rate.undecided, group.rate.if_undecided_wrong) for group in statistics.groups] == [(2, 0.7)]
+    assert "if these are wrong" in str(statistics)
     assert "undecided" not in f"{described(run([True, None]))}{described(run([True, None])).model_dump_json()}"
 
 
@@ -73,9 +77,9 @@ def test_any_column_has_rates_of_its_own() -> None:
         for at in range(8)
     ]
 
-    groups = {one.value: one for one in described(results, by="keyword").groups}
+    groups = {group.value: group for group in described(results, by="keyword").groups}
 
-    assert {name: (one.rate.hits, one.rate.out_of, one.not_judged) for name, one in groups.items()} == {
+    assert {name: (group.rate.hits, group.rate.out_of, group.not_judged) for name, group in groups.items()} == {
         "all": (4, 7, 1),
         "even": (2, 4, 0),
         "odd": (2, 3, 1),
@@ -100,7 +104,7 @@ def test_partial_credit_and_traits_have_means_with_intervals() -> None:
     ]
     results += [result("failed", Outcome.PARSE_ERROR)]
 
-    means = {one.metric: one for one in described(results).means}
+    means = {mean.metric: mean for mean in described(results).means}
 
     assert means["partial credit"].value == pytest.approx(0.5)
     assert (means["partial credit"].results, means["partial credit"].missing) == (40, 1)
@@ -112,7 +116,7 @@ def test_partial_credit_and_traits_have_means_with_intervals() -> None:
 def test_questions_with_few_judged_replicates_are_counted() -> None:
     draws = described(replicated([[True, True, False], [True, False, False], [True, None, None]])).draws
 
-    assert [(one.k, one.questions, one.left_out) for one in draws] == [(1, 3, 0), (2, 2, 1), (3, 2, 1)]
+    assert [(draw.k, draw.questions, draw.left_out) for draw in draws] == [(1, 3, 0), (2, 2, 1), (3, 2, 1)]
     assert draws[1].any_right == pytest.approx((1 + 2 / 3) / 2)
     assert draws[1].all_right == pytest.approx((1 / 3 + 0) / 2)
     assert described(run([True, False])).draws == []
@@ -120,12 +124,12 @@ def test_questions_with_few_judged_replicates_are_counted() -> None:
 
 def test_what_verdicts_vary_by_needs_judges_and_replicates() -> None:
     rights: list[list[bool | None]] = [[True, True], [False, False], [True, False], [None, True]]
-    one = described(replicated(rights)).variance
+    variance = described(replicated(rights)).variance
     two = described([*replicated(rights), *replicated(rights[::-1], judge="k")]).variance
     single = described([*run([True, False, True]), *run([True, True, True], judge="k")]).variance
 
-    assert one is not None
-    assert (one.questions, list(one.unknown)) == (3, [JUDGE, BOTH])
+    assert variance is not None
+    assert (variance.questions, list(variance.unknown)) == (3, [JUDGE, BOTH])
     assert two is not None
     assert list(two.unknown) == []
     assert sum(two.shares.values()) == pytest.approx(1)
@@ -191,7 +195,7 @@ class TestCommand:
         assert max(map(len, done.out.splitlines())) <= width
 
     def test_json_is_what_python_returns(self, file: Path) -> None:
-        assert self.stats(file, "--json").json["runs"] == [one.model_dump(mode="json") for one in describe(file)]
+        assert self.stats(file, "--json").json["runs"] == [entry.model_dump(mode="json") for entry in describe(file)]
 
     def test_bad_input_ends_with_2(self, file: Path, tmp_path: Path) -> None:
         for arguments in ([tmp_path / "none.jsonl"], [file, "--by", "colour"], [file, "--model", "other"]):
@@ -200,8 +204,8 @@ class TestCommand:
 
 @available
 def test_recorded_judges_of_nq301_are_described() -> None:
-    found = described([*judged("gpt4"), *judged("davinci003")])
+    statistics = described([*judged("gpt4"), *judged("davinci003")])
 
-    assert found.pass_rate is None
-    assert [(rate.out_of, rate.clusters) for rate in found.by_judge.values()] == [(747, 150), (748, 150)]
-    assert found.agreement[0].raw.hits == 747 - 44 - 32
+    assert statistics.pass_rate is None
+    assert [(rate.out_of, rate.clusters) for rate in statistics.by_judge.values()] == [(747, 150), (748, 150)]
+    assert statistics.agreement[0].raw.hits == 747 - 44 - 32

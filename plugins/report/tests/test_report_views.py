@@ -32,11 +32,11 @@ def test_a_comparison_prints_what_the_command_prints(files: tuple[Path, Path]) -
 
 def test_statistics_print_what_the_command_prints(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files[0].parent)  # a long path would be on two lines
-    (found,) = describe(Path(files[0].name))
+    (statistics,) = describe(Path(files[0].name))
     printed = commanded("stats", files[0].name)
 
-    assert "80.0%, 95% CI [" in repr(found)
-    assert " ".join(repr(found).split()) in " ".join(printed.split())  # lines are broken at different widths
+    assert "80.0%, 95% CI [" in repr(statistics)
+    assert " ".join(repr(statistics).split()) in " ".join(printed.split())  # lines are broken at different widths
 
 
 def commanded(*arguments: str | Path) -> str:

@@ -106,15 +106,18 @@ def test_a_package_requires_what_it_imports(generated: Generated, kind: str) -> 
     project = tomllib.loads((package / "pyproject.toml").read_text("utf-8"))["project"]
     required = {re.split(r"[>\[]", line)[0].replace("-", "_") for line in project["dependencies"]}
     sources = [source.read_text("utf-8") for source in package.glob("src/*/*.py")]
-    found = {
+    imported = {
         name.partition(".")[0]
         for source in sources
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in ([one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
     }
 
-    assert found & {name for name in found if name.startswith(("karenina", "aiohttp", "pydantic", "typer"))} == required
+    assert (
+        imported & {name for name in imported if name.startswith(("karenina", "aiohttp", "pydantic", "typer"))}
+        == required
+    )
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,6 @@ def judge(fooled: Callable[[Case], bool]) -> ScriptedModels:
 def with_plugins(*models: ScriptedModels) -> Plugins:
     """Return all installed plugins, and these models."""
     plugins = Plugins.discover()
-    for one in models:
-        plugins.register(one)
+    for model in models:
+        plugins.register(model)
     return plugins

@@ -95,15 +95,15 @@ def test_plain_truths_are_in_the_answers_that_pass() -> None:
 
 def test_cases_are_made_from_templates(benchmark: Benchmark) -> None:
     own = make_own_cases(benchmark, Trust())
-    found = {case.id: case for case in own.cases}
+    cases = {case.id: case for case in own.cases}
 
-    assert found["own/gene/plain"].response == "The gene: BCL2"
-    assert found["own/gene/denied"].response.startswith("The gene: certainly not BCL2\n")
-    assert not found["own/gene/denied"].passes
-    assert found["own/gene/corrected away"].response.index("BCL2") < 20
-    assert found["own/boiling/in another unit"].response.endswith(": 212 degrees Fahrenheit")
-    assert found["own/human/wrong"].response == "Whether it is human: no"
-    assert "own/human/denied" not in found
+    assert cases["own/gene/plain"].response == "The gene: BCL2"
+    assert cases["own/gene/denied"].response.startswith("The gene: certainly not BCL2\n")
+    assert not cases["own/gene/denied"].passes
+    assert cases["own/gene/corrected away"].response.index("BCL2") < 20
+    assert cases["own/boiling/in another unit"].response.endswith(": 212 degrees Fahrenheit")
+    assert cases["own/human/wrong"].response == "Whether it is human: no"
+    assert "own/human/denied" not in cases
     assert len({case.unit for case in own.cases}) == 3
 
 

@@ -88,7 +88,7 @@ def test_two_judges_are_scored_apart() -> None:
     plugins = with_plugins(judge(lambda _case: False), fooled)
     done = selftest("--judge", "fooled:judge", "--limit", "20", "--json", plugins=plugins)
 
-    rates = {one["judge"]: one["false_pass"]["value"] for one in done.json["judges"]}
+    rates = {entry["judge"]: entry["false_pass"]["value"] for entry in done.json["judges"]}
     assert rates == {"scripted:judge": 0.0, "fooled:judge": 1.0}
 
 
@@ -97,15 +97,15 @@ def test_a_stopped_test_continues_without_repeating_calls() -> None:
     prices = {"judge": {"input": 1, "output": 1}, "recorded": {"input": 0, "output": 0}}
     priced = ("--limit", "12", "--set", f"prices={json.dumps(prices)}")
     first = selftest(*priced, "--set", "budget=0.006", plugins=with_plugins(models))
-    made = len(models.requests)
+    calls = len(models.requests)
     assert first.code == 3, first.err
-    assert 0 < made < 12
+    assert 0 < calls < 12
     assert read_scores(FAITHFUL) == []
 
     again = selftest(*priced, plugins=with_plugins(models))
     assert again.code == 0, again.err
     assert len(models.requests) == 12
-    assert f"{made} of 12 results" in again.err
+    assert f"{calls} of 12 results" in again.err
     assert read_scores(FAITHFUL)[0].false_pass.out_of == 9
 
 

@@ -52,13 +52,13 @@ def test_a_long_text_is_cut_with_the_number_of_missing_characters() -> None:
 
 
 def test_registered_sections_are_the_text_and_the_html_of_an_object() -> None:
-    found = Temperatures()
+    temperatures = Temperatures()
 
-    assert repr(found) == str(found)
-    assert repr(found).splitlines()[0] == "Temperatures"
-    assert "day     low  high\nMonday    1    20" in repr(found)
-    assert "\x1b" not in repr(found)
-    assert {"table", "th", "td"} <= set(ShownHTML(found._repr_html_()).tags)
+    assert repr(temperatures) == str(temperatures)
+    assert repr(temperatures).splitlines()[0] == "Temperatures"
+    assert "day     low  high\nMonday    1    20" in repr(temperatures)
+    assert "\x1b" not in repr(temperatures)
+    assert {"table", "th", "td"} <= set(ShownHTML(temperatures._repr_html_()).tags)
 
 
 def test_an_object_without_sections_has_the_ordinary_text() -> None:

@@ -136,9 +136,9 @@ class Benchmark(BenchmarkContent):
         from karenina_benchmark.question_import import read_questions
         from karenina_benchmark.tables.table_reader import read_rows
 
-        found = read_questions(read_rows(path, sheet), columns, **{"first": len(self) + 1, **options})
+        questions = read_questions(read_rows(path, sheet), columns, **{"first": len(self) + 1, **options})
         try:
-            return self.add_questions([question for _, question in found.values()])
+            return self.add_questions([question for _, question in questions.values()])
         except ValueError as error:
             raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 

@@ -58,7 +58,7 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
     """Return the first error, with the rest as its `others` and the command that lists all of them."""
-    first, *others = [one for error in errors for one in error.each()]
+    first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
     listed = f"; `karenina check FILE` lists {count}" if others else ""
     cure = f"{first.cure}{more}{listed}".removeprefix("; ")
@@ -88,7 +88,7 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
                 benchmark = _read(offer, path, check_paths, columns)
                 benchmark.load_notes.append(f"{path.name} is read as {offer.value.name}")
                 return benchmark
-    if any(suffix in one.value.suffixes for one in list_formats(installed)):
+    if any(suffix in candidate.value.suffixes for candidate in list_formats(installed)):
         return _read(find_format(installed, path, suffix), path, check_paths, columns)
     try:
         return _read(find_format(installed, path, _guess_suffix(path)), path, check_paths, columns)

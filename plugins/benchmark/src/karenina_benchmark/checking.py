@@ -60,9 +60,9 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON values; `line` is a number if `where` is a line, else None."""
-        found = _LINE.match(self.where)
+        match = _LINE.match(self.where)
         file = None if self.file is None else str(self.file)
-        return {**asdict(self), "file": file, "line": int(found[1]) if found else None}
+        return {**asdict(self), "file": file, "line": int(match[1]) if match else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ def check_file(
         cure = "add one (in YAML under `questions`, in a table as a row)"
         findings.append(Finding("error", path, "", "the file contains no question", cure))
     config = None if configure is None else configure(benchmark)
-    found = [*findings, *check_content(benchmark, trust, config, quality=True)]
-    return benchmark, CheckReport(tuple(_in_order(path, found)), len(benchmark))
+    all_findings = [*findings, *check_content(benchmark, trust, config, quality=True)]
+    return benchmark, CheckReport(tuple(_in_order(path, all_findings)), len(benchmark))
 
 
 def read_findings(
@@ -265,8 +265,8 @@ class _Check:
         self._check_traits(place, "dynamic_rubric", self._benchmark.dynamic_rubric, config)
         from karenina_engine.check.plugin_checks import trait_fields
 
-        given = trait_fields(self._benchmark.global_rubric, self._benchmark.dynamic_rubric)
-        for what, _ in self._fields.problems_in(given):
+        values = trait_fields(self._benchmark.global_rubric, self._benchmark.dynamic_rubric)
+        for what, _ in self._fields.problems_in(values):
             self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
@@ -305,8 +305,8 @@ class _Check:
             self._add_in_template("error", question, what, cure, error.line)
             return
         except TemplateError as error:
-            for one in find_errors(question.answer_template or "", error):
-                self._add_in_template("error", question, one.reason, "", one.line)
+            for problem in find_errors(question.answer_template or "", error):
+                self._add_in_template("error", question, problem.reason, "", problem.line)
             return
         self._check_truths(question, bound)
 
@@ -355,7 +355,7 @@ class _Check:
         question: str | None = None,
     ) -> None:
         """Warn about traits that are not scored with this configuration."""
-        wanted = config.core.rubric_trait_names
+        names = config.core.rubric_trait_names
         for trait in rubric.traits if rubric is not None else ():
             path = (key, *_trait_path(place, key, trait))
             reason = why_unscorable(trait)
@@ -366,7 +366,7 @@ class _Check:
                 what = f"the trait {trait.name!r} is not used: evaluation_mode is {_NO_MODEL}"
                 cure = "set `evaluation_mode: template_and_rubric` under `config`, or in the configuration of the run"
                 self._add("warning", place, what, cure, *path, question=question)
-            elif wanted is not None and trait.name not in wanted:
+            elif names is not None and trait.name not in names:
                 what = f"the trait {trait.name!r} is not used: rubric_trait_names does not contain it"
                 self._add("warning", place, what, "add it there, or remove the trait", *path, question=question)
 
@@ -429,10 +429,10 @@ def _find_path(value: object, name: str) -> tuple[str | int, ...]:
     path: list[str | int] = []
     for word in re.findall(r"[\w-]+", name):
         if isinstance(value, list):
-            known = {entry.get("id"): place for place, entry in enumerate(value) if isinstance(entry, Mapping)}
-            if word in known:
-                path.append(known[word])
-                value = value[known[word]]
+            places = {entry.get("id"): place for place, entry in enumerate(value) if isinstance(entry, Mapping)}
+            if word in places:
+                path.append(places[word])
+                value = value[places[word]]
         elif isinstance(value, Mapping) and word in value:
             path.append(word)
             value = value[word]
@@ -444,23 +444,23 @@ def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[st
     value = place.value.get(key) if place is not None else None
     lists = value.items() if isinstance(value, Mapping) else [(None, value)]
     for name, traits in lists:
-        for position, one in enumerate(traits if isinstance(traits, list) else ()):
-            if isinstance(one, Mapping) and one.get("name") == trait.name:
+        for position, entry in enumerate(traits if isinstance(traits, list) else ()):
+            if isinstance(entry, Mapping) and entry.get("name") == trait.name:
                 return (position,) if name is None else (name, position)
     return ()
 
 
 def _error_findings(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
     for error in errors:
-        for one in error.each():
-            yield Finding("error", one.file, one.where, one.what, one.cure)
+        for problem in error.each():
+            yield Finding("error", problem.file, problem.where, problem.what, problem.cure)
 
 
 def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings without duplicates, sorted by line; those in the benchmark's own file come first."""
 
     def key(finding: Finding) -> tuple[bool, str, int]:
-        found = _LINE.match(finding.where)
-        return finding.file != path, str(finding.file), int(found[1]) if found else 0
+        match = _LINE.match(finding.where)
+        return finding.file != path, str(finding.file), int(match[1]) if match else 0
 
     return sorted(dict.fromkeys(findings), key=key)

@@ -288,15 +288,13 @@ class BenchmarkContent:
         shared = self.global_rubric or self.dynamic_rubric
         if trait_names is None and not shared and question.dynamic_rubric is None:
             return question
-        wanted = None if trait_names is None else frozenset(trait_names)
+        names = None if trait_names is None else frozenset(trait_names)
         rubric = self.rubric_for(question)
         dynamic = self.dynamic_rubric_for(question)
         check_dynamic_names(rubric, dynamic)
-        if wanted is not None:
-            rubric = Rubric.of(*(trait for trait in rubric.traits if trait.name in wanted)) if rubric else None
-            dynamic = (
-                DynamicRubric.of(*(trait for trait in dynamic.traits if trait.name in wanted)) if dynamic else None
-            )
+        if names is not None:
+            rubric = Rubric.of(*(trait for trait in rubric.traits if trait.name in names)) if rubric else None
+            dynamic = DynamicRubric.of(*(trait for trait in dynamic.traits if trait.name in names)) if dynamic else None
         if (rubric or None) == question.rubric and (dynamic or None) == question.dynamic_rubric:
             return question
         return question.changed(rubric=rubric, dynamic_rubric=dynamic)
@@ -326,7 +324,7 @@ class BenchmarkContent:
 
     def unfinished_ids(self) -> list[str]:
         """Return the ids of the questions that a checkpoint marks as drafts, with `finished: false`."""
-        return [one.id for one in self.questions_mentioning((FINISHED,)) if _is_unfinished(one.unread)]
+        return [question.id for question in self.questions_mentioning((FINISHED,)) if _is_unfinished(question.unread)]
 
     def __contains__(self, question_id: object) -> bool:
         return isinstance(question_id, str) and self._written_id(question_id) in self._questions
@@ -404,5 +402,6 @@ def _is_unfinished(unread: Mapping[str, Any]) -> bool:
     """Return whether a question's unknown content marks the question with `finished: false`."""
     properties = unread.get("properties")
     return isinstance(properties, list) and any(
-        isinstance(one, dict) and one.get("name") == FINISHED and one.get("value") is False for one in properties
+        isinstance(entry, dict) and entry.get("name") == FINISHED and entry.get("value") is False
+        for entry in properties
     )

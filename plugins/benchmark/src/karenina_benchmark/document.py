@@ -121,11 +121,11 @@ class Section:
             return [Section(self.document, (*self.path, key), value)]
         if not isinstance(value, list):
             raise self.error(f"{key!r} must be a list, not {value!r:.60}", "", key)
-        found: list[Section] = []
+        entries: list[Section] = []
         for position, entry in enumerate(value):
             if isinstance(entry, Mapping):
-                found.append(Section(self.document, (*self.path, key, position), entry))
+                entries.append(Section(self.document, (*self.path, key, position), entry))
             else:
                 what = f"entry {position + 1} of {key!r} must be a mapping, not {entry!r:.60}"
                 problems.found.append(self.error(what, "", key, position))
-        return found
+        return entries

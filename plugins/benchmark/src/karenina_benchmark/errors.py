@@ -73,7 +73,7 @@ class Problems:
         """Raise the first error, with the rest as its `others`; do nothing if there are none."""
         if not self.found:
             return
-        first, *others = [error for found in self.found for error in found.each()]
+        first, *others = [each for error in self.found for each in error.each()]
         if not others:
             raise first
         alone = [
@@ -116,9 +116,9 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
     return join_problems(problems)
 
 
-def _suggest_word(given: object, expected: str) -> str:
+def _suggest_word(value: object, expected: str) -> str:
     """Return a suggestion if `given` is similar to a word that pydantic expected, else an empty string."""
-    near = get_close_matches(given, re.findall(r"'([^']*)'", expected), n=1) if isinstance(given, str) else []
+    near = get_close_matches(value, re.findall(r"'([^']*)'", expected), n=1) if isinstance(value, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

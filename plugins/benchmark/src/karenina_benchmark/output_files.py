@@ -117,16 +117,16 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     `columns` maps `response`, `id` and `question` to other names, and may contain `rows`, `sheet` and `encoding` for
     `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read.
     """
-    given = dict(columns or {})
-    for name in given.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
+    mapped = dict(columns or {})
+    for name in mapped.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
         raise ConfigError([f"outputs have no {name!r}: --columns maps response, id and question"])
     try:
-        if path.suffix.lower() == _DOCUMENT and "rows" not in given:
+        if path.suffix.lower() == _DOCUMENT and "rows" not in mapped:
             conversation = find_in_document(path, read_json(path, surrogates=True))
-            yield from _read_rows(path, given) if conversation is None else [Output(path.name, conversation)]
+            yield from _read_rows(path, mapped) if conversation is None else [Output(path.name, conversation)]
         elif path.suffix.lower() in SUFFIXES:
-            yield from _read_rows(path, given)
-        elif given:
+            yield from _read_rows(path, mapped)
+        elif mapped:
             cure = "leave --columns, --rows, --sheet and --encoding out, which are for tables and JSON"
             raise ConfigError([f"{path} is one output: {cure}"])
         else:
@@ -136,13 +136,13 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
         raise ConfigError([str(error)]) from error
 
 
-def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
+def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
     is_text = path.suffix.lower() in (*LINES, _DOCUMENT, ".csv", ".tsv")
     with read_records(
         path,
-        sheet=given.get("sheet"),
-        rows=given.get("rows"),
-        encoding=given.get("encoding") or (AUTO if is_text else None),
+        sheet=mapped.get("sheet"),
+        rows=mapped.get("rows"),
+        encoding=mapped.get("encoding") or (AUTO if is_text else None),
         surrogates=True,
         package="karenina-benchmark",
     ) as records:
@@ -153,7 +153,7 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
         if records.other_sheets:
             others = ", ".join(map(repr, records.other_sheets))
             logger.warning("only the first sheet of %s is read; others have rows too: %s (--sheet NAME)", path, others)
-        if records.columns and not (RESPONSE in given or _response_names(records.columns)):
+        if records.columns and not (RESPONSE in mapped or _response_names(records.columns)):
             cure = f"give this name to the column with the outputs; the columns are {', '.join(records.columns)}"
             raise ConfigError([f"{path} has no column `response`: {cure}"])
         is_table = bool(records.columns)
@@ -161,15 +161,15 @@ def _read_rows(path: Path, given: Mapping[str, str]) -> Iterator[Output]:
         if not rows:
             raise ConfigError([f"{path} contains no outputs"])
         objects = [row.value for row in rows if isinstance(row.value, Mapping)]
-        if not is_table and RESPONSE not in given:
-            names = {name for one in objects for name in _response_names(one)}
+        if not is_table and RESPONSE not in mapped:
+            names = {name for item in objects for name in _response_names(item)}
             conversation = find_in_rows([row.value for row in rows], names)
             if conversation is not None:
                 yield Output(path.name, conversation)
                 return
         if objects:
             _warn_about_truths(path, objects[0])
-        yield from (_make_output(row, given, is_table=is_table) for row in rows)
+        yield from (_make_output(row, mapped, is_table=is_table) for row in rows)
 
 
 def _response_names(columns: Any) -> list[str]:
@@ -192,7 +192,7 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
         )
 
 
-def _make_output(record: Record, given: Mapping[str, str], *, is_table: bool) -> Output:
+def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
     default = f"line-{record.number}"
     if isinstance(record.value, str):
         return Output(default, record.value)
@@ -205,21 +205,23 @@ def _make_output(record: Record, given: Mapping[str, str], *, is_table: bool) ->
         return [str(plain_cell(cell)) if is_table and not isinstance(cell, list) else cell for cell in cells]
 
     def named(role: str) -> list[str]:
-        if role in given:
-            column = find_column(map(str, values), given[role])
+        if role in mapped:
+            column = find_column(map(str, values), mapped[role])
             if column is None:
-                raise ConfigError([f"{record} has no {given[role]!r}: it has {', '.join(map(str, values))}"])
+                raise ConfigError([f"{record} has no {mapped[role]!r}: it has {', '.join(map(str, values))}"])
             return [column]
         if role == ID:  # question ids do not count: several models answer the same question
             column = find_column(map(str, values), ID)
             return [column] if column is not None else []
         return _response_names(values) if role == RESPONSE else ranked_columns(map(str, values), role)
 
-    found = get_all(named(RESPONSE))
-    response = next((one for one in found if isinstance(one, str)), found[0] if found else None)
+    candidates = get_all(named(RESPONSE))
+    response = next(
+        (candidate for candidate in candidates if isinstance(candidate, str)), candidates[0] if candidates else None
+    )
     if isinstance(response, str) and response in get_all(list(_CONVERSATIONS)):
         response = parse_json_conversation(response) or response
-    if not is_table and RESPONSE not in given and not isinstance(response, str) and is_conversation(values):
+    if not is_table and RESPONSE not in mapped and not isinstance(response, str) and is_conversation(values):
         response = values
     if response is None:
         raise ConfigError(

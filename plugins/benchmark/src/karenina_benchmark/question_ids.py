@@ -69,20 +69,20 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
     if not whole:
         text = text[: [match.start() for match in _ITEM.finditer(text)][-1]]
     try:
-        found = yaml.load(text, loader or yaml.BaseLoader)  # noqa: S506 - it builds texts, lists and tables only
+        document = yaml.load(text, loader or yaml.BaseLoader)  # noqa: S506 - it builds texts, lists and tables only
     except yaml.YAMLError as error:
         raise ValueError("it is not valid YAML") from error
-    return _ids_of(found.get("questions") or ())
+    return _ids_of(document.get("questions") or ())
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
     if not whole:
         return _ITEM_ID.findall(text)
-    found = json.loads(text)
-    if isinstance(found, list):  # rows of a table
-        rows = [one for one in found if isinstance(one, Mapping)]
+    document = json.loads(text)
+    if isinstance(document, list):  # rows of a table
+        rows = [row for row in document if isinstance(row, Mapping)]
         return _ids_of({name: row.get(find_role(row, name) or "") for name in _NAMES} for row in rows)
-    return [str(item["@id"]) for item in found.get("dataFeedElement", ()) if item.get("@id")]
+    return [str(item["@id"]) for item in document.get("dataFeedElement", ()) if item.get("@id")]
 
 
 def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:

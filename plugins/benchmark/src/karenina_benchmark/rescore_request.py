@@ -86,7 +86,7 @@ def make_rescore_request(
             ]
         )
     path, file, config = journal.absolute(), _absolute(file), _absolute(config)
-    given = resolve_recordings(read_config_values(config), config) if config is not None else {}
+    configured = resolve_recordings(read_config_values(config), config) if config is not None else {}
     if command is not None:
         change_to_run_folder(command)
         changes = find_changes(command, starts=ask, benchmark=file is None)
@@ -100,10 +100,10 @@ def make_rescore_request(
     columns = columns or (command.get("columns") if command is not None else None)
     benchmark = Benchmark.load(named, "all" if trust_all else None, skip_broken=skip_broken, columns=columns)
     values = _own_settings(command) if command is not None else _free_settings(labels, note)
-    values |= {name: value for name, value in given.items() if name not in MODEL_ROLES}
+    values |= {name: value for name, value in configured.items() if name not in MODEL_ROLES}
     models: dict[str, Sequence[Any]] = dict(labels.models())
     if ask:
-        live = judges or given.get("parsing_models") or _own_judges(benchmark, command)
+        live = judges or configured.get("parsing_models") or _own_judges(benchmark, command)
         models["parsing_models"] = _match_judges(labels, live)
     chosen = VerificationConfig(**{**values, **models})
     ids = list(labels.questions) if labels.questions is not None else None
@@ -136,24 +136,24 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
     if command is None:
         return ()
     stored = {name: value for name, value in command["config"].items() if name == "parsing_models"}
-    found: Sequence[Any] = restore_secrets(stored, current_settings(benchmark, command)).get("parsing_models", ())
-    return found
+    judges: Sequence[Any] = restore_secrets(stored, current_settings(benchmark, command)).get("parsing_models", ())
+    return judges
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
     """Return the judges to call, matched to the run's judges by id. Raises `ConfigError` if one is missing."""
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
-    wanted = [str(entry.get("id")) for entry in labels.judges]
-    missing = [id for id in wanted if id not in by_id]
-    if missing or not wanted:
-        names = ", ".join(map(repr, missing or wanted)) or "no judge"
+    ids = [str(entry.get("id")) for entry in labels.judges]
+    missing = [id for id in ids if id not in by_id]
+    if missing or not ids:
+        names = ", ".join(map(repr, missing or ids)) or "no judge"
         raise ConfigError(
             [
                 f"--ask takes its judges from the command line, and this run was judged by {names}: add each with -j "
                 'under its id, such as -j \'{"id": "...", "interface": "openai", "model_name": "..."}\', or with -c'
             ]
         )
-    return [by_id[id] for id in wanted]
+    return [by_id[id] for id in ids]
 
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
@@ -182,7 +182,7 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
         raise ConfigError([f"no question of the benchmark has a result in {path}: pass the benchmark of that run"])
     if output is not None:
         VerificationResultSet(done).save(output)
-    new = len(set(benchmark.ids) - {one.question_id for one in done})
+    new = len(set(benchmark.ids) - {result.question_id for result in done})
     return RescoreReport(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
 
 

@@ -101,7 +101,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.
     """
-    found = dict(fields)
+    spelled = dict(fields)
     for name, declared in fields.items():
         if not isinstance(declared, Mapping) or not _compares_text(declared):
             continue
@@ -113,12 +113,12 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
             str(value) == text for value, text, number in zip(values, texts, numbers, strict=True) if number
         ):
             continue  # the numbers are written as Python writes them, and their type stays that of numbers
-        kept = [
+        truths = [
             text if number and text is not None else value
             for value, text, number in zip(values, texts, numbers, strict=True)
         ]
-        found[name] = {**declared, "ground_truth": kept if is_list else kept[0]}
-    return found
+        spelled[name] = {**declared, "ground_truth": truths if is_list else truths[0]}
+    return spelled
 
 
 def _compares_text(declared: Mapping[str, Any]) -> bool:
@@ -134,7 +134,7 @@ def _compares_text(declared: Mapping[str, Any]) -> bool:
 def field_at(source: str, line: int | None) -> str | None:
     """Return the field that `line` of a generated source belongs to; None for other lines and other sources."""
     above = source.splitlines()[: line or 0]
-    return next((found[1] for text in reversed(above) if (found := _FIELD.match(text))), None)
+    return next((match[1] for text in reversed(above) if (match := _FIELD.match(text))), None)
 
 
 def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:

@@ -152,12 +152,12 @@ class _Reader:
         return self._problems.attempt(self._scalar, node)
 
     def _mapping(self, node: yaml.MappingNode, path: Place, above: tuple[yaml.Node, ...]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for name, (key, value) in self._pairs(node).items():
             place = (*path, name)
             self.lines[place] = key.start_mark.line + 1
-            found[name] = self.build(value, place, above)
-        return found
+            mapping[name] = self.build(value, place, above)
+        return mapping
 
     def _pairs(self, node: yaml.MappingNode) -> _Pairs:
         """Return the keys and values of a mapping: first those merged with `<<`, then the mapping's own."""
@@ -174,8 +174,8 @@ class _Reader:
                 self._merge_keys(value, merged)
             else:
                 own.setdefault(key.value, (key, value))
-        found = self._merged[id(node)] = {**merged, **own}
-        return found
+        pairs = self._merged[id(node)] = {**merged, **own}
+        return pairs
 
     def _check_keys(self, node: yaml.MappingNode) -> None:
         import yaml
@@ -252,8 +252,8 @@ def _loader() -> type[yaml.SafeLoader]:
             self.nodes += 1
             if self.nodes > self.max_nodes:
                 raise TooManyValues(self.line + 1, self.max_nodes)
-            found: yaml.Node | None = super().compose_node(parent, index)
-            return found
+            composed: yaml.Node | None = super().compose_node(parent, index)
+            return composed
 
         yaml_implicit_resolvers = {
             None: [
@@ -280,9 +280,9 @@ def dump(value: Any) -> str:
     return text if text.isascii() else _HIDDEN.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     """Return the YAML escape of a character; the dumper has quoted it, because it is not printable."""
-    return f"\\u{ord(found[0]):04X}"
+    return f"\\u{ord(match[0]):04X}"
 
 
 @cache

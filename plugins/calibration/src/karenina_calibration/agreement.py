@@ -50,15 +50,15 @@ class LabelledAnswer:
 
     def extraction_right(self, one: Extraction) -> bool | None:
         """Return whether the majority says that an extracted value is right; None without a majority."""
-        found = [label.extraction(one) for label in self.labels]
-        return majority([one.right for one in found if one is not None])[0]
+        labels = [label.extraction(one) for label in self.labels]
+        return majority([label.right for label in labels if label is not None])[0]
 
     def own_value(self, one: Extraction) -> str | None:
         """Return the value that most labellers would extract; None if no labeller gave one, or values are tied."""
-        found = Counter(
+        counts = Counter(
             own.own for label in self.labels if (own := label.extraction(one)) is not None and own.own is not None
         )
-        return _most_common(found)
+        return _most_common(counts)
 
 
 def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
@@ -67,8 +67,8 @@ def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
     return (None, bool(right)) if right == wrong else (right > wrong, False)
 
 
-def _most_common(found: Counter[str]) -> str | None:
-    top = found.most_common(2)
+def _most_common(counts: Counter[str]) -> str | None:
+    top = counts.most_common(2)
     return top[0][0] if top and (len(top) == 1 or top[0][1] > top[1][1]) else None
 
 
@@ -80,10 +80,10 @@ def join_labels(
     With `whole`, the draw is ignored, and each answer has weight 1.
     """
     draw = labels.draw if not whole else None
-    strata = {one.item: one.stratum for one in draw.items} if draw is not None else {}
+    strata = {drawn.item: drawn.stratum for drawn in draw.items} if draw is not None else {}
     votes = {
-        item: majority([label.right for label in found.values()])
-        for item, found in labels.by_item.items()
+        item: majority([label.right for label in by_labeller.values()])
+        for item, by_labeller in labels.by_item.items()
         if item in answers.by_id
     }
     weights: Mapping[int, float] = {}
@@ -94,14 +94,14 @@ def join_labels(
             if item in strata and (right is not None or answers.by_id[item].verdicts == SCORED)
         )
         weights = {number: draw.strata[number].size / count for number, count in usable.items()}
-    found = []
+    labelled = []
     for item, (right, tied) in votes.items():
         answer = answers.by_id[item]
         stratum = strata.get(item)
         weight = weights.get(stratum, 1.0) if stratum is not None else 1.0
         of = list(labels.by_item[item].values())
-        found.append(LabelledAnswer(answer, of, unit_of(answer.question_id), right, tied, stratum, weight))
-    return found
+        labelled.append(LabelledAnswer(answer, of, unit_of(answer.question_id), right, tied, stratum, weight))
+    return labelled
 
 
 def verdict_agreement(
@@ -116,30 +116,30 @@ def verdict_agreement(
         if result.outcome.has_verdict or result.outcome is Outcome.UNDECIDED:
             meta = result.metadata
             raw[meta.parsing_id][meta.answering_id].append((units.of(result.question_id), result.outcome))
-    return [found for judge, models in raw.items() if (found := _of_judge(judge, models, labelled)) is not None]
+    return [agreement for judge, models in raw.items() if (agreement := _of_judge(judge, models, labelled)) is not None]
 
 
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    known = [one for one in labelled if one.right is not None and judge in one.answer.judgements]
+    rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
     judged: list[tuple[LabelledAnswer, bool, bool]] = []
-    for one in known:
-        judgement = one.answer.judgements[judge]
-        verdict, right = judgement.verdict, bool(one.right)
+    for entry in rated:
+        judgement = entry.answer.judgements[judge]
+        verdict, right = judgement.verdict, bool(entry.right)
         without = UNDECIDED if judgement.outcome is Outcome.UNDECIDED else NOT_JUDGED
         table[without if verdict is None else CORRECT if verdict else WRONG][RIGHT if right else NOT_RIGHT] += 1
         if verdict is not None:
-            judged.append((one, verdict, right))
+            judged.append((entry, verdict, right))
     if not judged:
         return None
-    of_right = [(one, verdict) for one, verdict, right in judged if right]
-    of_wrong = [(one, not verdict) for one, verdict, right in judged if not right]
+    of_right = [(entry, verdict) for entry, verdict, right in judged if right]
+    of_wrong = [(entry, not verdict) for entry, verdict, right in judged if not right]
     return VerdictAgreement(
         judge=judge,
         raw={model: pass_rate(outcomes) for model, outcomes in models.items()},
-        agreement=_agreed([(one, verdict == right) for one, verdict, right in judged]),
+        agreement=_agreed([(entry, verdict == right) for entry, verdict, right in judged]),
         kappa=_kappa(judged),
         sensitivity=_agreed(of_right),
         specificity=_agreed(of_wrong),
@@ -153,16 +153,16 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
     """Return the agreement of people with the values that each judge extracted, by field and trait."""
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
-    for one in labelled:
-        for judge, judgement in one.answer.judgements.items():
-            for found in judgement.extractions:
-                key = (found.kind, found.name, judge)
-                right = one.extraction_right(found)
+    for entry in labelled:
+        for judge, judgement in entry.answer.judgements.items():
+            for extraction in judgement.extractions:
+                key = (extraction.kind, extraction.name, judge)
+                right = entry.extraction_right(extraction)
                 if right is not None:
-                    hits[key].append((one, right))
-                own = one.own_value(found)
+                    hits[key].append((entry, right))
+                own = entry.own_value(extraction)
                 if own is not None:
-                    values[key].append((one, found.value, own))
+                    values[key].append((entry, extraction.value, own))
     return [
         ValueAgreement(
             kind=key[0],
@@ -183,14 +183,14 @@ def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgree
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)
-    for one in labelled:
-        for judgement in one.answer.judgements.values():
-            if one.right is not None and judgement.verdict is not None:
-                hits[judgement.template].append((one, judgement.verdict == one.right))
-                questions[judgement.template][one.answer.question_id] = one.answer.question
+    for entry in labelled:
+        for judgement in entry.answer.judgements.values():
+            if entry.right is not None and judgement.verdict is not None:
+                hits[judgement.template].append((entry, judgement.verdict == entry.right))
+                questions[judgement.template][entry.answer.question_id] = entry.answer.question
     if len(hits) < 2:
         return []
-    found = [
+    agreements = [
         TemplateAgreement(
             template=template,
             question=next(iter(questions[template].values())),
@@ -200,7 +200,7 @@ def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgree
         for template, some in hits.items()
         if len(some) >= _LEAST_OF_A_TEMPLATE
     ]
-    return sorted(found, key=lambda one: (one.agreement.value or 0.0, one.template))
+    return sorted(agreements, key=lambda agreement: (agreement.agreement.value or 0.0, agreement.template))
 
 
 _Hits = Sequence[tuple["LabelledAnswer", bool]]
@@ -215,17 +215,19 @@ def _size(hits: _Hits) -> float:
 
 
 def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
-    return [one.unit for one, _ in hits], [hit for _, hit in hits], [one.weight for one, _ in hits]
+    return [entry.unit for entry, _ in hits], [hit for _, hit in hits], [entry.weight for entry, _ in hits]
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
     pairs = [(a, b) for _, a, b in rated]
-    return as_coefficient(cohen_kappa([one.unit for one, *_ in rated], pairs, [one.weight for one, *_ in rated]))
+    return as_coefficient(
+        cohen_kappa([entry.unit for entry, *_ in rated], pairs, [entry.weight for entry, *_ in rated])
+    )
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:
-    found: dict[str, dict[str, int]] = {}
+    table: dict[str, dict[str, int]] = {}
     for value, own in pairs:
-        row = found.setdefault(value, {})
+        row = table.setdefault(value, {})
         row[own] = row.get(own, 0) + 1
-    return found
+    return table

@@ -88,9 +88,9 @@ class Answer:
     @property
     def verdicts(self) -> str:
         """A summary of all judges' verdicts, such as `CORRECT` or `DISAGREE`; it decides the stratum of the answer."""
-        found = {judgement.verdict for judgement in self.judgements.values()} - {None}
-        if found:
-            return DISAGREE if len(found) > 1 else CORRECT if True in found else WRONG
+        distinct = {judgement.verdict for judgement in self.judgements.values()} - {None}
+        if distinct:
+            return DISAGREE if len(distinct) > 1 else CORRECT if True in distinct else WRONG
         without = {judgement.outcome for judgement in self.judgements.values()} - {Outcome.SCORED}
         if not without:
             return SCORED
@@ -104,7 +104,9 @@ class Answer:
     @property
     def extractions(self) -> list[Extraction]:
         """The distinct values that judges extracted."""
-        return list(dict.fromkeys(extraction for found in self.judgements.values() for extraction in found.extractions))
+        return list(
+            dict.fromkeys(extraction for judgement in self.judgements.values() for extraction in judgement.extractions)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +131,13 @@ class Answers:
     @property
     def with_verdicts(self) -> list[str]:
         """The ids of the models with at least one answer that has more than trait scores."""
-        return list(dict.fromkeys(one.model for one in self.by_id.values() if one.verdicts != SCORED))
+        return list(dict.fromkeys(answer.model for answer in self.by_id.values() if answer.verdicts != SCORED))
 
     def digest(self) -> str:
         """Return a digest of everything that a draw depends on: the answers, and the outcome by each judge."""
         lines = sorted(
-            json.dumps([one.id, sorted((of.judge, of.outcome.value) for of in one.judgements.values())])
-            for one in self.by_id.values()
+            json.dumps([answer.id, sorted((of.judge, of.outcome.value) for of in answer.judgements.values())])
+            for answer in self.by_id.values()
         )
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
@@ -157,14 +159,14 @@ def truth_text(answer: Answer) -> str:
 def readable(value: str) -> str:
     """Return a JSON value in readable form: a string without quotes, and *nothing* for null."""
     with suppress(ValueError):
-        found = from_json(value)
-        return found if isinstance(found, str) else "nothing" if found is None else value
+        parsed = from_json(value)
+        return parsed if isinstance(parsed, str) else "nothing" if parsed is None else value
     return value
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
     """Return the answers in results. A later result with the same answer and judge replaces an earlier one."""
-    found = Answers()
+    answers = Answers()
     missing: dict[str, set[tuple[str, int]]] = {}
     for result in results:
         meta = result.metadata
@@ -172,7 +174,7 @@ def collect_answers(results: Iterable[VerificationResult]) -> Answers:
             missing.setdefault(meta.answering_id, set()).add((meta.question_id, meta.replicate or 1))
             continue
         id = answer_id(result)
-        answer = found.by_id.get(id) or found.by_id.setdefault(id, _answer(id, result))
+        answer = answers.by_id.get(id) or answers.by_id.setdefault(id, _answer(id, result))
         answer.judgements[meta.parsing_id] = Judgement(
             meta.parsing_id,
             meta.parsing_model,
@@ -181,8 +183,8 @@ def collect_answers(results: Iterable[VerificationResult]) -> Answers:
             result.why(),
             _extractions(result),
         )
-    found.missing = {model: len(ones) for model, ones in missing.items()}
-    return found
+    answers.missing = {model: len(ones) for model, ones in missing.items()}
+    return answers
 
 
 def _answer(id: str, result: VerificationResult) -> Answer:

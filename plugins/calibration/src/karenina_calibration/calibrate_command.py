@@ -50,14 +50,14 @@ def calibrate(
     with screen.report_errors():
         from karenina_calibration.calibration import calibrate as calibrate_run
 
-        found = calibrate_run(
+        calibration = calibrate_run(
             results, *(labels or ()), cluster=cluster, quality_from=quality_from, worst=None if as_json else worst
         )
         if as_json:
-            screen.json(found.model_dump(mode="json"))
+            screen.json(calibration.model_dump(mode="json"))
             return
         from karenina_calibration.calibration_text import calibration_sections
         from karenina_terminal.text_layout import format_sections
 
-        for line in format_sections(calibration_sections(found), screen.out.width):
+        for line in format_sections(calibration_sections(calibration), screen.out.width):
             typer.echo(line)

@@ -89,7 +89,7 @@ class LabelledRun:
     @property
     def representative(self) -> list[LabelledAnswer]:
         """The labelled answers that represent all answers: those that were drawn, or all if there is no draw."""
-        return [one for one in self.labelled if one.stratum is not None or self.draw is None]
+        return [entry for entry in self.labelled if entry.stratum is not None or self.draw is None]
 
     def corrected(self, model: str) -> ModelRate | str:
         """Return the corrected rate of a model, or why there is none."""
@@ -116,36 +116,36 @@ def calibrate(
         return _carried(everything, source, calibrate(quality_from, *labels), quality_from, cluster)
     files = _files(results, labels)
     sheets = [file for file in files if file.suffix.lower() in SUFFIXES]
-    found = read_labels(file for file in files if file not in sheets)
+    collected = read_labels(file for file in files if file not in sheets)
     for sheet in sheets:
         answers = collect_answers(everything)
-        rows, strange = read_sheet(sheet, answers, labeller=sheet.stem, time=now(), earlier=found)
+        rows, strange = read_sheet(sheet, answers, labeller=sheet.stem, time=now(), earlier=collected)
         if strange:
             more = f", as are {len(strange) - 1} more rows" if len(strange) > 1 else ""
             what = f"the row is about an answer that the results do not contain{more}"
             raise ConfigError([f"{strange[0]}: {what}; remove it, or give the results that it is about"])
         for row in rows:
-            found.add(row)
-    run = LabelledRun(everything, found, cluster=cluster, place=files[0], source=source)
+            collected.add(row)
+    run = LabelledRun(everything, collected, cluster=cluster, place=files[0], source=source)
     return describe_labels(run, source=source, worst=worst)
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
-    given = [Path(label) for label in labels]
+    paths = [Path(label) for label in labels]
     if isinstance(results, str | Path):
         beside = find_labels_file(Path(results))
-        if beside.exists() and not any(one.exists() and one.samefile(beside) for one in given):
-            given.insert(0, beside)
-        elif not given:
+        if beside.exists() and not any(path.exists() and path.samefile(beside) for path in paths):
+            paths.insert(0, beside)
+        elif not paths:
             raise ConfigError(
                 [
                     f"there are no labels: {beside} does not exist. Draw and label answers with: "
                     f"{label_command('label', results, None)}"
                 ]
             )
-    if not given:
+    if not paths:
         raise ConfigError(["there are no labels: give a label file"])
-    return given
+    return paths
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
@@ -153,11 +153,11 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
-        found = run.corrected(model)
-        if isinstance(found, ModelRate):
-            corrected.append(found.shown)
+        model_rate = run.corrected(model)
+        if isinstance(model_rate, ModelRate):
+            corrected.append(model_rate.shown)
         else:
-            notes.append(f"the pass rate of {model} is not corrected: {found}")
+            notes.append(f"the pass rate of {model} is not corrected: {model_rate}")
     notes += [f"{model} has no answer" for model in run.answers.missing if model not in run.answers.with_verdicts]
     strange = sum(item not in run.answers.by_id for item in run.labels.by_item)
     if strange:
@@ -167,14 +167,16 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
     if run.stale:
         notes.append(f"{stale_text(run.stale)}; `{label_command('label', name, file)}` asks again")
     notes += [f"the draw in {run.labels.place} is used, not the one in {draw}" for draw in run.labels.other_draws]
-    outside = sum(one.stratum is None for one in run.labelled) if run.draw is not None else 0
+    outside = sum(entry.stratum is None for entry in run.labelled) if run.draw is not None else 0
     if outside:
         notes.append(outside_text(outside, len(run.answers.by_id), name, file))
     current = run.labels.known_items
-    known = [one for one in run.labelled if one.answer.verdicts != SCORED and one.answer.id in current]
-    worst_items = sorted(_worst(run.labelled), key=lambda one: (-len(one.verdicts), -len(one.extractions), one.item))
+    counted = [entry for entry in run.labelled if entry.answer.verdicts != SCORED and entry.answer.id in current]
+    worst_items = sorted(
+        _worst(run.labelled), key=lambda item: (-len(item.verdicts), -len(item.extractions), item.item)
+    )
     several = run.draw is not None and len(run.draw.strata) > 1
-    if several and any(one.drawn_as not in (None, one.verdicts) for one in run.answers.by_id.values()):
+    if several and any(answer.drawn_as not in (None, answer.verdicts) for answer in run.answers.by_id.values()):
         notes.append("the strata are the verdicts when the answers were drawn, before they were scored again")
     seen = sum(not label.blind for label in run.labels)
     if seen:
@@ -184,8 +186,8 @@ def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int |
         labellers=dict(Counter(label.labeller for label in run.labels)),
         labelled=len(run.labelled),
         drawn=len(run.draw.items) if run.draw is not None else None,
-        unclear=sum(one.right is None and not one.tied for one in known),
-        tied=sum(one.tied for one in known),
+        unclear=sum(entry.right is None and not entry.tied for entry in counted),
+        tied=sum(entry.tied for entry in counted),
         outside=outside,
         stale=run.stale,
         corrected=corrected,
@@ -221,24 +223,24 @@ def _carried(
     for (model, judge), counted in counts.items():
         if judge in unknown:
             continue
-        known = qualities[judge]
+        agreement = qualities[judge]
         raw = counted.rate()
-        se, sp = known.sensitivity, known.specificity
+        se, sp = agreement.sensitivity, agreement.specificity
         if raw.value is None or se.value is None or sp.value is None:
             notes.append(f"{model} by {judge} cannot be corrected: labels of both kinds and verdicts are needed")
             continue
-        quality = JudgeQuality(se.value, sp.value, known.right_size, known.wrong_size)
-        found = rogan_gladen(raw.value, counted.effective_size(), quality)
-        if found is None:
+        quality = JudgeQuality(se.value, sp.value, agreement.right_size, agreement.wrong_size)
+        corrected = rogan_gladen(raw.value, counted.effective_size(), quality)
+        if corrected is None:
             notes.append(f"{model} by {judge} cannot be corrected: the judge may be no better than chance")
         carried.append(
             CarriedPassRate(
                 model=model,
                 judge=judge,
                 raw=raw,
-                value=found.value if found is not None else None,
-                low=found.low if found is not None else None,
-                high=found.high if found is not None else None,
+                value=corrected.value if corrected is not None else None,
+                low=corrected.low if corrected is not None else None,
+                high=corrected.high if corrected is not None else None,
             )
         )
     return other.model_copy(
@@ -248,17 +250,17 @@ def _carried(
 
 def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
     """Yield the labelled answers that a judge got wrong."""
-    for one in labelled:
-        answer = one.answer
+    for entry in labelled:
+        answer = entry.answer
         verdicts = [
             f"{of.judge}: {of.outcome.value} ({of.reason})"
             for of in answer.judgements.values()
-            if one.right is not None and of.verdict is not None and of.verdict != one.right
+            if entry.right is not None and of.verdict is not None and of.verdict != entry.right
         ]
         wrong = [
-            f"{found.kind} {found.name} = {readable(found.value)}"
-            for found in answer.extractions
-            if one.extraction_right(found) is False
+            f"{extraction.kind} {extraction.name} = {readable(extraction.value)}"
+            for extraction in answer.extractions
+            if entry.extraction_right(extraction) is False
         ]
         if verdicts or wrong:
             yield WorstItem(
@@ -266,29 +268,31 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
                 question_id=answer.question_id,
                 question=shorten(answer.question, _LONGEST),
                 answer=shorten(answer.text, _LONGEST),
-                right=one.right,
+                right=entry.right,
                 verdicts=verdicts,
                 extractions=wrong,
-                notes=[label.note for label in one.labels if label.note],
+                notes=[label.note for label in entry.labels if label.note],
             )
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
     """Return how often labellers agree on whether answers are right; None if no answer has two labels."""
-    names = sorted({label.labeller for one in labelled for label in one.labels})
-    ratings = [{label.labeller: label.right for label in one.labels if label.right is not None} for one in labelled]
-    several = [(one.unit, found) for one, found in zip(labelled, ratings, strict=True) if len(found) > 1]
+    names = sorted({label.labeller for entry in labelled for label in entry.labels})
+    ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]
+    several = [
+        (entry.unit, by_labeller) for entry, by_labeller in zip(labelled, ratings, strict=True) if len(by_labeller) > 1
+    ]
     if not several:
         return None
     pairs: dict[object, list[tuple[object, bool]]] = defaultdict(list)
-    for unit, found in several:
-        pairs[unit] += [(unit, a == b) for a, b in combinations(found.values(), 2)]
+    for unit, by_labeller in several:
+        pairs[unit] += [(unit, a == b) for a, b in combinations(by_labeller.values(), 2)]
     alpha = krippendorff_alpha(
-        [unit for unit, _ in several], [[found.get(name) for name in names] for _, found in several]
+        [unit for unit, _ in several], [[by_labeller.get(name) for name in names] for _, by_labeller in several]
     )
     return LabellerAgreement(
         labellers=names,
         answers=len(several),
-        pairs=rate(one for some in pairs.values() for one in some),
+        pairs=rate(pair for some in pairs.values() for pair in some),
         krippendorff=as_coefficient(alpha),
     )

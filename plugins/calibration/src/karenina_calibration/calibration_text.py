@@ -67,53 +67,62 @@ def calibration_sections(found: Calibration) -> Iterator[Section]:
         yield [Title("Worst items"), *(Facts([*_worst_rows(found, at)]) for at in range(len(found.worst)))]
 
 
-def _fact_rows(found: Calibration) -> Iterator[tuple[str, str]]:
-    if found.source is not None:
-        yield "Run", in_one_line(found.source)
-    drawn = f" of {found.drawn:,} drawn answers" if found.drawn is not None else " answers"
-    outside = f", {found.outside:,} outside of the draw" if found.outside else ""
-    other = " of the other run" if found.carried else ""
-    yield "Labelled", f"{found.labelled - found.outside:,}{drawn}{outside}{other}"
-    yield "Labellers", in_one_line(", ".join(f"{name} ({count:,})" for name, count in found.labellers.items()))
-    if found.unclear or found.tied:
-        yield "Left out", f"{found.unclear:,} unclear, {found.tied:,} with a tie"
-    if found.ceiling is not None:
-        yield "People agree", _ceiling_text(found.ceiling)
-    for note in found.notes:
+def _fact_rows(calibration: Calibration) -> Iterator[tuple[str, str]]:
+    if calibration.source is not None:
+        yield "Run", in_one_line(calibration.source)
+    drawn = f" of {calibration.drawn:,} drawn answers" if calibration.drawn is not None else " answers"
+    outside = f", {calibration.outside:,} outside of the draw" if calibration.outside else ""
+    other = " of the other run" if calibration.carried else ""
+    yield "Labelled", f"{calibration.labelled - calibration.outside:,}{drawn}{outside}{other}"
+    yield "Labellers", in_one_line(", ".join(f"{name} ({count:,})" for name, count in calibration.labellers.items()))
+    if calibration.unclear or calibration.tied:
+        yield "Left out", f"{calibration.unclear:,} unclear, {calibration.tied:,} with a tie"
+    if calibration.ceiling is not None:
+        yield "People agree", _ceiling_text(calibration.ceiling)
+    for note in calibration.notes:
         yield "Note", in_one_line(note)
 
 
-def _ceiling_text(found: LabellerAgreement) -> str:
-    alpha = f", Krippendorff's alpha {coefficient_text(found.krippendorff)}" if found.krippendorff is not None else ""
+def _ceiling_text(agreement: LabellerAgreement) -> str:
+    alpha = (
+        f", Krippendorff's alpha {coefficient_text(agreement.krippendorff)}"
+        if agreement.krippendorff is not None
+        else ""
+    )
     return (
-        f"{rate_text(found.pairs)} of {quantity(found.pairs.out_of, 'pair')} of labels{alpha}: the ceiling of what a "
-        "judge can reach"
+        f"{rate_text(agreement.pairs)} of {quantity(agreement.pairs.out_of, 'pair')} of labels{alpha}: the ceiling of "
+        "what a judge can reach"
     )
 
 
-def _corrected(found: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
-    title = "Corrected pass rate" + (f" of {in_one_line(found.model)}" if several else "")
-    rows = [("", corrected_text(found))]
-    if found.missing:
+def _corrected(rate: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
+    title = "Corrected pass rate" + (f" of {in_one_line(rate.model)}" if several else "")
+    rows = [("", corrected_text(rate))]
+    if rate.missing:
         rows.append(
             (
                 "",
-                f"{quantity(found.missing, 'result')} without an answer: all wrong {percent(found.lowest)}, all right "
-                f"{percent(found.highest)}",
+                f"{quantity(rate.missing, 'result')} without an answer: all wrong {percent(rate.lowest)}, all right "
+                f"{percent(rate.highest)}",
             )
         )
-    if found.powered is not None:
-        rows.append(("", f"PPI++ as a cross-check: {percent(found.powered.value)} {_range(found.powered)}"))
-    rows.append(("", more_labels_text(found)))
-    if any(one.weighted for one in found.strata):
+    if rate.powered is not None:
+        rows.append(("", f"PPI++ as a cross-check: {percent(rate.powered.value)} {_range(rate.powered)}"))
+    rows.append(("", more_labels_text(rate)))
+    if any(stratum.weighted for stratum in rate.strata):
         rows.append(
             ("", "labels of merged verdicts count for different numbers of answers, so their share is weighted")
         )
     table = [["verdict", "answers", "labels", "right"]]
-    alone = len(found.strata) == 1
+    alone = len(rate.strata) == 1
     table += [
-        [describe_verdicts(one.verdicts, alone=alone), f"{one.answers:,}", f"{one.labels:,}", f"{one.right:,}"]
-        for one in found.strata
+        [
+            describe_verdicts(stratum.verdicts, alone=alone),
+            f"{stratum.answers:,}",
+            f"{stratum.labels:,}",
+            f"{stratum.right:,}",
+        ]
+        for stratum in rate.strata
     ]
     yield [Title(title), Facts(rows), Grid(table)]
 
@@ -141,9 +150,9 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 def stale_text(questions: Sequence[str]) -> str:
     """Return the note on answers to these questions whose labels were given for another truth."""
-    found = list(dict.fromkeys(questions))  # several models may have answered one
-    more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
-    names = in_one_line(", ".join(found[:_MOST_NAMES])) + more
+    distinct = list(dict.fromkeys(questions))  # several models may have answered one
+    more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
+    names = in_one_line(", ".join(distinct[:_MOST_NAMES])) + more
     has = "has a label" if len(questions) == 1 else "have labels"
     return f"{quantity(len(questions), 'answer')} {has} from before the truth changed, left out of rates: {names}"
 
@@ -160,41 +169,39 @@ def outside_text(outside: int, answers: int, results: str | Path, labels: Path |
     )
 
 
-def _carried(found: CarriedPassRate) -> tuple[str, str]:
-    raw = f"raw {rate_text(found.raw)}{undecided_text(found.raw)}"
-    name = in_one_line(f"{found.model}, judged by {found.judge}")
-    if found.value is None:
+def _carried(rate: CarriedPassRate) -> tuple[str, str]:
+    raw = f"raw {rate_text(rate.raw)}{undecided_text(rate.raw)}"
+    name = in_one_line(f"{rate.model}, judged by {rate.judge}")
+    if rate.value is None:
         return name, f"this judge cannot be corrected; {raw}"
     return (
         name,
-        f"{percent(found.value)}, 95% CI [{percent(found.low)}, {percent(found.high)}]; {raw}",
+        f"{percent(rate.value)}, 95% CI [{percent(rate.low)}, {percent(rate.high)}]; {raw}",
     )
 
 
-def _verdict_rows(found: VerdictAgreement) -> Iterator[tuple[str, str]]:
-    yield "agree", f"{rate_text(found.agreement)} of {quantity(found.agreement.out_of, 'labelled answer')}"
+def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
+    yield "agree", f"{rate_text(agreement.agreement)} of {quantity(agreement.agreement.out_of, 'labelled answer')}"
     undefined = "undefined: all verdicts, or all labels, are the same"
-    yield "kappa", coefficient_text(found.kappa) if found.kappa is not None else undefined
-    yield "sensitivity", _share_text(found.sensitivity, "right answers that are called correct")
-    yield "specificity", _share_text(found.specificity, "other answers that are not called correct")
-    for model, raw in found.raw.items():
-        name = in_one_line(f"raw rate of {model}") if len(found.raw) > 1 else "raw rate"
+    yield "kappa", coefficient_text(agreement.kappa) if agreement.kappa is not None else undefined
+    yield "sensitivity", _share_text(agreement.sensitivity, "right answers that are called correct")
+    yield "specificity", _share_text(agreement.specificity, "other answers that are not called correct")
+    for model, raw in agreement.raw.items():
+        name = in_one_line(f"raw rate of {model}") if len(agreement.raw) > 1 else "raw rate"
         yield name, f"{rate_text(raw)} of {quantity(raw.out_of, 'verdict')}{undecided_text(raw)}"
 
 
-def _share_text(found: Rate, what: str) -> str:
-    return (
-        f"no {what.partition(' that')[0]}" if found.value is None else f"{rate_text(found)} of {found.out_of:,} {what}"
-    )
+def _share_text(rate: Rate, what: str) -> str:
+    return f"no {what.partition(' that')[0]}" if rate.value is None else f"{rate_text(rate)} of {rate.out_of:,} {what}"
 
 
-def _table(found: VerdictAgreement) -> Grid:
-    rows = [[name, f"{row[RIGHT]:,}", f"{row[NOT_RIGHT]:,}"] for name, row in found.table.items()]
+def _table(agreement: VerdictAgreement) -> Grid:
+    rows = [[name, f"{row[RIGHT]:,}", f"{row[NOT_RIGHT]:,}"] for name, row in agreement.table.items()]
     return Grid([["verdict", "people: right", "not right"], *rows])
 
 
-def _values(found: Calibration) -> Iterator[Section]:
-    if not found.values:
+def _values(calibration: Calibration) -> Iterator[Section]:
+    if not calibration.values:
         return
     rows = [
         [
@@ -205,35 +212,38 @@ def _values(found: Calibration) -> Iterator[Section]:
             f"{value.agreement.out_of:,}",
             coefficient_text(value.kappa) if value.kappa is not None else "-",
         ]
-        for value in sorted(found.values, key=lambda one: (one.agreement.value or 0.0, one.name, one.judge))
+        for value in sorted(
+            calibration.values,
+            key=lambda agreement: (agreement.agreement.value or 0.0, agreement.name, agreement.judge),
+        )
     ]
     head = ["extracted", "judge", "agree", "95% CI", "labels", "kappa"]
     yield [Title("Extracted values and people, the worst first"), Grid([head, *rows], texts=(0, 1))]
-    for value in found.values:
+    for value in calibration.values:
         if value.table and len(value.table) <= MOST_CLASSES:
             yield [Title(in_one_line(f"{value.kind} {value.name} by {value.judge}, and people")), _confusion(value)]
 
 
-def _confusion(found: ValueAgreement) -> Grid:
-    classes = sorted({own for row in found.table.values() for own in row} | set(found.table))
-    shown = [one for one in classes if one in found.table]
+def _confusion(agreement: ValueAgreement) -> Grid:
+    classes = sorted({own for row in agreement.table.values() for own in row} | set(agreement.table))
+    shown = [name for name in classes if name in agreement.table]
     return Grid(
         [
-            ["judge \\ people", *(in_one_line(one) for one in classes)],
-            *([in_one_line(value), *(f"{found.table[value].get(own, 0):,}" for own in classes)] for value in shown),
+            ["judge \\ people", *(in_one_line(name) for name in classes)],
+            *([in_one_line(value), *(f"{agreement.table[value].get(own, 0):,}" for own in classes)] for value in shown),
         ]
     )
 
 
-def _worst_rows(found: Calibration, at: int) -> Iterator[tuple[str, str]]:
-    one = found.worst[at]
-    said = {True: "right", False: "not right", None: "unclear"}[one.right]
-    yield in_one_line(one.question_id), in_one_line(one.question)
-    yield "  answer", in_one_line(one.answer)
-    yield "  people", said
-    yield from (("  verdict", in_one_line(text)) for text in one.verdicts)
-    yield from (("  not said", in_one_line(text)) for text in one.extractions)
-    yield from (("  note", in_one_line(text)) for text in one.notes)
+def _worst_rows(calibration: Calibration, at: int) -> Iterator[tuple[str, str]]:
+    item = calibration.worst[at]
+    verdict = {True: "right", False: "not right", None: "unclear"}[item.right]
+    yield in_one_line(item.question_id), in_one_line(item.question)
+    yield "  answer", in_one_line(item.answer)
+    yield "  people", verdict
+    yield from (("  verdict", in_one_line(text)) for text in item.verdicts)
+    yield from (("  not said", in_one_line(text)) for text in item.extractions)
+    yield from (("  note", in_one_line(text)) for text in item.notes)
 
 
 def rate_text(found: Rate) -> str:
@@ -254,5 +264,5 @@ def coefficient_text(found: Coefficient) -> str:
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def _range(found: Coefficient) -> str:
-    return f"[{percent(found.low)}, {percent(found.high)}]"
+def _range(coefficient: Coefficient) -> str:
+    return f"[{percent(coefficient.low)}, {percent(coefficient.high)}]"

@@ -48,33 +48,36 @@ def correct_rate(
     Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged. `unit_of`
     returns the statistical unit of a question id.
     """
-    own = [one for one in answers.by_id.values() if one.model == model and one.verdicts != SCORED]
+    own = [answer for answer in answers.by_id.values() if answer.model == model and answer.verdicts != SCORED]
     usable = [
-        one
-        for one in labelled
-        if one.answer.model == model
-        and one.answer.verdicts != SCORED
-        and one.right is not None
-        and (one.stratum is not None or draw is None)
+        entry
+        for entry in labelled
+        if entry.answer.model == model
+        and entry.answer.verdicts != SCORED
+        and entry.right is not None
+        and (entry.stratum is not None or draw is None)
     ]
     if len(usable) < min(LEAST, len(own)):
         return f"{len(usable)} of its drawn answers are labelled right or wrong, and {LEAST} are needed"
-    if draw is None and not {one.id for one in own} <= {one.answer.id for one in labelled}:
+    if draw is None and not {answer.id for answer in own} <= {entry.answer.id for entry in labelled}:
         return (
             "the labels do not record a draw, and not all answers have one: labels of answers that people chose say "
             "nothing about the others. `karenina label` draws answers"
         )
     stratum_of: Callable[[Answer], Stratum] = draw.stratum_of if draw is not None else lambda answer: answer.verdicts
-    sizes = Counter(stratum_of(one) for one in own)
-    counts = Counter(stratum_of(one.answer) for one in usable)
-    wrong = next((stratum_of(one) for one in own if (one.drawn_as or one.verdicts) == WRONG), None)
+    sizes = Counter(stratum_of(answer) for answer in own)
+    counts = Counter(stratum_of(entry.answer) for entry in usable)
+    wrong = next((stratum_of(answer) for answer in own if (answer.drawn_as or answer.verdicts) == WRONG), None)
     groups = merge_small(dict(counts), into=wrong)
     merged: dict[Stratum, Stratum] = {member: name for name, members in groups.items() for member in members}
     largest = max(groups, key=lambda name: sum(sizes[member] for member in groups[name]))
     place: Mapping[Stratum, Stratum] = {stratum: merged.get(stratum, largest) for stratum in sizes}
     rate = post_stratified(
-        ((place[stratum_of(one)], unit_of(one.question_id)) for one in own),
-        [Label(place[stratum_of(one.answer)], one.unit, float(bool(one.right)), one.weight) for one in usable],
+        ((place[stratum_of(answer)], unit_of(answer.question_id)) for answer in own),
+        [
+            Label(place[stratum_of(entry.answer)], entry.unit, float(bool(entry.right)), entry.weight)
+            for entry in usable
+        ],
     )
     missing = answers.missing.get(model, 0)
     total = len(own) + missing
@@ -87,7 +90,7 @@ def correct_rate(
             labels=len(usable),
             answers=len(own),
             questions=rate.units,
-            strata=list(_strata(own, usable, lambda one: place[stratum_of(one)])),
+            strata=list(_strata(own, usable, lambda answer: place[stratum_of(answer)])),
             missing=missing,
             lowest=rate.value * len(own) / total,
             highest=(rate.value * len(own) + missing) / total,
@@ -107,11 +110,11 @@ def _strata(
         members[place(answer)].append(answer)
     return [
         StratumLabels(
-            verdicts=sorted({one.drawn_as or one.verdicts for one in some}),
+            verdicts=sorted({answer.drawn_as or answer.verdicts for answer in some}),
             answers=len(some),
-            labels=sum(place(one.answer) == stratum for one in usable),
-            right=sum(place(one.answer) == stratum and bool(one.right) for one in usable),
-            weighted=len({one.weight for one in usable if place(one.answer) == stratum}) > 1,
+            labels=sum(place(entry.answer) == stratum for entry in usable),
+            right=sum(place(entry.answer) == stratum and bool(entry.right) for entry in usable),
+            weighted=len({entry.weight for entry in usable if place(entry.answer) == stratum}) > 1,
         )
         for stratum, some in members.items()
     ]
@@ -123,12 +126,14 @@ def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coeffic
     def verdict(answer: Answer) -> bool | None:
         return next(iter(answer.judgements.values())).verdict if len(answer.judgements) == 1 else None
 
-    verdicts = {one.id: verdict(one) for one in own}
-    known = {one.answer.id for one in usable}
-    rest = [float(bool(verdicts[one.id])) for one in own if one.id not in known]
+    verdicts = {answer.id: verdict(answer) for answer in own}
+    labelled_ids = {entry.answer.id for entry in usable}
+    rest = [float(bool(verdicts[answer.id])) for answer in own if answer.id not in labelled_ids]
     if None in verdicts.values() or len(usable) < 2 or not rest:
         return None
-    found = powered_mean(
-        [float(bool(one.right)) for one in usable], [float(bool(verdicts[one.answer.id])) for one in usable], rest
+    estimate = powered_mean(
+        [float(bool(entry.right)) for entry in usable],
+        [float(bool(verdicts[entry.answer.id])) for entry in usable],
+        rest,
     )
-    return Coefficient(value=found.value, low=found.low, high=found.high)
+    return Coefficient(value=estimate.value, low=estimate.low, high=estimate.high)

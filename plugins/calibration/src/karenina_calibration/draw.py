@@ -63,11 +63,11 @@ class Draw(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         """Check that strata and items are consistent."""
-        kinds = Counter((one.model, verdict) for one in self.strata for verdict in set(one.verdicts))
+        kinds = Counter((stratum.model, verdict) for stratum in self.strata for verdict in set(stratum.verdicts))
         any_of = {model for model, verdict in kinds if verdict == ANY}
         if twice := [kind for kind, count in kinds.items() if count > 1 or (kind[0] in any_of and kind[1] != ANY)]:
             raise ValueError(f"two strata have the answers of {twice[0][0]!r:.80} that are {twice[0][1]!r:.80}")
-        if any((ANY in one.verdicts) != self.simple for one in self.strata):
+        if any((ANY in stratum.verdicts) != self.simple for stratum in self.strata):
             raise ValueError("the strata of a simple draw, and no others, have the verdict 'any'")
         items = Counter(item.item for item in self.items)
         if repeated := [item for item, count in items.items() if count > 1]:
@@ -75,10 +75,10 @@ class Draw(BaseModel):
         counts = Counter(item.stratum for item in self.items)
         if outside := [number for number in counts if number >= len(self.strata)]:
             raise ValueError(f"there is no stratum {outside[0]}; the draw has {len(self.strata)}, counted from 0")
-        for number, one in enumerate(self.strata):
-            if not counts[number] == one.drawn <= one.size:
-                what = f"of which {one.drawn} were drawn, and {counts[number]} are listed"
-                raise ValueError(f"the stratum {number} has {one.size} answers, {what}")
+        for number, stratum in enumerate(self.strata):
+            if not counts[number] == stratum.drawn <= stratum.size:
+                what = f"of which {stratum.drawn} were drawn, and {counts[number]} are listed"
+                raise ValueError(f"the stratum {number} has {stratum.size} answers, {what}")
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
@@ -114,9 +114,9 @@ class Draw(BaseModel):
         return number
 
     def _find_stratum(self, answer: Answer) -> int | None:
-        for number, one in enumerate(self.strata):
-            if one.model == answer.model and (
-                (answer.drawn_as or answer.verdicts) in one.verdicts or ANY in one.verdicts
+        for number, stratum in enumerate(self.strata):
+            if stratum.model == answer.model and (
+                (answer.drawn_as or answer.verdicts) in stratum.verdicts or ANY in stratum.verdicts
             ):
                 return number
         return None
@@ -159,11 +159,11 @@ def draw_answers(
         number = of.get((answer.model, answer.verdicts), of.get((answer.model, ANY)))
         assert number is not None
         members[number].append(answer)
-    wanted = allocate({number: len(ones) for number, ones in enumerate(members)}, count)
+    sizes = allocate({number: len(ones) for number, ones in enumerate(members)}, count)
     if before is not None:
-        wanted = {number: max(size, before.strata[number].drawn) for number, size in wanted.items()}
-    drawn = [_first(ones, wanted[number], seed) for number, ones in enumerate(members)]
-    items = [DrawnAnswer(item=one.id, stratum=number) for number, ones in enumerate(drawn) for one in ones]
+        sizes = {number: max(size, before.strata[number].drawn) for number, size in sizes.items()}
+    drawn = [_first(ones, sizes[number], seed) for number, ones in enumerate(members)]
+    items = [DrawnAnswer(item=answer.id, stratum=number) for number, ones in enumerate(drawn) for answer in ones]
     return Draw(
         results=results,
         digest=answers.digest(),
@@ -174,28 +174,28 @@ def draw_answers(
             Stratum(model=model, verdicts=verdicts, size=len(members[number]), drawn=len(drawn[number]))
             for number, (model, verdicts) in enumerate(strata)
         ),
-        items=tuple(sorted(items, key=lambda one: _random(seed, "order", one.item))),
+        items=tuple(sorted(items, key=lambda item: _random(seed, "order", item.item))),
     )
 
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
     """Return the model and verdicts of each stratum, in an order that does not depend on the order of the results."""
-    found: list[tuple[str, tuple[str, ...]]] = []
-    for model in sorted({one.model for one in answers.by_id.values()}):
+    strata: list[tuple[str, tuple[str, ...]]] = []
+    for model in sorted({answer.model for answer in answers.by_id.values()}):
         if simple:
-            found.append((model, (ANY,)))
+            strata.append((model, (ANY,)))
             continue
-        sizes = Counter(one.verdicts for one in answers.by_id.values() if one.model == model)
+        sizes = Counter(answer.verdicts for answer in answers.by_id.values() if answer.model == model)
         scored = sizes.pop(SCORED, 0)
         groups = merge_small(dict(sorted(sizes.items())), into=WRONG)
-        found += [(model, tuple(sorted(verdicts))) for verdicts in groups.values()]
-        found += [(model, (SCORED,))] if scored else []
-    return found
+        strata += [(model, tuple(sorted(verdicts))) for verdicts in groups.values()]
+        strata += [(model, (SCORED,))] if scored else []
+    return strata
 
 
 def _first(answers: Iterable[Answer], count: int, seed: int) -> Sequence[Answer]:
     """Return the first `count` answers in a seeded random order, so that a larger draw contains a smaller one."""
-    return sorted(answers, key=lambda one: _random(seed, "draw", one.id))[:count]
+    return sorted(answers, key=lambda answer: _random(seed, "draw", answer.id))[:count]
 
 
 def _random(seed: int, purpose: str, item: str) -> bytes:

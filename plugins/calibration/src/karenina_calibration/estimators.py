@@ -101,9 +101,9 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
     )
     units = len(influence)
     factor = units / max(1, units - 1)
-    error = sqrt(factor * sum(one * one for one in influence.values()) + pseudo)
+    error = sqrt(factor * sum(effect * effect for effect in influence.values()) + pseudo)
     half = t_quantile(max(1, units - 1)) * error
-    fixed = factor * sum(one * one for one in between.values())
+    fixed = factor * sum(effect * effect for effect in between.values())
     return CorrectedRate(
         value, max(0.0, value - half), min(1.0, value + half), error, len(labels), units, influence, pseudo, fixed
     )
@@ -190,15 +190,15 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
     Each stratum gets at least `least`, or all of its answers, so the sum may be above `labels`; the rest is shared in
     proportion to the sizes.
     """
-    found = {key: min(size, least) for key, size in sizes.items()}
+    drawn = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())
-    left = min(labels, total) - sum(found.values())
+    left = min(labels, total) - sum(drawn.values())
     while left > 0:
-        behind = {key: size * labels / total - found[key] for key, size in sizes.items() if found[key] < size}
+        behind = {key: size * labels / total - drawn[key] for key, size in sizes.items() if drawn[key] < size}
         chosen = max(behind, key=lambda key: behind[key])
-        found[chosen] += 1
+        drawn[chosen] += 1
         left -= 1
-    return found
+    return drawn
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:

@@ -97,17 +97,17 @@ def label(
         earlier = [file] if redraw and os.path.lexists(file) else []
         if redraw and labels is None:
             file = default_labels(results)
-        known = os.path.lexists(file) and not redraw
+        resumes = os.path.lexists(file) and not redraw
         opened = Labelling.open(results, file, count=n, seed=seed, simple=simple_random, redraw=redraw)
         name = (labeller or _user()).strip()
-        taken = [(one, *opened.read(one, name)) for one in from_ or ()]
-        for one, found, strange in taken:
-            if strange and not found:
-                raise config_error(f"no label in {one} is about an answer in {results}: give labels of these results")
-        kept = [opened.read(one, name)[0] for one in earlier]
+        taken = [(path, *opened.read(path, name)) for path in from_ or ()]
+        for path, imported, strange in taken:
+            if strange and not imported:
+                raise config_error(f"no label in {path} is about an answer in {results}: give labels of these results")
+        earlier_labels = [opened.read(path, name)[0] for path in earlier]
         before = move_away(file) if redraw else None
         opened.save_draw()
-        if not known:
+        if not resumes:
             screen.note(f"Drawn with seed {opened.draw.seed}: " + "; ".join(describe_draw(opened.draw)))
         elif n is not None and n < len(opened.draw.items):
             screen.note(
@@ -115,17 +115,17 @@ def label(
             )
         if before is not None:
             screen.note(f"The earlier labels are kept in {before}.")
-        for one, found in zip(earlier, kept, strict=True):
-            opened.take_over(found)
-            screen.note(f"{_labels_read(found)} {before or one}.")
-        for one, found, strange in taken:
-            opened.take_over(found)
+        for path, imported in zip(earlier, earlier_labels, strict=True):
+            opened.take_over(imported)
+            screen.note(f"{_labels_read(imported)} {before or path}.")
+        for path, imported, strange in taken:
+            opened.take_over(imported)
             left = f"; {strange} are about answers that the results do not contain" if strange else ""
-            screen.note(f"{_labels_read(found)} {one}{left}.")
+            screen.note(f"{_labels_read(imported)} {path}{left}.")
         stale = opened.stale()
         if stale:
             again = "it is asked again" if len(stale) == 1 else "they are asked again"
-            screen.note(f"Warning: {stale_text([one.question_id for one in stale])}; {again}.")
+            screen.note(f"Warning: {stale_text([answer.question_id for answer in stale])}; {again}.")
         missing = opened.labels.missing(name)
         people = {person for _, person in opened.labels.stale}
         reader = people.pop() if labeller is None and len(people) == 1 else name
@@ -180,21 +180,21 @@ def _labels_read(labels: Sequence[Label]) -> str:
 
 def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
     """Return the names of people who have labelled the answers; empty if any answer is asked about again."""
-    if any(one.why for one in asked):
+    if any(entry.why for entry in asked):
         return []
-    return sorted({name for one in asked for name in opened.labels.by_item.get(one.answer.id, {})})
+    return sorted({name for entry in asked for name in opened.labels.by_item.get(entry.answer.id, {})})
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
     """Return as text the number of answers to label, of those to label again, and of those labelled by others."""
-    again = sum(bool(one.why) for one in asked)
-    found = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
+    again = sum(bool(entry.why) for entry in asked)
+    text = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []
     if not names:
-        return found
-    known = sum(bool(opened.labels.by_item.get(one.answer.id)) for one in asked)
-    how_many = "all" if known == len(asked) else f"{known:,}"
-    return f"{found}, {how_many} of them labelled by {', '.join(names)} already: a further person can label them too"
+        return text
+    labelled = sum(bool(opened.labels.by_item.get(entry.answer.id)) for entry in asked)
+    how_many = "all" if labelled == len(asked) else f"{labelled:,}"
+    return f"{text}, {how_many} of them labelled by {', '.join(names)} already: a further person can label them too"
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
@@ -204,10 +204,10 @@ def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: st
 
     def ask(question: str) -> str:
         try:
-            said: str = typer.prompt(question, prompt_suffix=": ", type=str)
+            reply: str = typer.prompt(question, prompt_suffix=": ", type=str)
         except typer.Abort:
             raise Stop from None
-        return said
+        return reply
 
     try:
         for number, asked in enumerate(opened.ask(missing, labeller), 1):
@@ -215,7 +215,7 @@ def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: st
             for line in answer_lines(asked, number, len(missing), screen.out.width, blind=blind):
                 typer.echo(line)
             before = opened.labels.by_item.get(answer.id, {}).get(labeller)
-            found = ask_answer(
+            answered = ask_answer(
                 asked,
                 ask,
                 labeller=labeller,
@@ -224,7 +224,7 @@ def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: st
                 blind=blind,
                 earlier=before.extractions if before is not None else (),
             )
-            if found is not None:
-                opened.add([found])
+            if answered is not None:
+                opened.add([answered])
     except Stop:
         screen.note("Stopped; all labels so far are saved.")

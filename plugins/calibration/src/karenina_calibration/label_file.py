@@ -67,11 +67,13 @@ class Label(BaseModel):
             for extraction in self.extractions
             if (extraction.kind, extraction.name) == (wanted.kind, wanted.name)
         ]
-        for one in same:
-            if one.own is not None:
-                right = one.own == wanted.value
-                return ExtractionLabel(kind=wanted.kind, name=wanted.name, value=wanted.value, right=right, own=one.own)
-        return next((one for one in same if one.value == wanted.value), None)
+        for label in same:
+            if label.own is not None:
+                right = label.own == wanted.value
+                return ExtractionLabel(
+                    kind=wanted.kind, name=wanted.name, value=wanted.value, right=right, own=label.own
+                )
+        return next((label for label in same if label.value == wanted.value), None)
 
     def with_extractions_of(self, earlier: Label) -> Label:
         """Return the label, completed with the extraction labels of an earlier label by the same person.
@@ -81,13 +83,13 @@ class Label(BaseModel):
         """
         own = {(extraction.kind, extraction.name, extraction.value) for extraction in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
-        kept = [
+        extractions = [
             extraction
             for extraction in earlier.extractions
             if (extraction.kind, extraction.name, extraction.value) not in own
             and (extraction.own is None or (extraction.kind, extraction.name) not in names)
         ]
-        return self.model_copy(update={"extractions": (*self.extractions, *kept)}) if kept else self
+        return self.model_copy(update={"extractions": (*self.extractions, *extractions)}) if extractions else self
 
 
 @dataclass(slots=True)
@@ -142,7 +144,7 @@ class Labels:
             raise ConfigError([f"{self.places[item] or 'the labels'}: {what}; remove the line"])
 
     def __iter__(self) -> Iterator[Label]:
-        return (label for found in self.by_item.values() for label in found.values())
+        return (label for by_labeller in self.by_item.values() for label in by_labeller.values())
 
     @property
     def labellers(self) -> list[str]:
@@ -154,8 +156,8 @@ class Labels:
         """The ids of answers with a label for their current truth."""
         return {
             item
-            for item, found in self.by_item.items()
-            if any((item, labeller) not in self.stale for labeller in found)
+            for item, by_labeller in self.by_item.items()
+            if any((item, labeller) not in self.stale for labeller in by_labeller)
         }
 
     def missing(self, labeller: str) -> list[str]:
@@ -233,22 +235,22 @@ def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
 
     If `with_draws` is False, draws are skipped and need not be readable.
     """
-    found = Labels()
+    labels = Labels()
     last: Path | None = None
     for file in files:
-        before, drawn = found.draw, False
+        before, drawn = labels.draw, False
         for kind, value, place in _read_lines(file):
             if kind == "draw" and not with_draws:
                 continue
             if kind == "draw":
-                found.draw, found.place, drawn = _parse_draw(value, place), place, True
+                labels.draw, labels.place, drawn = _parse_draw(value, place), place, True
             else:
-                found.add(value, place)
+                labels.add(value, place)
         if drawn:
-            if last is not None and found.draw != before:
-                found.other_draws.append(str(last))
+            if last is not None and labels.draw != before:
+                labels.other_draws.append(str(last))
             last = file
-    return found
+    return labels
 
 
 def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:

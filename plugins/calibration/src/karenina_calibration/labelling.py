@@ -132,11 +132,11 @@ class Labelling:
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
             return AskedAnswer(answer, answer.extractions)
-        known = [self.labels.by_item[answer.id][name] for name in people]
+        labels = [self.labels.by_item[answer.id][name] for name in people]
         left = [
             extraction
             for extraction in answer.extractions
-            if any(label.extraction(extraction) is None for label in known)
+            if any(label.extraction(extraction) is None for label in labels)
         ]
         before = self.drawn_from.by_id[answer.id]
         was = f"; it was {truth_text(before)}" if before.truth_id != answer.truth_id else ""
@@ -148,11 +148,11 @@ class Labelling:
         Nothing is written. Raises `ConfigError`.
         """
         if path.suffix.lower() in SUFFIXES:
-            found, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
-            return found, len(strange)
+            labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
+            return labels, len(strange)
         everything = list(read_labels([path], with_draws=False))
-        found = [one for one in everything if one.item in self.answers.by_id]
-        return found, len(everything) - len(found)
+        labels = [label for label in everything if label.item in self.answers.by_id]
+        return labels, len(everything) - len(labels)
 
     def take_over(self, labels: Sequence[Label]) -> None:
         """Add the labels that the file does not contain yet, completed with the labeller's earlier extraction labels.
@@ -163,8 +163,8 @@ class Labelling:
         for label in labels:
             before = self.labels.by_item.get(label.item, {}).get(label.labeller)
             whole = label.with_extractions_of(before) if before is not None else label
-            given = self.labels.given.get((label.item, label.labeller), ())
-            new += [whole] if label not in given and whole not in given else []
+            saved = self.labels.given.get((label.item, label.labeller), ())
+            new += [whole] if label not in saved and whole not in saved else []
         self.add(new)
 
     def stale(self) -> list[Answer]:
@@ -188,13 +188,12 @@ def move_away(file: Path) -> Path | None:
 def describe_draw(draw: Draw) -> list[str]:
     """Return one line for each stratum of a draw."""
     lines = []
-    models = {one.model for one in draw.strata}
-    for one in draw.strata:
-        own = [other for other in draw.strata if other.model == one.model]
-        of = f" of {one.model}" if len(models) > 1 else ""
-        lines.append(
-            f"{one.drawn:,} of {one.size:,} answers{of}: {describe_verdicts(one.verdicts, alone=len(own) == 1)}"
-        )
+    models = {stratum.model for stratum in draw.strata}
+    for stratum in draw.strata:
+        own = [other for other in draw.strata if other.model == stratum.model]
+        of = f" of {stratum.model}" if len(models) > 1 else ""
+        verdicts = describe_verdicts(stratum.verdicts, alone=len(own) == 1)
+        lines.append(f"{stratum.drawn:,} of {stratum.size:,} answers{of}: {verdicts}")
     return lines
 
 

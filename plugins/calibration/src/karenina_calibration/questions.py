@@ -55,24 +55,24 @@ def ask_answer(
     answer = asked.answer
     right: bool | None = None
     if asks_verdict:
-        said = _ask(ask, "Is the answer right?")
-        if said == SKIP:
+        reply = _ask(ask, "Is the answer right?")
+        if reply == SKIP:
             return None
-        right = _REPLIES[said]
-    found = list(earlier)
+        right = _REPLIES[reply]
+    extractions = list(earlier)
     for extraction in asked.extractions:
-        said = _ask(ask, extraction_question(extraction))
-        if said == SKIP:
+        reply = _ask(ask, extraction_question(extraction))
+        if reply == SKIP:
             continue
-        found.append(
-            ExtractionLabel(kind=extraction.kind, name=extraction.name, value=extraction.value, right=_REPLIES[said])
+        extractions.append(
+            ExtractionLabel(kind=extraction.kind, name=extraction.name, value=extraction.value, right=_REPLIES[reply])
         )
     return Label(
         item=answer.id,
         labeller=labeller,
         time=now(),
         right=right,
-        extractions=tuple(found),
+        extractions=tuple(extractions),
         blind=blind,
         truth=answer.truth_id,
     )
@@ -90,13 +90,13 @@ def extraction_question(one: Extraction, longest: int = 300) -> str:
 
 def _ask(ask: Callable[[str], str], question: str) -> str:
     while True:
-        said = ask(f"{question} [y]es, [n]o, [u]nclear, [s]kip, [q]uit").strip().lower()
-        if said in (QUIT, "quit"):
+        reply = ask(f"{question} [y]es, [n]o, [u]nclear, [s]kip, [q]uit").strip().lower()
+        if reply in (QUIT, "quit"):
             raise Stop
-        if said in (SKIP, "skip"):
+        if reply in (SKIP, "skip"):
             return SKIP
-        if said in _REPLIES:
-            return said
+        if reply in _REPLIES:
+            return reply
 
 
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
@@ -135,7 +135,7 @@ def write_label_page(
         "labeller": labeller,
         "blind": not show_verdict,
         "file": name,
-        "items": [_item(one, show_verdict=show_verdict) for one in asked],
+        "items": [_item(entry, show_verdict=show_verdict) for entry in asked],
     }
     source = PageSource(_read("label.js"), _read("label.css"), "Karenina labels", "page", FIRST_BYTES)
 

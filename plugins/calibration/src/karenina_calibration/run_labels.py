@@ -48,7 +48,7 @@ class RunLabels:
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
     """Return the corrected rates of the runs whose result file has a label file."""
     opened: dict[Path, LabelledRun | str] = {}
-    found = []
+    run_labels = []
     for run in runs:
         if run.source is None:
             continue
@@ -59,12 +59,12 @@ def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
             opened[run.source] = _open(run.source, file)
         labelled = opened[run.source]
         if isinstance(labelled, str):
-            found.append(RunLabels(run.label, run.model or "", labelled, None))
+            run_labels.append(RunLabels(run.label, run.model or "", labelled, None))
             continue
         models = [run.model] if run.model is not None else labelled.answers.with_verdicts
-        known = [model for model in models if model in labelled.answers.with_verdicts]
-        found += [RunLabels(run.label, model, labelled.corrected(model), labelled) for model in known]
-    return found
+        judged = [model for model in models if model in labelled.answers.with_verdicts]
+        run_labels += [RunLabels(run.label, model, labelled.corrected(model), labelled) for model in judged]
+    return run_labels
 
 
 def _open(source: Path, labels: Path) -> LabelledRun | str:
@@ -81,38 +81,40 @@ def corrected_notes(runs: Sequence[NotedRun]) -> list[RunNote]:
     return _notes(runs, find_labels(runs))
 
 
-def _notes(runs: Sequence[NotedRun], found: Sequence[RunLabels]) -> list[RunNote]:
-    several = len(found) > 1 or len(runs) > 1
-    return [*(_rate_note(one, several=several) for one in found), *_difference_notes(runs, found)]
+def _notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> list[RunNote]:
+    several = len(run_labels) > 1 or len(runs) > 1
+    return [*(_rate_note(label, several=several) for label in run_labels), *_difference_notes(runs, run_labels)]
 
 
-def _rate_note(one: RunLabels, *, several: bool) -> RunNote:
-    name = f"{NAME} {one.label}".strip()
-    of = f"{one.model}: " if several and not one.label and one.model else ""
-    stale = f"; {text}" if (text := _stale(one)) else ""
-    if one.found is None:
-        return RunNote(name, f"{of}not available: {one.rate}{stale}")
-    shown = one.found.shown
-    return RunNote(name, of + corrected_text(shown) + stale, {"label": one.label, **shown.model_dump(mode="json")})
+def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
+    name = f"{NAME} {labels.label}".strip()
+    of = f"{labels.model}: " if several and not labels.label and labels.model else ""
+    stale = f"; {text}" if (text := _stale(labels)) else ""
+    if labels.found is None:
+        return RunNote(name, f"{of}not available: {labels.rate}{stale}")
+    shown = labels.found.shown
+    return RunNote(name, of + corrected_text(shown) + stale, {"label": labels.label, **shown.model_dump(mode="json")})
 
 
-def _stale(one: RunLabels) -> str:
+def _stale(labels: RunLabels) -> str:
     """Return a note on labels of this model's answers that were given for another truth; empty if there are none."""
-    if one.run is None:
+    if labels.run is None:
         return ""
-    items = {item for item, _ in one.run.labels.stale}
-    found = [of.question_id for of in one.run.answers.by_id.values() if of.id in items and of.model == one.model]
-    how = label_command("label", one.run.source or "RESULTS", None)
-    return f"{stale_text(found)}; `{how}` asks again" if found else ""
+    items = {item for item, _ in labels.run.labels.stale}
+    questions = [
+        of.question_id for of in labels.run.answers.by_id.values() if of.id in items and of.model == labels.model
+    ]
+    how = label_command("label", labels.run.source or "RESULTS", None)
+    return f"{stale_text(questions)}; `{how}` asks again" if questions else ""
 
 
-def _difference_notes(runs: Sequence[NotedRun], found: Sequence[RunLabels]) -> Iterator[RunNote]:
-    known = {one.label: one for one in found if one.label and one.found is not None}
+def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> Iterator[RunNote]:
+    by_label = {label.label: label for label in run_labels if label.label and label.found is not None}
     for a, b in combinations([run.label for run in runs if run.label], 2):
-        if a in known and b in known:
-            yield _difference(known[a], known[b])
-        elif a in known or b in known:
-            without = b if a in known else a
+        if a in by_label and b in by_label:
+            yield _difference(by_label[a], by_label[b])
+        elif a in by_label or b in by_label:
+            without = b if a in by_label else a
             yield RunNote(
                 f"{NAME} {a} - {b}",
                 f"not available: {without} has no corrected rate, so the difference assumes equal errors of the judge",
@@ -122,11 +124,11 @@ def _difference_notes(runs: Sequence[NotedRun], found: Sequence[RunLabels]) -> I
 def _difference(a: RunLabels, b: RunLabels) -> RunNote:
     assert a.found is not None
     assert b.found is not None
-    found = corrected_difference(a.found.rate, b.found.rate)
+    change = corrected_difference(a.found.rate, b.found.rate)
     return RunNote(
         f"{NAME} {a.label} - {b.label}",
-        f"{points(found.value)} points, 95% CI [{points(found.low)}, {points(found.high)}], by labels of both runs",
-        {"a": a.label, "b": b.label, "value": found.value, "low": found.low, "high": found.high},
+        f"{points(change.value)} points, 95% CI [{points(change.low)}, {points(change.high)}], by labels of both runs",
+        {"a": a.label, "b": b.label, "value": change.value, "low": change.low, "high": change.high},
     )
 
 
@@ -136,8 +138,8 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
         NotedRun(label, run.model, Path(run.source) if run.source is not None else None)
         for label, run in zip(page.labels, page.runs, strict=True)
     ]
-    found = find_labels(runs)
-    if not found:
+    run_labels = find_labels(runs)
+    if not run_labels:
         return ()
     summaries = {label: run.summary for label, run in zip(page.labels, page.runs, strict=True)}
     undecided = any(summary.undecided for summary in summaries.values())
@@ -154,7 +156,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
                 else ()
             ),
         ]
-        for of in found
+        for of in run_labels
         if of.found is not None
         for shown, raw in [(of.found.shown, summaries[of.label].pass_rate)]
     ]
@@ -162,26 +164,26 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
     blocks: list[TextBlock | TableBlock] = []
     if rows:
         blocks.append(TableBlock(columns, rows, note=note, plot=IntervalPlot("Name", "Corrected", "Low", "High")))
-    judges = _judge_rows(found)
+    judges = _judge_rows(run_labels)
     if judges:
         head = [Column("Judge"), Column("Agree", "share"), Column("Low", "share"), Column("High", "share")]
         kappa = [Column("Kappa", "number"), Column("Labels", "count")]
         blocks.append(TableBlock([*head, *kappa], judges, note="The agreement of verdicts with people."))
-    others = [one for one in _notes(runs, found) if not one.values or "a" in one.values]
+    others = [run_note for run_note in _notes(runs, run_labels) if not run_note.values or "a" in run_note.values]
     blocks.extend(TextBlock(f"{other.name}: {other.text}") for other in others)
-    stale = ((one.label, _stale(one)) for one in found if one.found is not None)
+    stale = ((labels.label, _stale(labels)) for labels in run_labels if labels.found is not None)
     blocks.extend(TextBlock(f"{label}: {text}.") for label, text in stale if text)
     return [PageSection("corrected", "Corrected by people", blocks)]
 
 
-def _judge_rows(found: Sequence[RunLabels]) -> list[list[Cell]]:
+def _judge_rows(run_labels: Sequence[RunLabels]) -> list[list[Cell]]:
     rows: list[list[Cell]] = []
-    for one in found:
-        if one.run is None:
+    for label in run_labels:
+        if label.run is None:
             continue
-        own = [of for of in one.run.representative if of.answer.model == one.model]
-        results = [of for of in one.run.results if of.metadata.answering_id == one.model]
-        for judge in verdict_agreement(results, own, one.run.units):
+        own = [of for of in label.run.representative if of.answer.model == label.model]
+        results = [of for of in label.run.results if of.metadata.answering_id == label.model]
+        for judge in verdict_agreement(results, own, label.run.units):
             rate, kappa = judge.agreement, judge.kappa.value if judge.kappa is not None else None
-            rows.append([f"{one.label}: {judge.judge}", rate.value, rate.low, rate.high, kappa, rate.out_of])
+            rows.append([f"{label.label}: {judge.judge}", rate.value, rate.low, rate.high, kappa, rate.out_of])
     return rows

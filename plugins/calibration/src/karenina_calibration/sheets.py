@@ -49,14 +49,14 @@ def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
     states this value. The column `why` states why an answer is asked about again. The sheet contains no verdict.
     Raises `ConfigError`.
     """
-    rows = [row for one in asked for row in _rows(one)]
+    rows = [row for entry in asked for row in _rows(entry)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
     return write_whole(path, (_BEGINS[path.suffix.lower()],), write)
 
 
 def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
     """Return how many answers are truncated in this kind of sheet, because they are too long for a cell."""
-    return sum(len(one.answer.text) > _LONGEST_CELL for one in asked) if path.suffix.lower() == EXCEL else 0
+    return sum(len(entry.answer.text) > _LONGEST_CELL for entry in asked) if path.suffix.lower() == EXCEL else 0
 
 
 def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
@@ -115,7 +115,7 @@ def read_sheet(
     `answering_model` and `replicate` if a question has several answers; `labeller` is optional. Rows without a label
     are left out. Raises `ConfigError`, with the row, for a label other than yes, no or unclear.
     """
-    found: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
+    by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []
     by_question: dict[str, list[Answer]] = defaultdict(list)
     for answer in answers.by_id.values():
@@ -129,9 +129,9 @@ def read_sheet(
         if about is None:
             strange.append(place)
         else:
-            found[about.id, _unprotected(row.get("labeller", "").strip()) or labeller].append((place, row))
+            by_answer[about.id, _unprotected(row.get("labeller", "").strip()) or labeller].append((place, row))
     labels = []
-    for (item, name), rows in found.items():
+    for (item, name), rows in by_answer.items():
         label = _label(item, name, time, rows, answers.by_id[item])
         before = earlier.by_item.get(item, {}).get(name)
         labels.append(_with_earlier(label, before, rows) if before is not None else label)
@@ -163,17 +163,17 @@ def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[An
         raise ConfigError([f"{place} names no answer: the sheet needs a column `item` or `question_id`"])
     id = compose(row["question_id"].strip())
     model = compose(row.get("answering_model", "").strip())
-    found = [
-        one
-        for one in by_question.get(id) or by_question.get(_unprotected(id), ())
-        if (not model or compose(one.model) in (model, _unprotected(model)))
-        and row.get("replicate", "").strip() in ("", str(one.replicate))
+    matching = [
+        answer
+        for answer in by_question.get(id) or by_question.get(_unprotected(id), ())
+        if (not model or compose(answer.model) in (model, _unprotected(model)))
+        and row.get("replicate", "").strip() in ("", str(answer.replicate))
     ]
-    if len(found) > 1:
+    if len(matching) > 1:
         raise ConfigError(
-            [f"{place}: the question has {len(found)} answers: add the columns `answering_model` and `replicate`"]
+            [f"{place}: the question has {len(matching)} answers: add the columns `answering_model` and `replicate`"]
         )
-    return found[0] if found else None
+    return matching[0] if matching else None
 
 
 def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
@@ -181,22 +181,22 @@ def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]],
     extractions, notes = [], []
     truth = next((row["truth_id"].strip() for _, row in rows if row.get("truth_id", "").strip()), "")
     for place, row in rows:
-        said = _parse_answer(_said(row), place)
+        verdict = _parse_answer(_said(row), place)
         kind, name = _asked(row)
         if row.get("note", "").strip():
             notes.append(_unprotected(row["note"].strip()))
         if kind == ANSWER:
-            right = said
+            right = verdict
         elif kind in ("field", "trait") and name:
             own = row.get("own", "").strip()
-            known = [
+            shown = [
                 extraction for extraction in answer.extractions if (extraction.kind, extraction.name) == (kind, name)
             ]
-            values = {_unprotected(one.value): one.value for one in known}
+            values = {_unprotected(extraction.value): extraction.value for extraction in shown}
             value = values.get(_unprotected(row.get("value", "")), row.get("value", ""))
             extractions.append(
                 ExtractionLabel(
-                    kind=cast("Kind", kind), name=name, value=value, right=said, own=_as_json(own) if own else None
+                    kind=cast("Kind", kind), name=name, value=value, right=verdict, own=_as_json(own) if own else None
                 )
             )
         else:

@@ -111,11 +111,11 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
     app = _core_app()
     first = len(app.registered_commands)
     try:
-        known = first
+        count = first
         for offer in plugins.command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
-            for command in app.registered_commands[known:]:
+            for command in app.registered_commands[count:]:
                 _owners[_name(command)] = f"{offer.distribution} {offer.version}"
-            known = len(app.registered_commands)
+            count = len(app.registered_commands)
     except PluginError as error:
         typer.echo(f"Warning: commands of plugins are not available: {error}", err=True)
     for command in app.registered_commands[first:]:

@@ -65,10 +65,10 @@ def karenina_demos() -> Sequence[Demo]:
 def offered(plugins: Plugins) -> None:
     """Warn about commands of stages and adapters, which are not available: the command line loads neither at start."""
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
-    for found in plugins.implementations(karenina_commands):
-        if found.distribution not in others:
+    for implementation in plugins.implementations(karenina_commands):
+        if implementation.distribution not in others:
             logger.warning(
                 "%s adds commands, which are not available: declare the plugin that adds them as an entry point of the "
                 "group karenina.plugins",
-                found.distribution,
+                implementation.distribution,
             )

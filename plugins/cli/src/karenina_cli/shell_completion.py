@@ -48,18 +48,18 @@ def _join_divided_words() -> str:
         return ""
     joined: list[str] = []
     at = 0
-    kept = ""
+    start = ""
     for number, word in enumerate(words):
         follows = words[number - 1][-1:] in _BREAKS and not word.startswith("-")
         if number > 1 and (word[:1] in _BREAKS or follows):
-            kept = joined[-1] + (word if word[:1] in _BREAKS else "")
+            start = joined[-1] + (word if word[:1] in _BREAKS else "")
             joined[-1] += word
         else:
-            kept = ""
+            start = ""
             joined.append(word)
         if number == current:
             at = len(joined) - 1
             break
     os.environ["COMP_WORDS"] = "\n".join(joined)
     os.environ["COMP_CWORD"] = str(at)
-    return kept
+    return start

@@ -40,8 +40,8 @@ def plain_words(text: str) -> str:
 
 def numbers_in(text: str) -> list[Decimal]:
     """Return the numbers in a text, in order; separators between groups of three digits are ignored."""
-    found = (re.sub(r"[,\u202f\u00a0]", "", one).replace("\u2212", "-") for one in _NUMBER.findall(text))
-    return [Decimal(one) for one in found]
+    cleaned = (re.sub(r"[,\u202f\u00a0]", "", number).replace("\u2212", "-") for number in _NUMBER.findall(text))
+    return [Decimal(number) for number in cleaned]
 
 
 def boolean_in(text: str) -> bool | None:
@@ -52,8 +52,8 @@ def boolean_in(text: str) -> bool | None:
 
 def date_of(text: str) -> date | None:
     """Return the date if the whole text is a date, else None."""
-    found = read_date(text)
-    return found.at.date() if found is not None else None
+    parsed = read_date(text)
+    return parsed.at.date() if parsed is not None else None
 
 
 def contains_date(text: str, day: date) -> bool:
@@ -111,9 +111,9 @@ def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswe
     """
     own = questions[place].raw_answer or ""
     after = [*questions[place + 1 :], *questions[:place]]
-    differing = [one for one in after if one.raw_answer and not _are_equal(one.raw_answer, own)]
+    differing = [question for question in after if question.raw_answer and not _are_equal(question.raw_answer, own)]
     kind = _kind(own)
-    ordered = sorted(differing, key=lambda one: _kind(one.raw_answer or "") != kind)
+    ordered = sorted(differing, key=lambda question: _kind(question.raw_answer or "") != kind)
     return tuple(_others(ordered))
 
 

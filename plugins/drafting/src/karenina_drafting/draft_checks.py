@@ -92,10 +92,10 @@ def read_value(kind: object, text: str) -> object:
     match kind:
         case "int" | "float":
             numbers = numbers_in(text)
-            wanted = numbers[0] if numbers else None
-            if wanted is None or (kind == "int" and wanted != wanted.to_integral_value()):
+            number = numbers[0] if numbers else None
+            if number is None or (kind == "int" and number != number.to_integral_value()):
                 return None
-            return int(wanted) if kind == "int" else float(wanted)
+            return int(number) if kind == "int" else float(number)
         case "bool":
             return boolean_in(text)
         case "date":

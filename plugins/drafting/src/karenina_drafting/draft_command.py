@@ -71,12 +71,12 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
         question for question in questions if not question.has_template or question.id in benchmark.made_templates
     ]
     open_ones = every_open[:limit]
-    wanted = tuple(one for one in open_ones if (one.raw_answer or "").strip())
+    wanted = tuple(question for question in open_ones if (question.raw_answer or "").strip())
     if not wanted:
         why = "all of them have a template" if questions and not open_ones else "none has an answer"
         cure = "add a column `answer` (`raw_answer` in YAML), or map a column with --columns answer=COLUMN"
         raise ConfigError([f"there is no question to draft a template for: {why}; {cure}"])
-    missing = tuple(one for one in open_ones if not (one.raw_answer or "").strip())
+    missing = tuple(question for question in open_ones if not (question.raw_answer or "").strip())
     return Selection(wanted, missing, len(questions) - len(every_open))
 
 
@@ -84,8 +84,8 @@ def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, fro
     """Return a benchmark with the `wanted` questions; drafts must reject answers to other questions in `every`."""
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
-    answered = [one for one in every if (one.raw_answer or "").strip()]
-    places = {one.id: place for place, one in enumerate(answered)}
+    answered = [question for question in every if (question.raw_answer or "").strip()]
+    places = {question.id: place for place, question in enumerate(answered)}
     for question in wanted:
         brief = DraftBrief(others=choose_others(answered, places[question.id]), from_response=from_response)
         plain = Question(
@@ -108,19 +108,19 @@ def make_config(
     owned = all_settings()
     used = {name: value for name, value in settings.given().items() if owned[name].owner in _OWNERS}
     unused = sorted(settings.given().keys() - used.keys())
-    kept = {name: value for name, value in used.items() if name not in _FIXED}
-    models = len(kept.get("parsing_models") or ())
+    applied = {name: value for name, value in used.items() if name not in _FIXED}
+    models = len(applied.get("parsing_models") or ())
     if models != 1:
         problem = "no model is given" if not models else f"{models} models are given, and drafts need one"
         raise ConfigError([f"{problem}: name it with --model, for example --model openai:NAME"])
     recorded: dict[str, Any] = {"id": "recorded", "interface": recording_interface(), "model_name": "recorded"}
     values = {
         "run_name": RUN_NAME,
-        **kept,
+        **applied,
         **({} if tries is None else {"draft_tries": tries}),
         "draft_templates": True,
         "evaluation_mode": "template_only",
-        "answering_models": [{**recorded, "manual_traces": {one.id: one.raw_answer for one in wanted}}],
+        "answering_models": [{**recorded, "manual_traces": {question.id: question.raw_answer for question in wanted}}],
     }
     return VerificationConfig(**values), unused
 
@@ -218,7 +218,7 @@ def draft(
         for note in benchmark.load_notes:
             screen.note(note)
         selection = select_questions(benchmark, question, limit)
-        every = [benchmark.get(one) for one in benchmark.ids]
+        every = [benchmark.get(question_id) for question_id in benchmark.ids]
         items = make_benchmark(selection.wanted, every, from_response=from_response)
         chosen = read_configuration(None, config, settings, judges=[model] if model is not None else None)
         used, unused = make_config(selection.wanted, chosen, tries)
@@ -230,10 +230,10 @@ def draft(
         request = RunRequest(
             items, used, output=results, journal=journal or default_journal(results), config_file=config
         )
-        found = list(run_for_results(screen, request, results, quiet=quiet))
+        draft_results = list(run_for_results(screen, request, results, quiet=quiet))
         others = {item.id: [other.question_id for other in DraftBrief.of(item).others] for item in items}
-        wanted = {one.id for one in (*selection.wanted, *selection.without_answer)}
-        drafts = collect_drafts([one for one in every if one.id in wanted], found, others)
+        chosen_ids = {asked.id for asked in (*selection.wanted, *selection.without_answer)}
+        drafts = collect_drafts([asked for asked in every if asked.id in chosen_ids], draft_results, others)
         name = used.core.parsing_models[0].display_string
         write_drafts(target, benchmark.name, drafts, name)
         if as_json:

@@ -101,8 +101,8 @@ def draft_request(question: str, reference: str, *, from_response: bool) -> str:
 
 def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
     """Return the messages to add to the conversation after a draft with problems."""
-    found = "\n".join(f"- {problem}" for problem in problems)
-    text = f"Your draft does not pass its checks:\n{found}\nCorrect this, and reply with the whole JSON object again."
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    text = f"Your draft does not pass its checks:\n{listed}\nCorrect this, and reply with the whole JSON object again."
     return [Message.assistant(reply), Message.user(text)]
 
 
@@ -134,10 +134,10 @@ async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -
     """Return the template, filled in by the model from a text. Raises `PortError` and `StructuredError`."""
     schema = bound.judge_schema()
     messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))
-    found = await call_structured(
+    reply = await call_structured(
         context.parser(), messages, schema, lambda values: bound.bind(values, text), info=context.call_info
     )
-    return found.value
+    return reply.value
 
 
 class DraftingSettings(BaseModel):

@@ -54,18 +54,18 @@ def collect_drafts(
 def _draft_of(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
     if result is None:
         return Draft(question, reason="it has no answer")
-    found = result.extensions.get(_DISTRIBUTION, {}).get(RESULT_FIELD)
-    if not result.outcome.judged or not isinstance(found, Mapping):
+    recorded = result.extensions.get(_DISTRIBUTION, {}).get(RESULT_FIELD)
+    if not result.outcome.judged or not isinstance(recorded, Mapping):
         return Draft(question, reason=f"the model failed: {result.why()}", failed=True)
-    if found["answer"] is None:
-        return Draft(question, reason="; ".join(found["problems"]), tries=found["tries"])
+    if recorded["answer"] is None:
+        return Draft(question, reason="; ".join(recorded["problems"]), tries=recorded["tries"])
     return Draft(
         question,
-        found["answer"],
-        tries=found["tries"],
+        recorded["answer"],
+        tries=recorded["tries"],
         others=others,
-        unchecked=tuple(found["unchecked"]),
-        read_back=found["read_back"],
+        unchecked=tuple(recorded["unchecked"]),
+        read_back=recorded["read_back"],
     )
 
 
@@ -104,14 +104,14 @@ def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
 
 def foreign_synonyms(draft: Draft) -> dict[str, str]:
     """Return the synonyms in a draft that do not occur in the question's answer, each with the truth it stands for."""
-    found: dict[str, str] = {}
+    synonyms: dict[str, str] = {}
     for declared in (draft.answer or {}).values():
         rule = declared.get("verify_with")
         for step in rule.get("normalize", ()) if isinstance(rule, Mapping) else ():
             if isinstance(step, Mapping):
-                found |= step.get("mapping", {})
+                synonyms |= step.get("mapping", {})
     reference = draft.question.raw_answer or ""
-    return {name: truth for name, truth in found.items() if not contains_words(reference, name)}
+    return {name: truth for name, truth in synonyms.items() if not contains_words(reference, name)}
 
 
 def _comment(draft: Draft) -> str:

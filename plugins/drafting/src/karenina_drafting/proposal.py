@@ -78,7 +78,7 @@ def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
 
     Raises `ProposalError` with the problems in all fields.
     """
-    found: dict[str, dict[str, Any]] = {}
+    fields: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
     if not 1 <= len(proposal.fields) <= _MOST_FIELDS:
         raise ProposalError(f"the draft has {len(proposal.fields)} fields; write one to {_MOST_FIELDS}")
@@ -86,14 +86,14 @@ def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
         try:
             if not _NAME.fullmatch(field.name):
                 raise ProposalError("the name is not a short name in lower case with underscores")
-            if field.name in found:
+            if field.name in fields:
                 raise ProposalError("two fields have this name")
-            found[field.name] = _declare_field(field)
+            fields[field.name] = _declare_field(field)
         except ProposalError as error:
             problems.append(f"field {field.name[:60]!r}: {error}")
     if problems:
         raise ProposalError("\n".join(problems))
-    return found
+    return fields
 
 
 def _declare_field(field: ProposedField) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _text(field: ProposedField, texts: list[str]) -> tuple[object, object, objec
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
     canonical = normalize(truth, _steps(truth))
-    aliases = (normalize(one, _steps(truth)) for one in (*others, *field.synonyms))
+    aliases = (normalize(alias, _steps(truth)) for alias in (*others, *field.synonyms))
     mapping = {alias: canonical for alias in aliases if alias not in ("", canonical, "type")}
     if mapping:
         steps.append({"type": "SynonymMap", "mapping": mapping})
@@ -124,10 +124,10 @@ def _text(field: ProposedField, texts: list[str]) -> tuple[object, object, objec
 
 
 def _number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    found = numbers_in(_single(texts))
-    if len(found) != 1:
+    numbers = numbers_in(_single(texts))
+    if len(numbers) != 1:
         raise ProposalError(f"ground_truth must be one number for {field.primitive}, such as 4.5")
-    number = found[0]
+    number = numbers[0]
     whole = number == number.to_integral_value()
     if field.primitive == "NumericExact":
         return ("int", int(number), "NumericExact") if whole else ("float", float(number), "NumericExact")

@@ -47,20 +47,22 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
     assert isinstance(kind, str), "declared fields are used as they are"
     if not truths:
         raise NoAnswer("it has no right answer; map raw_answer")
-    found = extract(mapping, truths)
+    answers = extract(mapping, truths)
     declared: dict[str, Any] = {"description": _DESCRIPTIONS[kind]}
     if kind == "choice":
         letters = list(ascii_uppercase[: len(choices)])
-        letter = letters[choice_index(mapping, found, choices)]
+        letter = letters[choice_index(mapping, answers, choices)]
         return {"answer": {"type": {"literal": letters}, **declared, "ground_truth": letter}}
     if choices and kind == "text":
-        found = [choices[choice_index(mapping, found, choices)]]
+        answers = [choices[choice_index(mapping, answers, choices)]]
     declared = {"type": _TYPES[kind], **declared}
     if kind == "text":
-        return {"answer": {**declared, "ground_truth": found[0], "verify_with": exact_match(found)}}
-    if len(set(found)) > 1:
-        raise NoAnswer(f"it has {len(found)} right answers, but type {kind} allows one; map raw_answer to one of them")
-    return {"answer": {**declared, "ground_truth": _convert(kind, found[0])}}
+        return {"answer": {**declared, "ground_truth": answers[0], "verify_with": exact_match(answers)}}
+    if len(set(answers)) > 1:
+        raise NoAnswer(
+            f"it has {len(answers)} right answers, but type {kind} allows one; map raw_answer to one of them"
+        )
+    return {"answer": {**declared, "ground_truth": _convert(kind, answers[0])}}
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
@@ -103,24 +105,24 @@ def declare_by_kind(
         if not chosen:
             continue
         column = path[0].rpartition(".")[2] if path else ""
-        found = declare_answers([cells[at] for at in chosen], any_of=any_of, column=column)
-        for at, declared, answer in zip(chosen, found.fields, found.kinds.answers, strict=True):
+        answers = declare_answers([cells[at] for at in chosen], any_of=any_of, column=column)
+        for at, declared, answer in zip(chosen, answers.fields, answers.kinds.answers, strict=True):
             if declared is not None:
                 decided[at] = {"answer": {TRUTH: declared}}
             elif answer.kind == "prose":
                 truths = as_texts(cells[at].value)
                 needed = {} if any_of or len(truths) < 2 else {"raw_answer": "; ".join(truths)}
                 decided[at] = {"rubric": _agrees(truths, any_of=any_of), **needed}
-        notes += [f"answer: {note}" for note in (*found.notes, *found.warnings)]
-        if found.objects:
+        notes += [f"answer: {note}" for note in (*answers.notes, *answers.warnings)]
+        if answers.objects:
             notes.append(
-                f"answer: {found.objects}, which no rule can compare, so they have no template: map one of their parts "
-                f"with --map raw_answer={path[0] if path else 'PATH'}.PART"
+                f"answer: {answers.objects}, which no rule can compare, so they have no template: map one of their "
+                f"parts with --map raw_answer={path[0] if path else 'PATH'}.PART"
             )
-        if found.refused:
+        if answers.refused:
             notes.append(
-                f"answer: {found.refused}, so a judge that sees the sentence scores whether a response agrees with it "
-                "(trait 'agrees', as with --map answer=graded): --map 'answer_pattern=...' finds a short answer in "
+                f"answer: {answers.refused}, so a judge that sees the sentence scores whether a response agrees with "
+                "it (trait 'agrees', as with --map answer=graded): --map 'answer_pattern=...' finds a short answer in "
                 "them, `karenina draft` drafts a template for each, and --map answer=text compares word for word"
             )
     return decided, notes
@@ -133,7 +135,7 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
     """
     if mapping.answer_pattern is None:
         return list(truths)
-    found = []
+    parts = []
     for truth in truths:
         try:
             match = search(mapping.answer_pattern, truth)
@@ -142,8 +144,8 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
         if match is None:
             raise NoAnswer(f"answer_pattern is not found in the right answer {truth!r:.80}")
         part = match[1] if match.re.groups else match[0]
-        found.append((part or "").strip())
-    return found
+        parts.append((part or "").strip())
+    return parts
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
@@ -164,10 +166,10 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
         ways = {"number": [place for place in range(len(choices)) if str(place + 1) == truth]}
     elif mapping.choice_by is not None:
         ways = {mapping.choice_by: ways[mapping.choice_by]}
-    found = {place for places in ways.values() for place in places}
-    if len(found) == 1:
-        return found.pop()
-    if found:
+    indices = {place for places in ways.values() for place in places}
+    if len(indices) == 1:
+        return indices.pop()
+    if indices:
         names = " and ".join(name for name, places in ways.items() if places)
         raise NoAnswer(f"the right answer {truth!r:.80} could be the {names} of an option; map choice_by to one")
     raise NoAnswer(f"the right answer {truth!r:.80} is none of the {len(choices)} options")

@@ -156,40 +156,40 @@ class _Converter:
 
     def _value(self, row: SourceRow, name: str) -> Any:
         with _naming(name):
-            found = find_first(row.values, self.mapping.of(name))
-        if found is not None:
+            value = find_first(row.values, self.mapping.of(name))
+        if value is not None:
             self.imported.found.add(name)
-        return found
+        return value
 
     def _texts(self, row: SourceRow, name: str) -> list[str]:
-        found = self._value(row, name)
+        value = self._value(row, name)
         with _naming(name):
-            return as_texts(found) if found is not None else []
+            return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
         """Return the right answers of a row. In a list of lists, each inner list of alternatives becomes one text."""
-        found = self._value(row, "raw_answer")
-        if isinstance(found, list) and found and all(isinstance(one, list) and one for one in found):
+        value = self._value(row, "raw_answer")
+        if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
             with _naming("raw_answer"):
-                return [" or ".join(as_texts(one)) for one in found]
+                return [" or ".join(as_texts(alternatives)) for alternatives in value]
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        found = self._value(row, "choices")
-        if found is None:
+        value = self._value(row, "choices")
+        if value is None:
             return []
         with _naming("choices"):
-            options = [as_text(option) for option in read_options(found).values()]
+            options = [as_text(option) for option in read_options(value).values()]
         if not options:
-            self.imported.notes[f"choices: there are no options in a value such as {str(found)!r:.60}"] = None
+            self.imported.notes[f"choices: there are no options in a value such as {str(value)!r:.60}"] = None
         return options
 
     def _text(self, row: SourceRow, name: str) -> str | None:
-        found = self._value(row, name)
-        if is_error_cell(found):
-            raise _RowError(f"{name}: it is {found}, the error value of a formula")
+        value = self._value(row, name)
+        if is_error_cell(value):
+            raise _RowError(f"{name}: it is {value}, the error value of a formula")
         with _naming(name):
-            return as_text(found) if found is not None else None
+            return as_text(value) if value is not None else None
 
     def _add_question(self, row: SourceRow) -> str:
         """Add the question of a row, unless an earlier row has the same question, and return its id."""
@@ -201,8 +201,8 @@ class _Converter:
         done = self.imported
         id = self._text(row, "id")
         if id is None:
-            known = json.dumps([text, {**row.question, "metadata": None}], default=str) if row.question else text
-            id = self.ids_by_text.setdefault(known, make_question_id(len(done.questions) + 1, text))
+            identity = json.dumps([text, {**row.question, "metadata": None}], default=str) if row.question else text
+            id = self.ids_by_text.setdefault(identity, make_question_id(len(done.questions) + 1, text))
         data = self._make_question(row, id, text, choices)
         first = done.questions.get(id)
         if first is None:
@@ -235,8 +235,8 @@ class _Converter:
             data["keywords"] = keywords
         metadata = self._metadata(row)
         if isinstance(self.mapping.answer, Mapping):
-            found = extract(self.mapping, truths)[:1]
-            values = {**metadata, "id": id, "question": text, **({"raw_answer": found[0]} if found else {})}
+            answers = extract(self.mapping, truths)[:1]
+            values = {**metadata, "id": id, "question": text, **({"raw_answer": answers[0]} if answers else {})}
             data["answer"] = fill_declared(self.mapping.answer, values)
         ready = dict(row.question)
         if "answer" in data or "rubric" in data:
@@ -283,50 +283,50 @@ class _Converter:
                 are_all_needed = answer and answer.get("type") != "str" and isinstance(needed, list)
                 if are_all_needed and not options:
                     done.questions[id]["raw_answer"] = "; ".join(
-                        " or ".join(map(str, one)) if isinstance(one, list) else str(one) for one in needed
+                        " or ".join(map(str, item)) if isinstance(item, list) else str(item) for item in needed
                     )
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
         metadata = {}
         for key, path in self.mapping.metadata.items():
             with _naming(f"metadata.{key}"):
-                found = find_first(row.values, (path,))
-            if found is not None:
-                _check_json(f"metadata.{key}", found)
-                metadata[key] = found
+                value = find_first(row.values, (path,))
+            if value is not None:
+                _check_json(f"metadata.{key}", value)
+                metadata[key] = value
                 self.imported.found.add(f"metadata.{key}")
         return metadata
 
     def _add_recording(self, id: str, row: SourceRow) -> None:
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label in recordings:
-            known = self.replicates.setdefault((id, model), set())
-            if replicate in known:
+            replicates = self.replicates.setdefault((id, model), set())
+            if replicate in replicates:
                 raise _RowError(
                     f"replicate: an earlier row of the same question and model has {replicate} too; map replicate"
                 )
             self.recording_size.require(response, row.place, "answers")
-            number = replicate or len(known) + 1
-            while replicate is None and number in known:
+            number = replicate or len(replicates) + 1
+            while replicate is None and number in replicates:
                 number += 1
-            known.add(number)
+            replicates.add(number)
             named = {"id": id, "replicate": number, **({"model": model} if model is not None else {})}
             self.imported.recordings.append({**named, "response": response})
             if label is not None:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        found = self._value(row, "response") if self.mapping.of("response") else None
+        value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
         if error is not None:
             self.imported.found.add("response")
             raise _RowError(f"it ended with an error: {' '.join(str(error).split())[:200]}")
-        if found is None:
+        if value is None:
             raise _RowError("it has no answer")
         model = self._text(row, "model")
-        several = found if isinstance(found, list) and not is_conversation(found) and _is_several(found) else [found]
+        several = value if isinstance(value, list) and not is_conversation(value) and _is_several(value) else [value]
         with _naming("response"):
-            responses = [as_response(one) for one in several]
+            responses = [as_response(response) for response in several]
         replicate = self._replicate(row, several=len(responses) > 1)
         label = self._label(row) if len(responses) == 1 else None
         return [(response, model, replicate, label) for response in responses]
@@ -351,12 +351,12 @@ class _Converter:
             ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
-        found = None if several else self._value(row, "replicate")
-        if found is None:
+        value = None if several else self._value(row, "replicate")
+        if value is None:
             return None
-        text = str(found)
+        text = str(value)
         if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 0):
-            raise _RowError(f"replicate: {found!r:.40} is not a number from 1")
+            raise _RowError(f"replicate: {value!r:.40} is not a number from 1")
         return int(text)
 
 
@@ -437,7 +437,7 @@ def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_several(value: list[Any]) -> bool:
     """Return whether a list contains several answers, rather than the content parts of a single answer."""
-    return bool(value) and not all(isinstance(one, Mapping) and "type" in one for one in value)
+    return bool(value) and not all(isinstance(part, Mapping) and "type" in part for part in value)
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:

@@ -95,7 +95,7 @@ class FieldMapping:
 
         Raises `ConfigError`, also if two changes have the same name.
         """
-        found, seen = self, set[str]()
+        mapping, seen = self, set[str]()
         for change in changes:
             name, sign, path = change.partition("=")
             if not sign:
@@ -103,8 +103,8 @@ class FieldMapping:
             if name.strip() in seen:
                 raise ConfigError([f"--map {name.strip()} is given twice: keep one"])
             seen.add(name.strip())
-            found = found._changed_one(name.strip(), path.strip())
-        return found
+            mapping = mapping._changed_one(name.strip(), path.strip())
+        return mapping
 
     def _changed_one(self, name: str, path: str) -> FieldMapping:
         if name == "answer":
@@ -118,8 +118,8 @@ class FieldMapping:
             others = {other: old for other, old in self.metadata.items() if other != key}
             return replace(self, metadata={**others, **({key: path} if path else {})}, given=self._given(name, path))
         if name not in NAMES:
-            known = [*NAMES, *_OPTIONS, f"{_METADATA}.KEY"]
-            cure = suggest_key(name, known, f"the names are {', '.join(known)}")
+            names = [*NAMES, *_OPTIONS, f"{_METADATA}.KEY"]
+            cure = suggest_key(name, names, f"the names are {', '.join(names)}")
             raise ConfigError([f"--map: there is no name {name!r}; {cure}"])
         paths = {**self.paths, name: (path,) if path else ()}
         return replace(self, paths=paths, given=self._given(name, path))
@@ -176,8 +176,8 @@ def read_mapping(path: Path) -> tuple[str, FieldMapping]:
 
 def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
     if isinstance(top.value.get("answer"), Mapping):
-        found = top.section("answer")
-        return dict(found.value) if found is not None else None
+        section = top.section("answer")
+        return dict(section.value) if section is not None else None
     if "answer" not in top.value:
         return AUTO
     kind = top.text("answer")
@@ -227,19 +227,19 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
     Raises `NotText` for a placeholder whose value is not text, and for a value that the source has truncated.
     """
     for path in paths:
-        found = _fill(values, path) if _PLACEHOLDER.search(path) else _find(values, path)
-        if found is TRUNCATED:
+        value = _fill(values, path) if _PLACEHOLDER.search(path) else _find(values, path)
+        if value is TRUNCATED:
             raise NotText(f"{path} is truncated by the server")
-        if found is not MISSING and found is not None and found != "":
-            return found
+        if value is not MISSING and value is not None and value != "":
+            return value
     return None
 
 
 def _find(values: Mapping[str, Any], path: str) -> Any:
     if "|" not in path or path in values:
         return look_up(values, path)
-    found = [look_up(values, one) for one in path.split("|")]
-    texts = [None if one in (MISSING, "") else one for one in found]
+    options = [look_up(values, option) for option in path.split("|")]
+    texts = [None if option in (MISSING, "") else option for option in options]
     while texts and texts[-1] is None:
         texts.pop()
     if None in texts:
@@ -263,8 +263,8 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
         return MISSING
     if isinstance(value, list):
         if not _INDEX.fullmatch(parts[0]):
-            found = [_descend(one, parts) for one in value]
-            return found if found and all(one is not MISSING for one in found) else MISSING
+            items = [_descend(item, parts) for item in value]
+            return items if items and all(item is not MISSING for item in items) else MISSING
         index = int(parts[0])
         return _descend(value[index], parts[1:]) if -len(value) <= index < len(value) else MISSING
     return value if value is TRUNCATED else MISSING
@@ -272,18 +272,18 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
     """Return the path's text with the placeholders filled in; `MISSING` if the row lacks one of the values."""
-    found = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
-    if any(one is TRUNCATED for one in found.values()):
+    replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
+    if any(value is TRUNCATED for value in replacements.values()):
         return TRUNCATED
-    if any(one is MISSING or one is None for one in found.values()):
+    if any(value is MISSING or value is None for value in replacements.values()):
         return MISSING
-    return _PLACEHOLDER.sub(lambda match: _text(found[match[1]]), path.replace("\\n", "\n"))
+    return _PLACEHOLDER.sub(lambda match: _text(replacements[match[1]]), path.replace("\\n", "\n"))
 
 
 def _text(value: Any) -> str:
     """Return a value as text to fill in; the items of a list of contexts are joined, even if it is written as text."""
     if isinstance(value, list) and not is_conversation(value):
-        found = context_text(value)
-        if found:
-            return found
+        text = context_text(value)
+        if text:
+            return text
     return context_text(value) if isinstance(value, str) and parse_list(value) else as_text(value)

@@ -25,17 +25,17 @@ def import_formats(plugins: Plugins) -> list[ImportFormat]:
     """Return the import formats that plugins offer."""
     from karenina_benchmark.formats.format_registry import list_formats
 
-    return [one.value for one in list_formats(plugins) if isinstance(one.value, ImportFormat)]
+    return [offer.value for offer in list_formats(plugins) if isinstance(offer.value, ImportFormat)]
 
 
 def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
     """Return the format with this key. Raises `ConfigError` if there is none, or if two plugins offer it."""
-    found = [one for one in formats if one.key == key]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matches = [import_format for import_format in formats if import_format.key == key]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise ConfigError([f"two plugins offer the format {key!r}: block one of them"])
-    keys = [one.key for one in formats]
+    keys = [import_format.key for import_format in formats]
     raise ConfigError([f"there is no format {key!r}{did_you_mean(key, keys)} All formats: {', '.join(keys)}"])
 
 
@@ -47,27 +47,27 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 
     head = head_of(path)
-    fits = {one.key: (one.detect(head), one) for one in formats}
+    fits = {import_format.key: (import_format.detect(head), import_format) for import_format in formats}
     for least in (Fit.YES, Fit.MAYBE):
-        found = [one for fit, one in fits.values() if fit == least]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            names = " or ".join(f"{one.key} ({one.name})" for one in found)
+        fitting = [import_format for fit, import_format in fits.values() if fit == least]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            names = " or ".join(f"{import_format.key} ({import_format.name})" for import_format in fitting)
             raise ConfigError([f"{path} could be {names}: choose one with --from"])
     if path.suffix.lower() in YAML:
         read_document(path)
     elif path.suffix.lower() in (*LINES, ".json") and head.start.strip() and not head.lines:
         read_json(path)
-    known = "; ".join(f"{one.key} ({one.name})" for one in formats)
-    raise ConfigError([f"the format of {path} is not known; if it is one of these, choose it with --from: {known}"])
+    choices = "; ".join(f"{import_format.key} ({import_format.name})" for import_format in formats)
+    raise ConfigError([f"the format of {path} is not known; if it is one of these, choose it with --from: {choices}"])
 
 
 def sources(incomplete: str) -> list[str]:
     """Return completions for SOURCE: files with the suffix of a format, and `hf:` for a dataset by name."""
     from karenina_core.plugins import active_plugins
 
-    of_formats = {suffix for one in import_formats(active_plugins()) for suffix in one.suffixes}
+    of_formats = {suffix for import_format in import_formats(active_plugins()) for suffix in import_format.suffixes}
     endings = sorted({*SUFFIXES, *of_formats})
     return [*complete_files(incomplete, endings), *matching([_HF] if incomplete else [], incomplete)]
 
@@ -76,7 +76,7 @@ def formats(incomplete: str) -> list[str]:
     """Return completions for `--from`: the keys of all formats."""
     from karenina_core.plugins import active_plugins
 
-    return matching((one.key for one in import_formats(active_plugins())), incomplete)
+    return matching((import_format.key for import_format in import_formats(active_plugins())), incomplete)
 
 
 def mapped_names(incomplete: str) -> list[str]:

@@ -139,8 +139,8 @@ def import_(
         mapping = (mapping or format.mapping).changed(map or ())
         output = output or Path(f"{_title(source)}.yaml")
         check_outputs(output, recordings, labels, source=source, map_file=map_file)
-        found = _rows(source, format, limit, subset, split, server, rows=rows, encoding=encoding, sheet=sheet)
-        done = convert(found, mapping, choose)
+        source_rows = _rows(source, format, limit, subset, split, server, rows=rows, encoding=encoding, sheet=sheet)
+        done = convert(source_rows, mapping, choose)
         mapping = done.mapping
         _check_rows(screen, done, mapping.given, source, partial=partial)
         if recordings is not None and not done.recordings:
@@ -200,8 +200,8 @@ def _rows(
             raise ConfigError([f"{what}: leave them out"])
         return islice(format.rows_at(Path(source), rows, encoding, sheet), limit)
     of_server = source.startswith(_HF)
-    found = Dataset(source.removeprefix(_HF), subset, split, limit, server).rows() if of_server else None
-    return islice(format.rows(Path(source)) if found is None else found, limit)
+    dataset_rows = Dataset(source.removeprefix(_HF), subset, split, limit, server).rows() if of_server else None
+    return islice(format.rows(Path(source)) if dataset_rows is None else dataset_rows, limit)
 
 
 def _title(source: str) -> str:
@@ -210,11 +210,11 @@ def _title(source: str) -> str:
     return Path(source).stem or "benchmark"
 
 
-def _check_rows(screen: Screen, done: Imported, given: Iterable[str], source: str, *, partial: bool) -> None:
+def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
     """Raise `ConfigError` for mapped paths without a value in any row, and, without `partial`, for failed rows."""
     from karenina_core.errors import ConfigError
 
-    missing = sorted(set(given) - done.found - {"error"})
+    missing = sorted(set(mapped) - done.found - {"error"})
     keys = ", ".join(list(done.keys)[:30])
     if missing and done.questions:
         raise ConfigError([f"{source}: no row has a value for {', '.join(missing)}; the rows have the keys {keys}"])

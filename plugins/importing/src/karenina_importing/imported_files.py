@@ -56,8 +56,8 @@ def check_outputs(
         raise ConfigError([f"labels are a table: give --labels a name such as {labels.stem}{_TABLE}"])
     if labels is not None and recordings is None:
         raise ConfigError(["labels are for recorded answers: add --recordings FILE.jsonl"])
-    given = [output, mapping_path(output), *(path for path in (recordings, labels) if path is not None)]
-    for path in given:
+    outputs = [output, mapping_path(output), *(path for path in (recordings, labels) if path is not None)]
+    for path in outputs:
         if path.resolve() == Path(source).resolve():
             raise ConfigError([f"{path} is the source: give another file"])
     if map_file is not None and output.resolve() == map_file.resolve():

@@ -57,12 +57,12 @@ class SizeLimit:
         """Count the characters of a JSON value, and return whether all values together are within the limit."""
         waiting = [value]
         while waiting and self._left >= 0:
-            one = waiting.pop()
-            self._left -= _SIZE_OF_VALUE + (len(one) if isinstance(one, str) else 0)
-            if isinstance(one, Mapping):
-                waiting.extend(one.values())
-            elif isinstance(one, list):
-                waiting.extend(one)
+            item = waiting.pop()
+            self._left -= _SIZE_OF_VALUE + (len(item) if isinstance(item, str) else 0)
+            if isinstance(item, Mapping):
+                waiting.extend(item.values())
+            elif isinstance(item, list):
+                waiting.extend(item)
         return self._left >= 0
 
     def require(self, value: Any, place: str, what: str) -> None:

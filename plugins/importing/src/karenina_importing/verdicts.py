@@ -51,7 +51,7 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
     hallucinations, are not used; if there are no others, the label is None.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
-    chosen = next((one for one in usable if _RIGHTNESS.search(one.name)), usable[0] if usable else None)
+    chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)
     others = [score.name for score in scores if score is not chosen]
     if chosen is None:
         return None, others
@@ -70,11 +70,11 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
         if value is not None:
             by_name.setdefault(name, []).append((value, label))
     notes = []
-    for name, given in by_name.items():
-        values = [value for value, _ in given]
+    for name, scored in by_name.items():
+        values = [value for value, _ in scored]
         least, most = min(values), max(values)
         on_scale = least < -1 or most > 1
-        for value, label in given:
+        for value, label in scored:
             if label["right"] is not None and (on_scale or (value == 0 and least < 0)):
                 label["right"] = None
                 label["note"] = "; ".join([f"{value:g}", *([label["note"]] if label.get("note") else [])])
@@ -94,10 +94,10 @@ def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, 
     """
     right = as_verdict(value)
     number = _as_number(value)
-    notes = [str(one) for one in ((value,) if right is None else ()) + (note,) if one not in (None, "")]
+    notes = [str(part) for part in ((value,) if right is None else ()) + (note,) if part not in (None, "")]
     named = {"labeller": str(labeller)} if labeller not in (None, "") else {}
-    found = {"right": right, **named, **({"note": "; ".join(notes)} if notes else {})}
-    return found if number is None else {**found, "value": number}
+    label = {"right": right, **named, **({"note": "; ".join(notes)} if notes else {})}
+    return label if number is None else {**label, "value": number}
 
 
 def _as_number(value: Any) -> float | None:

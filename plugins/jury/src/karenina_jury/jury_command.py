@@ -24,37 +24,46 @@ if TYPE_CHECKING:
 
 def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
     """Yield what `karenina jury` prints for each jury and answering model."""
-    for one in found:
-        yield [Facts([*_facts(one)])]
+    for statistics in found:
+        yield [Facts([*_facts(statistics)])]
         head = ["judge", "asked", "failed", "pass rate", "95% CI", "agrees with the jury"]
-        rows = [[in_one_line(one.jury), f"{one.answers:,}", f"{one.not_judged:,}", *_cells(one.pass_rate), "-"]]
-        for judge in one.judges:
+        rows = [
+            [
+                in_one_line(statistics.jury),
+                f"{statistics.answers:,}",
+                f"{statistics.not_judged:,}",
+                *_cells(statistics.pass_rate),
+                "-",
+            ]
+        ]
+        for judge in statistics.judges:
             name = in_one_line(judge.judge) + (" (if escalated)" if judge.decides else "")
             rows.append([name, f"{judge.asked:,}", f"{judge.failed:,}", *_cells(judge.pass_rate), _short(judge.agrees)])
         yield [Grid([head, *rows])]
-        fields = [[in_one_line(name), *_cells(rate), f"{rate.out_of:,}"] for name, rate in one.fields.items()]
+        fields = [[in_one_line(name), *_cells(rate), f"{rate.out_of:,}"] for name, rate in statistics.fields.items()]
         if fields:
             yield [Grid([["vote on", "all judges agree", "95% CI", "answers"], *fields])]
 
 
-def _facts(one: JuryStatistics) -> Iterator[tuple[str, str]]:
-    yield "Answers", f"{one.answers:,} of {in_one_line(one.answering)}, judged by {in_one_line(one.jury)}"
-    yield "Pass rate", _long(one.pass_rate, "judged answers correct")
-    if one.not_judged:
-        why = "no quorum, undecided, or an error" if one.pass_rate.undecided else "no quorum, or an error"
-        yield "Not judged", f"{one.not_judged:,}: {why}"
-    yield "Unanimous", _long(one.unanimous, "answers")
-    if one.escalate_to is None:
+def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
+    yield (
+        "Answers",
+        f"{statistics.answers:,} of {in_one_line(statistics.answering)}, judged by {in_one_line(statistics.jury)}",
+    )
+    yield "Pass rate", _long(statistics.pass_rate, "judged answers correct")
+    if statistics.not_judged:
+        why = "no quorum, undecided, or an error" if statistics.pass_rate.undecided else "no quorum, or an error"
+        yield "Not judged", f"{statistics.not_judged:,}: {why}"
+    yield "Unanimous", _long(statistics.unanimous, "answers")
+    if statistics.escalate_to is None:
         return
-    yield "Escalated", f"{_long(one.escalated, 'answers')}, to {in_one_line(one.escalate_to)}"
-    if one.saved_calls:
-        cost = "" if one.saved_usd is None else f", ${one.saved_usd:,.4f}"
-        yield (
-            "Saved",
-            f"about {quantity(one.saved_calls, 'call')} and {quantity(one.saved_tokens, 'token')} of it{cost}",
-        )
+    yield "Escalated", f"{_long(statistics.escalated, 'answers')}, to {in_one_line(statistics.escalate_to)}"
+    if statistics.saved_calls:
+        cost = "" if statistics.saved_usd is None else f", ${statistics.saved_usd:,.4f}"
+        tokens = quantity(statistics.saved_tokens, "token")
+        yield "Saved", f"about {quantity(statistics.saved_calls, 'call')} and {tokens} of it{cost}"
     else:
-        spared = one.escalated.out_of - one.escalated.hits
+        spared = statistics.escalated.out_of - statistics.escalated.hits
         yield "Saved", f"{quantity(spared, 'answer')} without it; what it would have used is not known"
 
 
@@ -93,13 +102,13 @@ def jury(
         from karenina_jury.jury_result import describe_juries, mean_call_costs
         from karenina_report.runs import iterate_results
 
-        found = describe_juries(iterate_results(file), mean_call_costs(file))
-        if not found:
+        juries = describe_juries(iterate_results(file), mean_call_costs(file))
+        if not juries:
             raise config_error(f"{file} contains no jury result: set `jury` in the configuration of the run")
         if as_json:
-            screen.json({"juries": [one.model_dump(mode="json") for one in found]})
+            screen.json({"juries": [statistics.model_dump(mode="json") for statistics in juries]})
             return
         from karenina_terminal.text_layout import format_sections
 
-        for line in format_sections(jury_sections(found), screen.out.width):
+        for line in format_sections(jury_sections(juries), screen.out.width):
             typer.echo(line)

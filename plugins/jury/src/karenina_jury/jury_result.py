@@ -74,11 +74,11 @@ class JuryRecord(BaseModel):
 
 def read_record(result: VerificationResult) -> JuryRecord | None:
     """Return the record of a jury result; None for the result of a single judge, and if the record is invalid."""
-    found = result.extensions.get(EXTENSION)
-    if found is None:
+    record = result.extensions.get(EXTENSION)
+    if record is None:
         return None
     try:
-        return JuryRecord.model_validate(found)
+        return JuryRecord.model_validate(record)
     except ValueError:
         return None
 
@@ -106,20 +106,20 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
     everything = {**(base.template.parsed_llm_response or {}), **values}
     answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
     comparison = Comparison(answer)
-    found: dict[str, Any] = {"parsed_llm_response": bound.extracted(answer)}
+    fields: dict[str, Any] = {"parsed_llm_response": bound.extracted(answer)}
     try:
         passed = comparison.passed()
         decided = passed is not None or base.template.regex_overall_success is False
         granular = comparison.granular() if decided and bound.is_graded else None
-        found |= {"field_results": comparison.results() or None, "field_scores": comparison.scores() or None}
+        fields |= {"field_results": comparison.results() or None, "field_scores": comparison.scores() or None}
         why = None if decided else comparison.why_undecided()
-        found |= {"verify_granular_result": granular, "field_verification_error": why}
+        fields |= {"verify_granular_result": granular, "field_verification_error": why}
     except Exception as error:  # code in a template class may raise anything
         passed, granular = False, None
-        found |= {"field_results": None, "field_scores": None, "verify_granular_result": None}
-        found |= {"field_verification_error": f"{type(error).__name__}: {error}"}
+        fields |= {"field_results": None, "field_scores": None, "verify_granular_result": None}
+        fields |= {"field_verification_error": f"{type(error).__name__}: {error}"}
     verdict = False if base.template.regex_overall_success is False else passed
-    template = base.template.model_copy(update={**found, "verify_result": verdict})
+    template = base.template.model_copy(update={**fields, "verify_result": verdict})
     return base.model_copy(update={"template": template, "outcome": _outcome(template, verdict, granular)})
 
 
@@ -264,7 +264,10 @@ def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[Ju
     for result, record in answers:
         for vote in record.judges:
             votes.setdefault((vote.decides, vote.judge), []).append((result, vote))
-    return [_judge(judge, found, decides=decides) for (decides, judge), found in sorted(votes.items(), key=_first)]
+    return [
+        _judge(judge, judge_votes, decides=decides)
+        for (decides, judge), judge_votes in sorted(votes.items(), key=_first)
+    ]
 
 
 def _first(entry: tuple[tuple[bool, str], object]) -> bool:

@@ -58,10 +58,10 @@ def _row(name: str, rate: Rate, asked: int, failed: int, agrees: float | None) -
     return [name, rate.value, rate.low, rate.high, asked, failed, agrees]
 
 
-def _summary(one: JuryStatistics) -> str:
-    text = f"All first judges agreed on {one.unanimous.hits:,} of {one.answers:,} answers."
-    if one.escalate_to is not None:
-        text += f" {one.escalate_to} was asked for {one.escalated.hits:,}."
+def _summary(statistics: JuryStatistics) -> str:
+    text = f"All first judges agreed on {statistics.unanimous.hits:,} of {statistics.answers:,} answers."
+    if statistics.escalate_to is not None:
+        text += f" {statistics.escalate_to} was asked for {statistics.escalated.hits:,}."
     return text
 
 
@@ -72,12 +72,12 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
     """Return a note on each jury of the runs. If the first result of a file has no jury, the rest is not read."""
     notes = []
     for run in runs:
-        found = describe_juries(_results(run), mean_call_costs(run.source)) if run.source is not None else []
-        several = len({one.answering for one in found}) > 1
-        for one in found:
+        juries = describe_juries(_results(run), mean_call_costs(run.source)) if run.source is not None else []
+        several = len({statistics.answering for statistics in juries}) > 1
+        for statistics in juries:
             name = f"{NAME} {run.label}" if run.label else NAME
-            of = f"{one.answering}: " if several else ""
-            notes.append(RunNote(name, of + _text(one), one.model_dump(mode="json")))
+            of = f"{statistics.answering}: " if several else ""
+            notes.append(RunNote(name, of + _text(statistics), statistics.model_dump(mode="json")))
     return notes
 
 
@@ -93,16 +93,17 @@ def _results(run: NotedRun) -> Iterator[VerificationResult]:
             yield result
 
 
-def _text(one: JuryStatistics) -> str:
-    alone = ", ".join(f"{judge.judge} {_rate(judge.pass_rate)}" for judge in one.judges)
-    text = f"{one.jury}; alone: {alone}; the first judges agree on {percent(one.unanimous.value)}"
-    if one.escalate_to is None:
+def _text(statistics: JuryStatistics) -> str:
+    alone = ", ".join(f"{judge.judge} {_rate(judge.pass_rate)}" for judge in statistics.judges)
+    text = f"{statistics.jury}; alone: {alone}; the first judges agree on {percent(statistics.unanimous.value)}"
+    if statistics.escalate_to is None:
         return text
-    cost = "" if one.saved_usd is None else f", ${one.saved_usd:,.4f}"
-    saved = f", which saved about {quantity(one.saved_calls, 'call')}{cost}" if one.saved_calls else ""
-    return f"{text}; {one.escalate_to} asked for {one.escalated.hits:,} of {one.answers:,} answers{saved}"
+    cost = "" if statistics.saved_usd is None else f", ${statistics.saved_usd:,.4f}"
+    saved = f", which saved about {quantity(statistics.saved_calls, 'call')}{cost}" if statistics.saved_calls else ""
+    escalated = f"{statistics.escalated.hits:,} of {statistics.answers:,} answers"
+    return f"{text}; {statistics.escalate_to} asked for {escalated}{saved}"
 
 
 def _rate(rate: Rate) -> str:
-    found = "without a verdict" if rate.value is None else f"{percent(rate.value)} of {rate.out_of:,}"
-    return found + (f" ({undecided_text(rate).removeprefix('; ')})" if rate.undecided else "")
+    text = "without a verdict" if rate.value is None else f"{percent(rate.value)} of {rate.out_of:,}"
+    return text + (f" ({undecided_text(rate).removeprefix('; ')})" if rate.undecided else "")

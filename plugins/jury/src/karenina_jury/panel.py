@@ -89,24 +89,26 @@ class JuryPanel:
         after = f">{self._other.id}" if self._other is not None else ""
         strong = f">{self._other.model_name}" if self._other is not None else ""
         self.model: Final = PanelModel(
-            id=f"jury({','.join(one.id for one in first)}{after})",
+            id=f"jury({','.join(judge.id for judge in first)}{after})",
             interface=INTERFACE,
-            model_name="+".join(one.model_name for one in first) + strong,
+            model_name="+".join(judge.model_name for judge in first) + strong,
             members=self._first,
             others=tuple(others),
         )
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
         """Return the result of the jury on an answer."""
-        results = await gather_all(answer.ask(one) for one in self._first)
-        ballots = [Ballot(one.id, result) for one, result in zip(self._first, results, strict=True)]
+        results = await gather_all(answer.ask(judge) for judge in self._first)
+        ballots = [Ballot(judge.id, result) for judge, result in zip(self._first, results, strict=True)]
         vote = self._count(answer, ballots)
         record = self._record(vote)
         base = await self._decide(answer, vote, record)
         if base.outcome is Outcome.UNDECIDED and record.undecided is None:
             record.undecided = base.why()
-        record.judges = [make_vote(one, decides=number >= len(self._first)) for number, one in enumerate(vote.asked)]
-        result = answer.result_of(self.model, base, [one.result for one in vote.asked])
+        record.judges = [
+            make_vote(ballot, decides=number >= len(self._first)) for number, ballot in enumerate(vote.asked)
+        ]
+        result = answer.result_of(self.model, base, [ballot.result for ballot in vote.asked])
         extensions = {**base.extensions, EXTENSION: record.model_dump(mode="json")}
         return result.model_copy(update={"extensions": extensions})
 
@@ -131,7 +133,7 @@ class JuryPanel:
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
         """Return the result by vote or by the stronger judge, and complete `record`."""
         first = vote.asked[0].result
-        if all(one.result.outcome.unjudgeable for one in vote.asked):
+        if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):
             record.undecided = first.why()
             return first
         why = vote.count.undecided
@@ -171,7 +173,7 @@ async def _elected(vote: _Vote) -> VerificationResult:
     if vote.count.agreeing:
         return vote.count.agreeing[0].result
     assert vote.bound is not None
-    base = next(one.result for one in vote.asked if one.values)
+    base = next(ballot.result for ballot in vote.asked if ballot.values)
     if vote.bound.is_slow:
         return await to_thread.run_sync(combined, base, vote.bound, vote.count.values)
     return combined(base, vote.bound, vote.count.values)
@@ -179,5 +181,5 @@ async def _elected(vote: _Vote) -> VerificationResult:
 
 def _describe_missing(ballots: Sequence[Ballot]) -> str | None:
     """Return which judges found no excerpt for a value; None if no excerpt is missing."""
-    found = {ballot.judge: ", ".join(ballot.missing_excerpts) for ballot in ballots if ballot.missing_excerpts}
-    return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in found.items()) or None
+    missing = {ballot.judge: ", ".join(ballot.missing_excerpts) for ballot in ballots if ballot.missing_excerpts}
+    return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in missing.items()) or None

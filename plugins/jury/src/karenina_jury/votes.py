@@ -86,8 +86,8 @@ class Ballot:
     @property
     def missing_excerpts(self) -> Sequence[str]:
         """The fields for which the judge found no excerpt; empty without deep judgment."""
-        found = self.result.deep_judgment
-        return (found.attributes_without_excerpts or ()) if found is not None else ()
+        judgment = self.result.deep_judgment
+        return (judgment.attributes_without_excerpts or ()) if judgment is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
     open: list[str] = []
     agreeing = voting
     for name in fields:
-        votes_on = {one.judge: comparable(one.values.get(name)) for one in voting}
+        votes_on = {ballot.judge: comparable(ballot.values.get(name)) for ballot in voting}
         winner, agreement[name], why = _winner(name, votes_on, len(ballots), quorum, _shown(voting, name))
         if why is not None:
             open.append(why)
             continue
         with_it = _of(voting, votes_on, winner)
         values[name] = with_it[0].values.get(name)
-        agreeing = [one for one in agreeing if one in with_it]
+        agreeing = [ballot for ballot in agreeing if ballot in with_it]
     if open:
         return Count(agreement, undecided="; ".join(open))
     return Count(agreement, values, agreeing)

@@ -86,8 +86,8 @@ def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[s
         if not name.startswith("karenina_") or not value:
             continue
         option = f"--{name.replace('_', '-')}"
-        given = sum(word == option or word.startswith(f"{option}=") for word in words)
-        if given < (len(value) if isinstance(value, list) else 1):
+        count = sum(word == option or word.startswith(f"{option}=") for word in words)
+        if count < (len(value) if isinstance(value, list) else 1):
             yield option
 
 

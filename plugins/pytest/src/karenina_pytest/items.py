@@ -62,7 +62,7 @@ class BenchmarkFile(pytest.File):
 
     def _run(self) -> Mapping[str, Sequence[VerificationResult]]:
         selected = [item.name for item in self.session.items if item.parent is self]
-        found: dict[str, list[VerificationResult]] = {}
+        by_question: dict[str, list[VerificationResult]] = {}
         results = self.benchmark.run_verification(
             self._config(),
             question_ids=selected,
@@ -74,8 +74,8 @@ class BenchmarkFile(pytest.File):
         if table:
             self.config.stash.setdefault(GROUPS, []).append((self.path.name, table))
         for result in results:
-            found.setdefault(result.question_id, []).append(result)
-        return found
+            by_question.setdefault(result.question_id, []).append(result)
+        return by_question
 
     def _config(self) -> VerificationConfig:
         option = self.config.getoption

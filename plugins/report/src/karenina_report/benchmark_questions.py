@@ -70,7 +70,7 @@ def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
         if value is None or isinstance(value, dict):
             continue
         several = value if isinstance(value, list) else [value]
-        yield name, tuple(str(one) for one in several if one is not None and not isinstance(one, dict | list))
+        yield name, tuple(str(entry) for entry in several if entry is not None and not isinstance(entry, dict | list))
 
 
 def _scales(*rubrics: Rubric | None) -> Iterable[tuple[str, tuple[float, float]]]:

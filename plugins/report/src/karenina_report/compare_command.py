@@ -56,11 +56,11 @@ class CompareCommand(StrictCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; the option has the value 0 if no number follows it."""
-        given: list[str] = []
+        words: list[str] = []
         for at, word in enumerate(args):
             bare = word == _OPTIONAL and not (at + 1 < len(args) and is_number(args[at + 1]))
-            given.append(f"{word}=0" if bare else word)
-        return super().parse_args(ctx, given)
+            words.append(f"{word}=0" if bare else word)
+        return super().parse_args(ctx, words)
 
 
 @app.command(cls=CompareCommand, epilog=EPILOG)
@@ -137,7 +137,7 @@ def compare(
 
         reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
         loaded = read_named_benchmark(files, benchmark, reading)
-        found = compare_runs(
+        comparison = compare_runs(
             *files,
             baseline=baseline,
             **parse_report_options(by, cluster, model, cut, scale, loaded),
@@ -145,34 +145,34 @@ def compare(
             any_template=any_template,
         )
         if flips is not None or keyword:
-            found = found.select_changes(flips.value if flips is not None else None, keyword or ())
-        failures = list(_failures(found, fail_on_regression, require_within))
+            comparison = comparison.select_changes(flips.value if flips is not None else None, keyword or ())
+        failures = list(_failures(comparison, fail_on_regression, require_within))
         if as_json:
-            screen.json({**found.model_dump(mode="json"), "failures": failures})
+            screen.json({**comparison.model_dump(mode="json"), "failures": failures})
         else:
             from karenina_report.comparison.comparison_text import comparison_sections
             from karenina_terminal.text_layout import format_sections
 
-            for line in format_sections(comparison_sections(found, changes), screen.out.width):
+            for line in format_sections(comparison_sections(comparison, changes), screen.out.width):
                 typer.echo(line)
         if fail_on_regression is not None or require_within is not None:
-            for note in _notes(found):
+            for note in _notes(comparison):
                 screen.note(note)
         if failures:
             screen.fail("\n".join(failures), FAILED)
 
 
-def _failures(found: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
+def _failures(comparison: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
     """Yield a message for each failed condition. Raises `ConfigError` if a condition cannot be checked."""
     if regression is None and within is None:
         return
     from karenina_report.comparison.comparison_text import interval
 
-    names = {run.label: run.name for run in found.runs}
+    names = {run.label: run.name for run in comparison.runs}
     checked = False
-    pairs = [(label, base) for label, base in found.bases().items() if base is not None]
+    pairs = [(label, base) for label, base in comparison.bases().items() if base is not None]
     for label, base in pairs:
-        for condition, limits in found.against(base, label):
+        for condition, limits in comparison.against(base, label):
             checked = True
             shown = "no interval" if limits is None else f"95% CI {interval(*limits)} points"
             what = f"{label} ({names[label]}) minus {base} ({names[base]}){condition}"
@@ -182,11 +182,11 @@ def _failures(found: Comparison, regression: float | None, within: float | None)
                 yield f"{what} is not shown to be above {-within or 0.0:g} points: {shown}"
     if not pairs:
         first, *others = (
-            f"{in_file[0].source} has {', '.join(run.model for run in in_file)}" for in_file in _by_file(found)
+            f"{in_file[0].source} has {', '.join(run.model for run in in_file)}" for in_file in _by_file(comparison)
         )
         raise config_error(
             f"no answering model is in both files, so the condition cannot be checked: {first}; {'; '.join(others)}. "
-            f"Compare runs of the same models{_renamed(found)}"
+            f"Compare runs of the same models{_renamed(comparison)}"
         )
     if not checked:
         raise config_error(
@@ -213,17 +213,17 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def _by_file(found: Comparison) -> list[list[ComparedRun]]:
+def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
     """Return the runs of each file."""
     files: dict[str | None, list[ComparedRun]] = {}
-    for run in found.runs:
+    for run in comparison.runs:
         files.setdefault(run.source, []).append(run)
     return list(files.values())
 
 
-def _renamed(found: Comparison) -> str:
+def _renamed(comparison: Comparison) -> str:
     """Return how to update older results of a single recording file; empty if there are none."""
-    old = [run.source for run in found.runs if run.model == _UNNAMED]
+    old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:
         return ""
     return (
@@ -232,28 +232,28 @@ def _renamed(found: Comparison) -> str:
     )
 
 
-def _notes(found: Comparison) -> Iterator[str]:
+def _notes(comparison: Comparison) -> Iterator[str]:
     """Yield a note for each run that has no counterpart in the other files, and on questions that are not checked.
 
     There is also a note on runs that are compared with another model because the first file lacks theirs.
     """
-    bases = found.bases()
-    names = {run.label: f"{run.label} ({run.name})" for run in found.runs}
-    for pair in found.pairs:
+    bases = comparison.bases()
+    names = {run.label: f"{run.label} ({run.name})" for run in comparison.runs}
+    for pair in comparison.pairs:
         if bases.get(pair.b) == pair.a or bases.get(pair.a) == pair.b:
             yield from _unchecked_note(pair, names)
-    first, *after = _by_file(found)
+    first, *after = _by_file(comparison)
     base = first[0]
     for runs in after:
         others = [run for run in runs if run.model != base.model and bases.get(run.label) == base.label]
-        if found.baseline is None and len(runs) > 1 and others:
+        if comparison.baseline is None and len(runs) > 1 and others:
             compared = ", ".join(names[run.label] for run in others)
             yield (
                 f"{compared} are compared with {names[base.label]}, which is another model: {base.source} has no "
-                f"results of these models{_renamed(found)}."
+                f"results of these models{_renamed(comparison)}."
             )
-    for run in found.runs:
+    for run in comparison.runs:
         if run.label in bases and bases[run.label] is None:
-            yield f"{run.label} ({run.name}) is not checked: {found.runs[0].source} has no results of this model."
+            yield f"{run.label} ({run.name}) is not checked: {comparison.runs[0].source} has no results of this model."
         elif run.label not in {*bases, *bases.values()}:
             yield f"{run.label} ({run.name}) is not checked: the other files have no results of this model."

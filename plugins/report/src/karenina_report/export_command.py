@@ -25,7 +25,7 @@ def _format_names(incomplete: str) -> list[str]:
     from karenina_core.plugins import command_plugins
     from karenina_report.exports.exporter import karenina_exporters
 
-    return matching((one.name for one in command_plugins().call(karenina_exporters)), incomplete)
+    return matching((exporter.name for exporter in command_plugins().call(karenina_exporters)), incomplete)
 
 
 def _table_names(incomplete: str) -> list[str]:

@@ -64,29 +64,29 @@ def is_number(word: str) -> bool:
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
     """Return the score at which each trait is cut, from options such as `clarity=4`. Raises `ConfigError`."""
-    found = {}
-    for one in given or ():
-        name, equals, score = one.rpartition("=")
+    cuts = {}
+    for option in given or ():
+        name, equals, score = option.rpartition("=")
         if not equals or not name or not is_number(score):
-            raise config_error(f"--cut {one} is not of the form TRAIT=SCORE, such as --cut clarity=4")
-        if name in found:
+            raise config_error(f"--cut {option} is not of the form TRAIT=SCORE, such as --cut clarity=4")
+        if name in cuts:
             raise config_error(f"--cut {name} is given twice: keep one")
-        found[name] = float(score)
-    return found
+        cuts[name] = float(score)
+    return cuts
 
 
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
     """Return the lowest and highest score of each trait, from options such as `clarity=1:5`. Raises `ConfigError`."""
-    found = {}
-    for one in given or ():
-        name, equals, ends = one.rpartition("=")
+    scales = {}
+    for option in given or ():
+        name, equals, ends = option.rpartition("=")
         low, colon, high = ends.partition(":")
         if not (equals and name and colon and is_number(low) and is_number(high)) or float(low) >= float(high):
-            raise config_error(f"--scale {one} is not of the form TRAIT=LOW:HIGH, such as --scale clarity=1:5")
-        if name in found:
+            raise config_error(f"--scale {option} is not of the form TRAIT=LOW:HIGH, such as --scale clarity=1:5")
+        if name in scales:
             raise config_error(f"--scale {name} is given twice: keep one")
-        found[name] = (float(low), float(high))
-    return found
+        scales[name] = (float(low), float(high))
+    return scales
 
 
 def config_error(text: str) -> ConfigError:

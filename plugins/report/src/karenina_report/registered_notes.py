@@ -29,10 +29,10 @@ class Note(ReportModel):
 
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
     """Return the notes of all plugins on these runs. If a plugin's function fails, log a warning and continue."""
-    found = []
+    notes = []
     for offer in command_plugins().offers(karenina_run_notes):
         try:
-            found += [Note(name=one.name, text=one.text, values=one.values) for one in offer.value(runs)]
+            notes += [Note(name=note.name, text=note.text, values=note.values) for note in offer.value(runs)]
         except Exception as error:
             logger.warning("notes of %s %s are left out: %s", offer.distribution, offer.version, describe_error(error))
-    return found
+    return notes

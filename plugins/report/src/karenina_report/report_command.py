@@ -96,15 +96,15 @@ def stats(
 
         reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
         loaded = read_named_benchmark(files, benchmark, reading)
-        found = describe(*files, **parse_report_options(by, cluster, model, cut, scale, loaded))
+        described = describe(*files, **parse_report_options(by, cluster, model, cut, scale, loaded))
         if as_json:
-            screen.json({"runs": [one.model_dump(mode="json") for one in found]})
+            screen.json({"runs": [run.model_dump(mode="json") for run in described]})
             return
         from karenina_report.statistics.statistics_text import statistics_sections
         from karenina_terminal.text_layout import format_sections
 
-        for number, one in enumerate(found):
+        for number, run in enumerate(described):
             if number:
                 typer.echo("")
-            for line in format_sections(statistics_sections(one), screen.out.width):
+            for line in format_sections(statistics_sections(run), screen.out.width):
                 typer.echo(line)

@@ -37,21 +37,21 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
     The paths of these benchmarks come from the user's own state folder, never from a journal. A benchmark that cannot
     be read contributes no rules.
     """
-    found: dict[str, FieldRules] = {}
+    rules: dict[str, FieldRules] = {}
     benchmarks = [benchmark] if benchmark is not None else _own_benchmarks(sources)
-    for one in benchmarks:
-        found |= read_rules(one)[0]
-    return found
+    for loaded in benchmarks:
+        rules |= read_rules(loaded)[0]
+    return rules
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
-    known = set()
+    seen = set()
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
             command = _own_command(journal)
             path = command.get("benchmark")
-            if path is not None and path not in known:
-                known.add(path)
+            if path is not None and path not in seen:
+                seen.add(path)
                 with _quietly():
                     loaded = load_benchmark(
                         path, columns=command.get("columns"), skip_broken=bool(command.get("skip_broken"))
@@ -95,7 +95,7 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
 
     Nothing in the file is executed: a template that is code is left out.
     """
-    found: dict[str, FieldRules] = {}
+    rules: dict[str, FieldRules] = {}
     left_out = []
     for question in benchmark:
         try:
@@ -104,8 +104,8 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
             left_out.append(question.id)
             continue
         if template is not None:
-            found[template.template_id] = {name: rule_text(rule.primitive) for name, rule in template.key.rules.items()}
-    return found, left_out
+            rules[template.template_id] = {name: rule_text(rule.primitive) for name, rule in template.key.rules.items()}
+    return rules, left_out
 
 
 def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResult]) -> Iterator[str]:
@@ -118,13 +118,13 @@ def find_missing_rules(benchmark: Benchmark, results: Iterable[VerificationResul
     if untrusted:
         which = "its template is" if len(untrusted) == 1 else "their templates are"
         yield f"the rules of {quantity(len(untrusted), 'question')} are left out: {which} code"
-    known = asked & set(map(compose, benchmark.ids))
+    shared = asked & set(map(compose, benchmark.ids))
     changed = {
         compose(result.question_id)
         for result in results
         if result.template.field_results and result.metadata.template_id not in rules
     }
-    if changed := (changed & known) - untrusted:
+    if changed := (changed & shared) - untrusted:
         whose = "its template has" if len(changed) == 1 else "their templates have"
         yield f"the rules of {quantity(len(changed), 'question')} are left out: {whose} changed since the run"
 

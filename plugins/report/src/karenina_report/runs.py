@@ -115,15 +115,15 @@ def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     source without results or a file that is given twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
-    found = [_runs_of(source, model) for source in sources]
-    for source, runs in zip(sources, found, strict=True):
+    by_source = [_runs_of(source, model) for source in sources]
+    for source, runs in zip(sources, by_source, strict=True):
         if not runs:
             what = f"no result of the answering model {model!r}" if model is not None else "no result"
             raise ConfigError(
                 [f"{_source_name(source) or 'one of the sets of results'} contains {what}: nothing can be compared"]
             )
-    _rename([run for runs in found for run in runs], one_each=all(len(runs) == 1 for runs in found))
-    return [run for runs in found for run in runs]
+    _rename([run for runs in by_source for run in runs], one_each=all(len(runs) == 1 for runs in by_source))
+    return [run for runs in by_source for run in runs]
 
 
 def check_named_once(files: Sequence[Path]) -> None:

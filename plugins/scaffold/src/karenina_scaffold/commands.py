@@ -37,7 +37,7 @@ def _offered(kind: PluginKind) -> Collection[object]:
     """Return the names taken by installed plugins; none for kinds whose names start with the package name."""
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
-        return {one.value.name for one in installed.of_kind("stage")}
+        return {offer.value.name for offer in installed.of_kind("stage")}
     if kind.name == "exporter":
         from karenina_report.exports.exporter import karenina_exporters
 
@@ -45,15 +45,15 @@ def _offered(kind: PluginKind) -> Collection[object]:
     if kind.name == "executor":
         from karenina_engine.run.plugin_offers import offered_executors
 
-        return {one.name for one, _ in offered_executors(installed)}
+        return {executor.name for executor, _ in offered_executors(installed)}
     if kind.name not in ("format", "import-format"):
         return ()
     from karenina_benchmark.formats.format_registry import list_formats
 
-    formats = [one.value for one in list_formats(installed)]
+    formats = [offer.value for offer in list_formats(installed)]
     if kind.name == "import-format":
-        return {getattr(one, "key", None) for one in formats}
-    return {suffix for one in formats for suffix in one.suffixes}
+        return {getattr(file_format, "key", None) for file_format in formats}
+    return {suffix for file_format in formats for suffix in file_format.suffixes}
 
 
 def new(

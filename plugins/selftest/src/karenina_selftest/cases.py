@@ -113,8 +113,8 @@ def pack_digest() -> str:
 def _pack() -> dict[str, Any]:
     import yaml
 
-    found: dict[str, Any] = yaml.safe_load(_read("cases.yaml"))
-    return found
+    pack: dict[str, Any] = yaml.safe_load(_read("cases.yaml"))
+    return pack
 
 
 @cache

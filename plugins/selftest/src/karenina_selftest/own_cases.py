@@ -49,7 +49,7 @@ def say(value: object) -> str | None:
         case date():
             return value.isoformat()
         case list() | tuple() | set() | frozenset():
-            parts = [say(one) for one in as_json(value)]
+            parts = [say(item) for item in as_json(value)]
             return ", ".join(part for part in parts if part) if parts and all(parts) else None
         case _:
             text = as_json(value)
@@ -102,14 +102,14 @@ def in_another_unit(description: str, value: object) -> str | None:
     """Return a number converted from the unit in `description`; None if there is no known unit, or several."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    text, found = description.casefold(), []
+    text, units = description.casefold(), []
     for pattern, unit, convert in _UNITS:
         text, hits = re.subn(pattern, " ", text)
         if hits:
-            found.append((unit, convert))
-    if len(found) != 1:
+            units.append((unit, convert))
+    if len(units) != 1:
         return None
-    unit, convert = found[0]
+    unit, convert = units[0]
     number = convert(Decimal(str(value))).normalize()
     return f"{number:f} {unit}"
 
@@ -174,7 +174,7 @@ def _values_of(bound: BoundTemplate) -> _Values:
         raise _NoCases("its template needs no judge")
     if bound.is_slow:
         raise _NoCases("its template compares by embeddings")
-    names, found = labels(bound), _Values()
+    names, values = labels(bound), _Values()
     true: dict[str, object] = {}
     false: dict[str, object] = {}
     rules = bound.template.key.rules
@@ -186,17 +186,17 @@ def _values_of(bound: BoundTemplate) -> _Values:
         if wrong is None:
             raise _NoCases(f"{type(rule.primitive).__name__} defines no wrong value for {name!r}")
         false[name] = wrong
-        said, denied = say(true[name]), say(wrong)
-        if said is None or denied is None:
+        stated, denied = say(true[name]), say(wrong)
+        if stated is None or denied is None:
             raise _NoCases(f"no sentence states the value of {name!r}")
-        found.true[name], found.false[name] = said, denied
+        values.true[name], values.false[name] = stated, denied
         other = in_another_unit(names[name], true[name])
         if other is not None:
-            found.converted[name] = other
+            values.converted[name] = other
     _require_verdict(bound, true, passes=True)
     _require_verdict(bound, false, passes=False)
     booleans = any(isinstance(value, bool) for value in true.values())
-    return _Values(found.true, found.false, found.converted, booleans)
+    return _Values(values.true, values.false, values.converted, booleans)
 
 
 def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, passes: bool) -> None:

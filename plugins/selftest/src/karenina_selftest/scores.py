@@ -84,13 +84,13 @@ class JudgeScore(BaseModel):
 
 def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -> list[JudgeScore]:
     """Return the score of each judge, in the order of the results. Results of other questions are ignored."""
-    known = {case.id: case for case in cases}
-    found = [result for result in results if result.question_id in known]
-    name_of = make_judge_namer([found])
+    by_id = {case.id: case for case in cases}
+    case_results = [result for result in results if result.question_id in by_id]
+    name_of = make_judge_namer([case_results])
     by_judge: dict[str, list[VerificationResult]] = {}
-    for result in found:
+    for result in case_results:
         by_judge.setdefault(result.metadata.parsing_id, []).append(result)
-    return [_score(known, of_one, name_of(of_one[0])) for of_one in by_judge.values()]
+    return [_score(by_id, of_one, name_of(of_one[0])) for of_one in by_judge.values()]
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
@@ -134,9 +134,9 @@ def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) 
         FamilyScore(
             family=family,
             passes=passes,
-            judged=sum(one.outcome.judged for one in group),
-            missed=sum(one.outcome.judged and _missed(cases[one.question_id], one) for one in group),
-            not_judged=sum(not one.outcome.judged for one in group),
+            judged=sum(result.outcome.judged for result in group),
+            missed=sum(result.outcome.judged and _missed(cases[result.question_id], result) for result in group),
+            not_judged=sum(not result.outcome.judged for result in group),
         )
         for (family, passes), group in groups.items()
     ]

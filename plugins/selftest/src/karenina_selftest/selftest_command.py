@@ -67,14 +67,14 @@ def make_config(cases: Sequence[Case], settings: VerificationConfig) -> Verifica
 
     Raises `ConfigError` if no judge is configured.
     """
-    given = {name: value for name, value in settings.given().items() if name not in _FIXED}
-    if not given.get("parsing_models"):
+    chosen = {name: value for name, value in settings.given().items() if name not in _FIXED}
+    if not chosen.get("parsing_models"):
         raise ConfigError(["a self-test needs a judge: add one, for example --judge openai:NAME"])
     recorded: Mapping[str, Any] = {"id": "recorded", "interface": recording_interface(), "model_name": "recorded"}
     return VerificationConfig(
         **{
             "run_name": RUN_NAME,
-            **given,
+            **chosen,
             "evaluation_mode": "template_only",
             "answering_models": [{**recorded, "manual_traces": {case.id: case.response for case in cases}}],
         }
@@ -241,15 +241,15 @@ def _select_cases(
         own = make_own_cases(benchmark, trust)
         cases += own.cases
         _note_left_out(screen, own.left_out, len(benchmark))
-    found = [case for case in cases if not families or case.family in families]
+    chosen = [case for case in cases if not families or case.family in families]
     unknown = sorted(set(families or ()) - {case.family for case in cases})
-    if unknown or not found:
+    if unknown or not chosen:
         names = ", ".join(dict.fromkeys(case.family for case in cases)) or "none, since no template of FILE has cases"
         which = f"there is no family {unknown[0]!r}" if unknown else "no case is selected"
         raise ConfigError([f"{which}; families: {names}"])
-    if limit is not None and limit < len(found):
-        found = [found[number * len(found) // limit] for number in range(limit)]
-    return found, len(cases)
+    if limit is not None and limit < len(chosen):
+        chosen = [chosen[number * len(chosen) // limit] for number in range(limit)]
+    return chosen, len(cases)
 
 
 def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) -> None:

@@ -85,8 +85,8 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
         try:
             make_own_folder(path.parent)
             with locked(path):
-                kept = [one for one in read_scores(score.judge) if (one.cases, one.settings) != (cases, settings)]
-                _write(path, [*kept[-_MOST + 1 :], stored])
+                others = [old for old in read_scores(score.judge) if (old.cases, old.settings) != (cases, settings)]
+                _write(path, [*others[-_MOST + 1 :], stored])
         except OSError as error:
             raise UserStateError(f"the score of {score.judge} cannot be stored: {error}") from error
 
@@ -104,10 +104,10 @@ def read_scores(judge: str) -> Sequence[StoredScore]:
     path = _path(judge)
     try:
         text = read_private(path)
-        found = _Scores.model_validate_json(text).scores if text is not None else []
+        scores = _Scores.model_validate_json(text).scores if text is not None else []
     except (OSError, UnicodeDecodeError, ValidationError) as error:
         raise UserStateError(f"the stored self-tests in {path} cannot be read, remove the file: {error}") from error
-    return [one for one in found if one.judge == judge]
+    return [score for score in scores if score.judge == judge]
 
 
 def _path(judge: str) -> Path:
@@ -116,12 +116,12 @@ def _path(judge: str) -> Path:
 
 def settings_digest(config: VerificationConfig) -> str:
     """Return a digest of the settings that change verdicts; keys, URLs and recorded answers are not part of it."""
-    given = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
+    values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
     judges = [
         (model.interface, model.model_name, model.system_prompt, model.temperature)
         for model in config.core.parsing_models
     ]
-    shown = to_json([{**given, "parsing_models": judges}], serialize_unknown=True, fallback=repr)
+    shown = to_json([{**values, "parsing_models": judges}], serialize_unknown=True, fallback=repr)
     return sha256(shown).hexdigest()[:12]
 
 
@@ -176,16 +176,16 @@ def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
     for run in runs:
         results = iterate_results(run.source) if run.source is not None else ()
         judges |= {result.metadata.parsing_model: None for result in islice(results, _READ)}
-    found = [scores[-1] for judge in judges if (scores := read_scores(judge))]
-    return [RunNote(NAME, _text(one), one.model_dump(mode="json")) for one in found]
+    latest = [scores[-1] for judge in judges if (scores := read_scores(judge))]
+    return [RunNote(NAME, _text(score), score.model_dump(mode="json")) for score in latest]
 
 
-def _text(one: StoredScore) -> str:
-    rate = one.false_pass
+def _text(stored: StoredScore) -> str:
+    rate = stored.false_pass
     bounds = f" [{percent(rate.low)}, {percent(rate.high)}]" if rate.value is not None else ""
-    unreadable = f"; {one.unreadable:,} replies could not be parsed" if one.unreadable else ""
+    unreadable = f"; {stored.unreadable:,} replies could not be parsed" if stored.unreadable else ""
     return (
-        f"{one.judge} passed {percent(rate.value)}{bounds} of {rate.out_of:,} answers that must fail, and failed "
-        f"{percent(one.false_fail.value)} of {one.false_fail.out_of:,} that must pass{unreadable} "
-        f"({one.when[:10]}, {one.cases})"
+        f"{stored.judge} passed {percent(rate.value)}{bounds} of {rate.out_of:,} answers that must fail, and failed "
+        f"{percent(stored.false_fail.value)} of {stored.false_fail.out_of:,} that must pass{unreadable} "
+        f"({stored.when[:10]}, {stored.cases})"
     )

@@ -33,10 +33,10 @@ def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
     If a folder is the only match, its contents are returned, so that the shell does not take it for complete. If the
     list is empty, the shell completes file names itself.
     """
-    found = _list(incomplete, endings)
-    if len(found) == 1 and found[0].endswith(os.sep):
-        return _list(found[0], endings)
-    return found
+    paths = _list(incomplete, endings)
+    if len(paths) == 1 and paths[0].endswith(os.sep):
+        return _list(paths[0], endings)
+    return paths
 
 
 def benchmark_files(incomplete: str) -> list[str]:
@@ -73,4 +73,4 @@ def _list(incomplete: str, endings: Collection[str]) -> list[str]:
     except (OSError, RuntimeError):  # RuntimeError: the home folder of an unknown user
         return []
     start = incomplete[: len(incomplete) - len(name)]
-    return matching((start + one for one in names), incomplete)
+    return matching((start + entry for entry in names), incomplete)

@@ -25,8 +25,12 @@ class WholeSummaries(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, one.get_short_help_str(limit=_LONGEST)) for name, one in found if one and not one.hidden]
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(limit=_LONGEST))
+            for name, command in commands
+            if command and not command.hidden
+        ]
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)
@@ -38,12 +42,12 @@ class StrictCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments. Raises `typer.BadParameter` for an option with one value that is given twice."""
         if not ctx.resilient_parsing:  # True during shell completion
-            given = self.make_parser(ctx).parse_args(args=list(args))[2]
-            for one in {id(one): one for one in given if given.count(one) > 1}.values():
-                if isinstance(one, TyperOption) and not (one.multiple or one.is_flag or one.count):
-                    raise typer.BadParameter("it takes one value but is given twice; give it once", ctx, one)
-        found: list[str] = super().parse_args(ctx, args)
-        return found
+            params = self.make_parser(ctx).parse_args(args=list(args))[2]
+            for param in {id(param): param for param in params if params.count(param) > 1}.values():
+                if isinstance(param, TyperOption) and not (param.multiple or param.is_flag or param.count):
+                    raise typer.BadParameter("it takes one value but is given twice; give it once", ctx, param)
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
@@ -80,30 +84,30 @@ def _unloaded() -> None:
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
     try:
-        found = resolve_name(target)
+        loaded = resolve_name(target)
     except Exception as error:
         logger.debug("the traceback of the command %s:", name, exc_info=True)
         typer.echo(f"Error: {_explain_failure(name, target, error)}", err=True)
         raise typer.Exit(ExitCode.BAD_INPUT) from error
-    _be_strict(found)
+    _be_strict(loaded)
     around = typer.Typer(rich_markup_mode=app.rich_markup_mode, pretty_exceptions_short=app.pretty_exceptions_short)
-    if not isinstance(found, typer.Typer):
-        around.command(name, cls=StrictCommand)(found)
-    elif len(found.registered_commands) == 1 and not (found.registered_callback or found.registered_groups):
-        around.add_typer(found)
+    if not isinstance(loaded, typer.Typer):
+        around.command(name, cls=StrictCommand)(loaded)
+    elif len(loaded.registered_commands) == 1 and not (loaded.registered_callback or loaded.registered_groups):
+        around.add_typer(loaded)
     else:
-        around.add_typer(found, name=name, cls=WholeSummaries)
+        around.add_typer(loaded, name=name, cls=WholeSummaries)
     (command,) = typer.main.get_group(around).commands.values()
     return command
 
 
-def _be_strict(found: object) -> None:
+def _be_strict(loaded: object) -> None:
     """Make the commands of an app strict, except those with a command class of their own."""
-    if isinstance(found, typer.Typer):
-        for command in found.registered_commands:
+    if isinstance(loaded, typer.Typer):
+        for command in loaded.registered_commands:
             if command.cls in (None, TyperCommand):
                 command.cls = StrictCommand
-        for group in found.registered_groups:
+        for group in loaded.registered_groups:
             _be_strict(group.typer_instance)
 
 

@@ -40,48 +40,48 @@ def render_html(*parts: Part) -> str:
 
 def make_note(text: str) -> Element:
     """Return a paragraph."""
-    found = Element("p")
-    found.text = shorten(text, MAX_TEXT)
-    return found
+    element = Element("p")
+    element.text = shorten(text, MAX_TEXT)
+    return element
 
 
 def make_heading(text: str) -> Element:
     """Return a bold paragraph; HTML headings would appear in the notebook's table of contents."""
-    found = Element("p")
-    SubElement(found, "strong").text = shorten(text, MAX_CELL)
-    return found
+    element = Element("p")
+    SubElement(element, "strong").text = shorten(text, MAX_CELL)
+    return element
 
 
 def make_text(text: str) -> Element:
     """Return a text with its line breaks. A long text is truncated, with a note on how much is missing."""
-    found = Element("div", _KEEP_LINES)
-    found.text = "".join(clip(text, MAX_TEXT))
-    return found
+    element = Element("div", _KEEP_LINES)
+    element.text = "".join(clip(text, MAX_TEXT))
+    return element
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
     """Return a table with these headings; text in cells is truncated."""
-    found = Element("table")
-    line = SubElement(SubElement(found, "thead"), "tr")
+    table = Element("table")
+    line = SubElement(SubElement(table, "thead"), "tr")
     for name in head:
         SubElement(line, "th", {"scope": "col", **_PLAIN}).text = shorten(name, MAX_CELL)
-    body = SubElement(found, "tbody")
+    body = SubElement(table, "tbody")
     for row in rows:
         line = SubElement(body, "tr")
         for cell in row:
             _fill(SubElement(line, "td", _PLAIN), cell)
-    return found
+    return table
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
     """Return a table with a row for each name and its text or element; None without rows."""
-    found = Element("table")
-    body = SubElement(found, "tbody")
+    table = Element("table")
+    body = SubElement(table, "tbody")
     for name, cell in rows:
         line = SubElement(body, "tr")
         SubElement(line, "th", {"scope": "row", **_PLAIN}).text = shorten(name, MAX_CELL)
         _fill(SubElement(line, "td", _PLAIN), cell if isinstance(cell, Element) else make_text(cell))
-    return found if len(body) else None
+    return table if len(body) else None
 
 
 def _fill(place: Element, cell: Cell) -> None:

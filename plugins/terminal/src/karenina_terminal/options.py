@@ -54,19 +54,19 @@ def parse_columns(
 
     `given` are texts such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter`.
     """
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for words in given or ():
         for pair in _NEXT_COLUMN.split(words):
             name, equals, column = pair.partition("=")
             if not equals or not column.strip():
                 raise typer.BadParameter(f"--columns {pair!r}: write --columns question=COLUMN,answer=COLUMN")
-            if name.strip() in found:
+            if name.strip() in columns:
                 raise typer.BadParameter(f"--columns {name.strip()} is given twice: keep one")
-            found[name.strip()] = column.strip()
+            columns[name.strip()] = column.strip()
     reading = (("rows", rows), ("encoding", encoding), ("sheet", sheet))
-    found |= {name: value for name, value in reading if value is not None}
-    found |= {"exact": "true"} if exact else {}
-    return found or None
+    columns |= {name: value for name, value in reading if value is not None}
+    columns |= {"exact": "true"} if exact else {}
+    return columns or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +101,9 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     listed: list[inspect.Parameter] = []
-    for name, one in signature.parameters.items():
-        found = inspect.signature(groups[name], eval_str=True).parameters.values() if name in groups else [one]
-        listed += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in found]
+    for name, own in signature.parameters.items():
+        parameters = inspect.signature(groups[name], eval_str=True).parameters.values() if name in groups else [own]
+        listed += [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     call.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
     return call

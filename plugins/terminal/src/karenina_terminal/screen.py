@@ -32,10 +32,10 @@ class ExitCode(IntEnum):
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
         """Return a code with its meaning."""
-        one = int.__new__(cls, code)
-        one._value_ = code
-        one.meaning = meaning
-        return one
+        status = int.__new__(cls, code)
+        status._value_ = code
+        status.meaning = meaning
+        return status
 
     SUCCESS = 0, "the command finished; answers may be wrong"
     BELOW_THRESHOLD = 1, "the pass rate is below --fail-under, or more than --max-unjudged items were not judged"
@@ -131,8 +131,8 @@ class Screen:
 
 def get_screen(context: typer.Context) -> Screen:
     """Return the screen of the invocation that `context` belongs to."""
-    found = context.find_root().obj
-    return found if isinstance(found, Screen) else Screen.make()
+    screen = context.find_root().obj
+    return screen if isinstance(screen, Screen) else Screen.make()
 
 
 def print_wrapped(console: Console, text: Text) -> None:

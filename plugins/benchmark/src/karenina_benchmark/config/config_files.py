@@ -63,8 +63,8 @@ def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str
     for name in ("answering_models", "parsing_models"):
         models: list[dict[str, Any]] = []
         for model in values.get(name, ()):
-            kept, secrets = _without_secrets(model.model_dump(mode="json", exclude_unset=True), f"{name}.{model.id}")
-            models.append(kept)
+            public, secrets = _without_secrets(model.model_dump(mode="json", exclude_unset=True), f"{name}.{model.id}")
+            models.append(public)
             left_out += secrets
         values.update({name: models} if name in values else {})
     return values, left_out
@@ -83,17 +83,17 @@ def _without_secrets(
 
     Where `secrecy` is empty, settings with a name like `api_key` are secret.
     """
-    kept: dict[str, Any] = {}
+    public: dict[str, Any] = {}
     left_out: list[str] = []
     for name, value in values.items():
         if value and (secrecy.get(name) in ("key", "whole") or (not secrecy and _SECRET_NAME.search(name))):
             left_out.append(f"{place}.{name}")
         elif isinstance(value, dict) and (not secrecy or name in secrecy):
-            kept[name], more = _without_secrets(value, f"{place}.{name}", {})
+            public[name], more = _without_secrets(value, f"{place}.{name}", {})
             left_out += more
         else:
-            kept[name] = value
-    return kept, left_out
+            public[name] = value
+    return public, left_out
 
 
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
     """
     file = Path(path)
     try:
-        found = _parse(file, bounded_files.read_text(file, max_bytes=max_bytes))
+        values = _parse(file, bounded_files.read_text(file, max_bytes=max_bytes))
     except bounded_files.FileError as error:
         place = f" at {error.where}" if error.where else ""
         problem = f"the configuration file {file} cannot be read{place}: {error.what}; {error.cure}"
@@ -112,19 +112,19 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
     except ValueError as error:
         cure = "; texts need quotes" if str(error).startswith("Invalid value") else ""
         raise ConfigError([f"the configuration file {file} is not valid: {error}{cure}"]) from None
-    if found is None:
+    if values is None:
         return {}
-    if not isinstance(found, dict):
-        kind = type(found).__name__
+    if not isinstance(values, dict):
+        kind = type(values).__name__
         raise ConfigError([f"the configuration file {file} contains a {kind}; write a table of settings: name = value"])
-    return _without_wrapper(found)
+    return _without_wrapper(values)
 
 
-def _without_wrapper(found: dict[str, Any]) -> dict[str, Any]:
+def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
     """Return the settings under `config` if `found` is a preset of the reference, else `found` unchanged."""
-    inner = found.get("config")
-    if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in found):
-        return found
+    inner = values.get("config")
+    if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
+        return values
     models = {name: inner[name] for name in ("answering_models", "parsing_models") if isinstance(inner.get(name), list)}
     return inner | {name: [_with_interface(model) for model in listed] for name, listed in models.items()}
 
@@ -141,11 +141,11 @@ def _parse(file: Path, text: str) -> Any:
         if suffix == ".toml":
             import tomllib
 
-            found: Any = tomllib.loads(text)
+            values: Any = tomllib.loads(text)
         elif suffix == ".json":
             import json
 
-            found = json.loads(text)
+            values = json.loads(text)
         else:
             raise ValueError(f"the file name ending {suffix!r} is not supported; use .toml, .yaml, .yml or .json")
     except RecursionError:
@@ -154,10 +154,10 @@ def _parse(file: Path, text: str) -> Any:
         if "int_max_str_digits" in str(error):
             raise ValueError(f"a whole number has more than {MAX_DIGITS} digits; shorten it") from None
         raise
-    trouble = find_problem(found)
+    trouble = find_problem(values)
     if trouble is not None:
         raise ValueError(f"{trouble.where}: {trouble.what}; {trouble.cure}".removeprefix(": "))
-    return found
+    return values
 
 
 def _parse_yaml(file: Path, text: str) -> Any:
@@ -243,17 +243,17 @@ def _resolve_programs(model: Any, folder: Path) -> Any:
     """Return a model with relative paths resolved against `folder`: MCP server commands, and adapter path settings."""
     if not isinstance(model, Mapping):
         return model
-    found = dict(model)
+    resolved = dict(model)
     servers, extra = model.get("mcp_urls_dict"), model.get("extra")
     if isinstance(servers, Mapping):
-        found["mcp_urls_dict"] = {name: _resolve_command(command, folder) for name, command in servers.items()}
+        resolved["mcp_urls_dict"] = {name: _resolve_command(command, folder) for name, command in servers.items()}
     if isinstance(extra, Mapping):
         paths = _path_settings(model.get("interface"))
-        found["extra"] = {
+        resolved["extra"] = {
             name: str((folder / value).absolute()) if name in paths and isinstance(value, str) else value
             for name, value in extra.items()
         }
-    return found
+    return resolved
 
 
 def _path_settings(interface: Any) -> frozenset[str]:

@@ -77,7 +77,7 @@ def _check_address(interface: str, rest: str) -> None:
 def _parse_object(text: str) -> dict[str, Any]:
     """Return a model given as a JSON object. Errors do not quote `text`, because it may contain an API key."""
     try:
-        found: dict[str, Any] = json.loads(text)
+        model: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         complete = error.pos < len(error.doc.rstrip())
@@ -87,11 +87,11 @@ def _parse_object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         what = "contains a number that is too large, or is nested too deeply"
         raise ConfigError([f"the JSON object of a model {what}"]) from None
-    trouble = find_problem_in_json(text, found)
+    trouble = find_problem_in_json(text, model)
     if trouble is not None:
         place = f" in {trouble.where}" if trouble.where else ""
         raise ConfigError([f"the JSON object of a model cannot be used: {trouble.what}{place}; {trouble.cure}"])
-    return found
+    return model
 
 
 def _recorded_model(path: Path) -> str:
@@ -130,7 +130,7 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
         taken.add(id)
         model["id"] = id
         if id != base:
-            other = next((_origin(one) for one in models if one.get("id") == base), None)
+            other = next((_origin(earlier) for earlier in models if earlier.get("id") == base), None)
             if other not in (None, _origin(model)):
                 logger.warning(
                     "two models have the name %r: %r is %s, and %r is %s; to choose an id, give the model as a JSON "
@@ -162,8 +162,8 @@ def recording_interface() -> str:
     installed = [
         offered.spec.interface for offered in registered_adapters(plugins.active_plugins()) if offered.spec.recorded
     ]
-    found = installed or list(read_catalog()["recorders"])
-    if len(found) > 1:
-        names = ", ".join(found)
+    interfaces = installed or list(read_catalog()["recorders"])
+    if len(interfaces) > 1:
+        names = ", ".join(interfaces)
         raise ConfigError([f"several adapters replay recordings ({names}): select one with --answering '{{...}}'"])
-    return found[0]
+    return interfaces[0]

@@ -33,10 +33,10 @@ def preset_path(name: str) -> Path:
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
 
-    found = list_presets()
-    if name not in found:
-        raise ConfigError([f"there is no preset {name!r}{did_you_mean(name, found)}"])
-    return found[name]
+    presets = list_presets()
+    if name not in presets:
+        raise ConfigError([f"there is no preset {name!r}{did_you_mean(name, presets)}"])
+    return presets[name]
 
 
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
@@ -55,11 +55,11 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
     if not is_plain_name(name) or Path(name).suffix:
         raise ConfigError([f"{name!r} cannot be the name of a preset: use letters, digits, '_' and '-'"])
     values, left_out = values_to_save(config)
-    kept = {key: _with_absolute_paths(key, value) for key, value in values.items() if key in names}
+    saved = {key: _with_absolute_paths(key, value) for key, value in values.items() if key in names}
     path = presets_folder() / f"{name}{_SUFFIX}"
     try:
         with locked(path):
-            replace_file(path, lambda file: file.write(to_json(kept, indent=2)), private=True)
+            replace_file(path, lambda file: file.write(to_json(saved, indent=2)), private=True)
     except (PydanticSerializationError, OSError) as error:
         raise ConfigError([f"the preset cannot be saved in {path}: {error}"]) from error
     warn_of_secrets(path, [place for place in left_out if place.partition(".")[0] in names])

@@ -97,13 +97,13 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
 
 
 def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
-    found = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
+    properties = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
     if benchmark.workspace_root is not None:
-        found.append(property_value("workspace_root", str(benchmark.workspace_root)))
+        properties.append(property_value("workspace_root", str(benchmark.workspace_root)))
     if benchmark.run_config:
-        found.append(property_value("karenina_run_config", benchmark.run_config))
-    found.extend(property_value(_CUSTOM_PREFIX + key, value) for key, value in benchmark.metadata.items())
-    return found
+        properties.append(property_value("karenina_run_config", benchmark.run_config))
+    properties.extend(property_value(_CUSTOM_PREFIX + key, value) for key, value in benchmark.metadata.items())
+    return properties
 
 
 def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
@@ -132,7 +132,7 @@ def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written
     `known` are the names of properties that are read as values of the benchmark or question. `written` are the
     properties that are written for these values.
     """
-    names = {one["name"] for one in written}
+    names = {entry["name"] for entry in written}
     for name in Properties(unread.get("properties")).names():
         if (name in known or name.startswith(_CUSTOM_PREFIX)) and name not in names:
             raise ValueError(f"`unread.properties` contains {name!r}, which would be read as a value; remove it")
@@ -181,20 +181,20 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
 
 
 def _question_properties(question: Question) -> list[Any]:
-    found: list[Any] = []
+    properties: list[Any] = []
     for name in ("author", "sources"):
         value = getattr(question, name)
         if value is not None:
-            found.append(property_value(name, json.dumps(value, ensure_ascii=False)))
+            properties.append(property_value(name, json.dumps(value, ensure_ascii=False)))
     if question.few_shot_examples:
         examples = [example.model_dump() for example in question.few_shot_examples]
-        found.append(property_value("few_shot_examples", json.dumps(examples, ensure_ascii=False)))
+        properties.append(property_value("few_shot_examples", json.dumps(examples, ensure_ascii=False)))
     if question.workspace_path is not None:
-        found.append(property_value("workspace_path", question.workspace_path))
+        properties.append(property_value("workspace_path", question.workspace_path))
     if question.extra:
-        found.append(property_value("plugin_fields", json.dumps(question.extra, ensure_ascii=False)))
-    found.extend(property_value(_CUSTOM_PREFIX + key, value) for key, value in question.metadata.items())
-    return found
+        properties.append(property_value("plugin_fields", json.dumps(question.extra, ensure_ascii=False)))
+    properties.extend(property_value(_CUSTOM_PREFIX + key, value) for key, value in question.metadata.items())
+    return properties
 
 
 def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scope: str) -> list[dict[str, Any]]:
@@ -262,9 +262,9 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
             static, dynamic = read_traits([rating])
             place += f" ({rating['name']})"
             DynamicRubric.of(*dynamic)
-            for one, found in [*((one, traits) for one in static), *((one, concepts) for one in dynamic)]:
-                if found.setdefault(one.name, one) is not one:
-                    raise ValueError(f"an earlier trait of the rubric has the name {one.name!r}; rename one of them")
+            for trait, by_name in [*((trait, traits) for trait in static), *((trait, concepts) for trait in dynamic)]:
+                if by_name.setdefault(trait.name, trait) is not trait:
+                    raise ValueError(f"an earlier trait of the rubric has the name {trait.name!r}; rename one of them")
         except (ValueError, TypeError) as error:
             benchmark.broken.append(_make_error(error, path, place, "correct it there"))
     benchmark.global_rubric = Rubric.of(*traits.values()) or None
@@ -393,11 +393,11 @@ def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
     plain = rest.get("globalRubric")
     if not isinstance(plain, dict):
         return []
-    found, others = plain_ratings(plain, "Global")
+    ratings, others = plain_ratings(plain, "Global")
     rest.pop("globalRubric")
     if others:
         rest["globalRubric"] = others
-    return found
+    return ratings
 
 
 def _locate(number: int, question_id: object) -> str:

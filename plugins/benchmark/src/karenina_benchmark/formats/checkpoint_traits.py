@@ -196,14 +196,14 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
     is_dynamic = word == _DYNAMIC
     kind = str(properties.take("dynamic_trait_type", "llm")) if is_dynamic else _KINDS.get(word, word)
     data: dict[str, Any] = {"type": kind, "name": rating["name"], "description": rating.get("description")}
-    known = trait_kinds().get(kind)
-    fields = known.model_fields if known is not None else {}
-    stated = properties.take("unscorable") if known is not None else None
+    trait_class = trait_kinds().get(kind)
+    fields = trait_class.model_fields if trait_class is not None else {}
+    stated = properties.take("unscorable") if trait_class is not None else None
     for name in properties.names():
         if name in ("type", "name", "description", "unread") or name in data:
             continue
         owned = kind == "llm" and is_owned(name, "trait_fields")
-        if known is None or name in fields or owned or (kind == "callable" and name == "callable_code"):
+        if trait_class is None or name in fields or owned or (kind == "callable" and name == "callable_code"):
             data[name] = properties.take(name)
     own = _OWN_KEYS | (_RANGE_KEYS if kind in _WORDS else set())
     unread: dict[str, Any] = {}
@@ -235,9 +235,9 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
     The reference project writes all fields of its models, including those that Karenina does not have.
     """
-    given = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
-    data[_OVERRIDE] = {name: value for name, value in given.items() if name in ModelConfig.model_fields}
-    return {name: value for name, value in given.items() if name not in ModelConfig.model_fields}
+    override = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
+    data[_OVERRIDE] = {name: value for name, value in override.items() if name in ModelConfig.model_fields}
+    return {name: value for name, value in override.items() if name not in ModelConfig.model_fields}
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:

@@ -101,9 +101,9 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
         **dict.fromkeys(("rubric", "dynamic_rubric"), _rubric()),
     }
     described = {name: _HEAD_TEXTS[name] for name in (*yaml_format.HEAD_KEYS, "questions", "questions_from")}
-    found = _object(described, top, ["karenina", "name"], default=_TEXT)
+    schema = _object(described, top, ["karenina", "name"], default=_TEXT)
     title = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A benchmark of Karenina"}
-    return {**title, **found, "$defs": defs}
+    return {**title, **schema, "$defs": defs}
 
 
 def _question() -> Schema:
@@ -220,13 +220,13 @@ def _plugin_fields(models: Mapping[str, type[BaseModel]]) -> Schema:
 
 def with_tables(properties: Mapping[str, Any]) -> Schema:
     """Return the properties, extended so that `my_package.words` can also be written as `my_package: {words: ...}`."""
-    found: Schema = dict(properties)
+    extended: Schema = dict(properties)
     for name, schema in properties.items():
         package, _, field = name.rpartition(".")
         if package:
-            table = found.setdefault(package, {"type": "object", "properties": {}, "additionalProperties": False})
+            table = extended.setdefault(package, {"type": "object", "properties": {}, "additionalProperties": False})
             table["properties"][field] = schema
-    return found
+    return extended
 
 
 def _list_of(name: str) -> Schema:

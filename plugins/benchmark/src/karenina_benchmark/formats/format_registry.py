@@ -123,8 +123,8 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
     from karenina_core.catalog import __version__
 
     offered = plugins.offers(karenina_formats)
-    present = [one.value for one in offered]
-    return [*offered, *(Offer(one, OWNER, __version__, None) for one in FORMATS if one not in present)]
+    present = [offer.value for offer in offered]
+    return [*offered, *(Offer(built_in, OWNER, __version__, None) for built_in in FORMATS if built_in not in present)]
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
@@ -133,8 +133,12 @@ def suffix_of(plugins: Plugins, path: Path) -> str:
     The suffix is in lower case.
     """
     name = path.name.lower()
-    known = [suffix for one in list_formats(plugins) for suffix in one.value.suffixes]
-    return max((one for one in known if name.endswith(one) and name != one), key=len, default=path.suffix.lower())
+    suffixes = [suffix for offer in list_formats(plugins) for suffix in offer.value.suffixes]
+    return max(
+        (suffix for suffix in suffixes if name.endswith(suffix) and name != suffix),
+        key=len,
+        default=path.suffix.lower(),
+    )
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
@@ -143,18 +147,18 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
     Raises `BenchmarkFileError` for `path` if no format has the suffix (the message lists the known suffixes), or if two
     distributions offer such a format.
     """
-    offered = [one for one in list_formats(plugins) if one.value.write is not None or not writes]
-    found = [one for one in offered if suffix in one.value.suffixes]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        found.sort(key=lambda one: official_first(one.distribution))
-        names = " and ".join(f"{one.distribution} {one.version}" for one in found)
+    offered = [offer for offer in list_formats(plugins) if offer.value.write is not None or not writes]
+    matching = [offer for offer in offered if suffix in offer.value.suffixes]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        matching.sort(key=lambda offer: official_first(offer.distribution))
+        names = " and ".join(f"{offer.distribution} {offer.version}" for offer in matching)
         raise BenchmarkFileError(
             path,
             "",
             f"two plugins offer a format with the suffix {suffix!r}: {names}",
-            f'block one of them: [plugins] block = ["{found[-1].distribution}"]',
+            f'block one of them: [plugins] block = ["{matching[-1].distribution}"]',
         )
     purpose = "saving" if writes else "loading"
     cure = f"use one of {describe_suffixes(offered)}{not_loaded(plugins)}"
@@ -163,7 +167,9 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
     """Return the suffixes and names of formats, for messages."""
-    return "; ".join(f"{', '.join(one.value.suffixes)} ({one.value.name})" for one in offered if one.value.suffixes)
+    return "; ".join(
+        f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes
+    )
 
 
 def has_rows(path: Path) -> bool:
@@ -199,6 +205,6 @@ def _is_row(values: Mapping[str, Any]) -> bool:
     answer = values.get("answer")
     if "question" not in values or (answer is not None and not isinstance(answer, Mapping)):
         return True
-    known = [*QUESTION_KEYS, *(key for key in values if is_owned(key, "question_fields"))]
-    unknown = [key for key, value in values.items() if key not in known and not isinstance(value, Mapping)]
+    keys = [*QUESTION_KEYS, *(key for key in values if is_owned(key, "question_fields"))]
+    unknown = [key for key, value in values.items() if key not in keys and not isinstance(value, Mapping)]
     return any(nearest_key(key, QUESTION_KEYS) is None for key in unknown)

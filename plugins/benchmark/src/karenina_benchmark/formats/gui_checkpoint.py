@@ -43,7 +43,7 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
             key: value for key, value in data.items() if key not in ("checkpoint", "global_rubric", "dataset_metadata")
         }
         rubric, about = data.get("global_rubric"), data.get("dataset_metadata")
-    elif data and all(isinstance(one, Mapping) and one.keys() >= _QUESTION for one in data.values()):
+    elif data and all(isinstance(entry, Mapping) and entry.keys() >= _QUESTION for entry in data.values()):
         questions, rest, rubric, about = data, {}, None, None
     else:
         return data
@@ -68,7 +68,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
     `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
     """
-    found: list[dict[str, Any]] = []
+    ratings: list[dict[str, Any]] = []
     for name, word in _WORDS.items():
         traits = plain.get(name)
         for trait in traits if isinstance(traits, list) else [] if traits is None else [traits]:
@@ -77,7 +77,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
             values = {key: value for key, value in trait.items() if key not in ("name", "description")}
             if "callable_code" in values:
                 set_callable_code(values)
-            found.append(
+            ratings.append(
                 {
                     "name": trait.get("name"),
                     "description": trait.get("description"),
@@ -85,7 +85,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
                     "additionalProperty": [property_value(key, value) for key, value in values.items()],
                 }
             )
-    return found, {key: value for key, value in plain.items() if key not in _WORDS}
+    return ratings, {key: value for key, value in plain.items() if key not in _WORDS}
 
 
 def _as_item(id: str, data: Any) -> Any:
@@ -125,8 +125,8 @@ def _properties(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         if data.get(name):
             yield name, data[name]
     for key in ("custom_metadata", "metadata"):
-        found = data.get(key)
-        for name, value in found.items() if isinstance(found, Mapping) else ():
+        values = data.get(key)
+        for name, value in values.items() if isinstance(values, Mapping) else ():
             if key == "metadata" and name == "author" and value:
                 yield "author", value
             elif name != "keywords" or key != "metadata":

@@ -235,14 +235,14 @@ class QuestionLines(MutableMapping[str, Question]):
         """
         if not words:
             return
-        found = re.compile("|".join(map(re.escape, sorted(words))))
-        in_bytes = re.compile(found.pattern.encode())
+        pattern = re.compile("|".join(map(re.escape, sorted(words))))
+        in_bytes = re.compile(pattern.pattern.encode())
         for id, position in list(self._positions.items()):
             if position is None:
                 yield id
                 continue
             line = self._read_line(position)
-            if in_bytes.search(line) or (_may_hide_words(line) and found.search(_normalize(line))):
+            if in_bytes.search(line) or (_may_hide_words(line) and pattern.search(_normalize(line))):
                 yield id
 
     def _read(self, id: str, position: int) -> Question:
@@ -261,12 +261,12 @@ class QuestionLines(MutableMapping[str, Question]):
     def _read_line(self, position: int) -> bytes:
         start, end = self._index.offsets[position], self._index.offsets[position + 1]
         if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
-            found = os.pread(self._file.fileno(), end - start, start)
+            line = os.pread(self._file.fileno(), end - start, start)
         else:
             with self._seek_lock:
                 self._file.seek(start)
-                found = self._file.read(end - start)
-        return found.partition(b"\n")[0]
+                line = self._file.read(end - start)
+        return line.partition(b"\n")[0]
 
 
 def _may_hide_words(line: bytes) -> bool:

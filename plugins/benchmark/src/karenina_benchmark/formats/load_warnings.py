@@ -55,25 +55,25 @@ def find_warnings(
         for name in _unknown_names(question.unread):
             unknown.setdefault(name, {})[f"question {question.id}"] = None
         check_traits(_traits(question.rubric, question.dynamic_rubric), f" of question {question.id}")
-    found: list[str] = []
+    warnings: list[str] = []
     if scenarios:
-        found.append(f"the file contains {describe_scenarios(scenarios)}; they are kept, and left out of runs")
+        warnings.append(f"the file contains {describe_scenarios(scenarios)}; they are kept, and left out of runs")
     unfinished = benchmark.unfinished_ids()
     if unfinished:
         drafts = f"{len(unfinished)} question{'s are' if len(unfinished) > 1 else ' is'}"
-        found.append(
+        warnings.append(
             f"{drafts} marked `finished: false` and left out of runs: {_first_places(unfinished)}; name questions "
             "(--question) to run them anyway"
         )
     if unknown:
-        found.append(f"unknown content is kept but has no effect: {join_problems(_with_places(unknown))}")
+        warnings.append(f"unknown content is kept but has no effect: {join_problems(_with_places(unknown))}")
     if unused:
-        found.append(f"values that traits of this kind do not use: {join_problems(_with_places(unused))}")
+        warnings.append(f"values that traits of this kind do not use: {join_problems(_with_places(unused))}")
     if not unscorable:
-        return found, []
+        return warnings, []
     count = sum(len(names) for names in unscorable.values())
     reasons = "; ".join(f"{_first_places(names)} ({why})" for why, names in unscorable.items())
-    return found, [f"{count} rubric trait{'s' * (count > 1)} cannot be scored: {reasons}"]
+    return warnings, [f"{count} rubric trait{'s' * (count > 1)} cannot be scored: {reasons}"]
 
 
 def scenario_names(benchmark: BenchmarkContent) -> list[str]:
@@ -115,7 +115,9 @@ def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
         if key == "properties" and isinstance(value, list):
             yield from (name for name in map(_property_name, value) if name not in _READ_PROPERTIES)
         elif key in _PARTS and isinstance(value, Mapping):
-            yield from _unknown_names({name: one for name, one in value.items() if (key, name) != ("creator", "name")})
+            yield from _unknown_names(
+                {name: item for name, item in value.items() if (key, name) != ("creator", "name")}
+            )
         else:
             yield key
 
@@ -125,8 +127,8 @@ def _property_name(entry: Any) -> str:
     return name if isinstance(name, str) else "additionalProperty"
 
 
-def _with_places(found: Found) -> list[str]:
-    return [f"{name} ({_first_places(places)})" if places else name for name, places in found.items()]
+def _with_places(places_by_name: Found) -> list[str]:
+    return [f"{name} ({_first_places(places)})" if places else name for name, places in places_by_name.items()]
 
 
 def _first_places(places: Iterable[str]) -> str:

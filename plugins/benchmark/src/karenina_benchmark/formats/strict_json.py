@@ -24,11 +24,11 @@ class _RefusedError(Exception):
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise _RefusedError(f"the key {key!r} appears twice in one object", "remove one of the two")
-    return found
+    return values
 
 
 def _refuse_constant(name: str) -> None:
@@ -36,10 +36,10 @@ def _refuse_constant(name: str) -> None:
 
 
 def _parse_finite(number: str) -> float:
-    found = float(number)
-    if isinf(found):
+    value = float(number)
+    if isinf(value):
         raise _RefusedError(f"the number {number:.40} is too large", "write it as text, in quotes")
-    return found
+    return value
 
 
 _DECODER: Final = json.JSONDecoder(

@@ -65,13 +65,13 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     one: by letter if the question has options, else by a rule for the kind of the column's answers (`declare_answers`).
     Raises `BenchmarkFileError`.
     """
-    given = dict(columns or {})
-    reading = {name: given.pop(name) for name in READING if name in given}
+    mapped = dict(columns or {})
+    reading = {name: mapped.pop(name) for name in READING if name in mapped}
     table = read_rows(path, reading.get("sheet"), rows=reading.get("rows"), encoding=reading.get("encoding"))
     if (problem := find_header_problem(table.columns, table.rows)) is not None and path.suffix.lower() in TABLES:
         raise BenchmarkFileError(path, "", *problem)
-    table, blank = _without_blank_rows(_with_parts(table, given.values()))
-    chosen = _choose_columns(table, given)
+    table, blank = _without_blank_rows(_with_parts(table, mapped.values()))
+    chosen = _choose_columns(table, mapped)
     roles = chosen.roles
     by = reading.get("choice_by")
     if by is not None and by not in CHOICE_BY:
@@ -89,21 +89,21 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
         done.warnings.append(f"in rows with fewer cells than the header, the last cells are taken as empty: {shown}")
     own = chosen.fields.get("answer_template", "")
-    compared = [one for one in done.rows if one.row.values.get(own) is None]
+    compared = [entry for entry in done.rows if entry.row.values.get(own) is None]
     try:
-        found = declare_rows(done, compared, exact=bool(reading.get("exact")))
+        templates = declare_rows(done, compared, exact=bool(reading.get("exact")))
     except WrongTypeError as error:
         raise BenchmarkFileError(path, error.place, error.what, error.cure) from error
-    declared = dict(zip((one.row.line for one in compared), found.fields, strict=True))
-    by_row = {one.row.line: one for one in done.rows}
-    made: set[str] = set()
+    declared = dict(zip((entry.row.line for entry in compared), templates.fields, strict=True))
+    by_row = {entry.row.line: entry for entry in done.rows}
+    generated: set[str] = set()
 
     def make_template(row: Row) -> str | None:
         fields = declared.get(row.line)
         if fields is None:
             return None if (written := row.values.get(own)) is None else str(written)
         source = make_row_template(fields, None, {})
-        made.add(source)
+        generated.add(source)
         return source
 
     columns_of_rows = tuple(dict.fromkeys([*table.columns, *chosen.fields.values()]))
@@ -113,29 +113,29 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     questions = read_questions(numbered, used, row_template=make_template, checked=True)
     benchmark = BenchmarkContent.of_questions(path, (question for _, question in questions.values()))
     benchmark.origins = {id: origin for id, (origin, _) in questions.items()}
-    benchmark.made_templates = {id for id, (_, one) in questions.items() if one.answer_template in made}
-    benchmark.load_notes = [*table.notes, *blank, *done.notes, *found.notes]
-    benchmark.load_warnings += [*table.warnings, *done.warnings, *found.warnings]
-    unused = [column for column in done.unused if column != found.types]
+    benchmark.made_templates = {id for id, (_, question) in questions.items() if question.answer_template in generated}
+    benchmark.load_notes = [*table.notes, *blank, *done.notes, *templates.notes]
+    benchmark.load_warnings += [*table.warnings, *done.warnings, *templates.warnings]
+    unused = [column for column in done.unused if column != templates.types]
     has_answers = roles.get(TRUTH) is not None or bool(roles.fields)
     if not has_answers and not own:
         benchmark.missing_answers = _describe_missing_answers(table, unused)
     elif unused:
         benchmark.load_warnings.append(f"unused columns: {name_columns(unused)}; map them with --columns")
     benchmark.answer_columns = tuple(filter(None, (roles.get(TRUTH), *roles.fields.values())))
-    if found.refused:
+    if templates.refused:
         benchmark.missing_answers = (
-            f"{found.refused}: `karenina draft` drafts a template for each answer; `karenina import` writes a trait "
-            "for each, with which a judge compares responses with the sentence; for other traits, add --set "
+            f"{templates.refused}: `karenina draft` drafts a template for each answer; `karenina import` writes a "
+            "trait for each, with which a judge compares responses with the sentence; for other traits, add --set "
             "evaluation_mode=rubric_only; --exact compares word for word"
         )
-    elif found.objects:
+    elif templates.objects:
         benchmark.missing_answers = (
-            f"{found.objects}, which no rule can compare: name one of their parts, such as --columns "
+            f"{templates.objects}, which no rule can compare: name one of their parts, such as --columns "
             f"answer={roles.get(TRUTH) or 'COLUMN'}.PART"
         )
     elif roles.get(TRUTH) is not None:
-        benchmark.load_notice = _describe_comparison(path, roles, found)
+        benchmark.load_notice = _describe_comparison(path, roles, templates)
     return benchmark
 
 
@@ -195,13 +195,13 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     own = {name: by_name[name] for name in _OWN_FIELDS if name in by_name}
     own |= {column: column for column in table.columns if is_question_field(column)}
     own |= {name: column for name, column in columns.items() if name not in COLUMNS}
-    given = {name: column for name, column in columns.items() if name in COLUMNS}
-    in_text = [find_column(table.columns, part) or part for part in names_in(given.get(QUESTION, ""))]
+    mapped = {name: column for name, column in columns.items() if name in COLUMNS}
+    in_text = [find_column(table.columns, part) or part for part in names_in(mapped.get(QUESTION, ""))]
     values = [row.values for row in table.rows]
-    roles = choose_roles(table.columns, values, given, taken=(*own.values(), *in_text, *several.values()))
-    roles = _with_fields(roles, several, keeps_truth=TRUTH in given)
+    roles = choose_roles(table.columns, values, mapped, taken=(*own.values(), *in_text, *several.values()))
+    roles = _with_fields(roles, several, keeps_truth=TRUTH in mapped)
     if QUESTION not in roles.columns:
-        longest = max(table.columns, key=lambda one: sum(len(str(row.get(one) or "")) for row in values[:50]))
+        longest = max(table.columns, key=lambda column: sum(len(str(row.get(column) or "")) for row in values[:50]))
         example = _make_example(table.file, longest, roles.get(TRUTH) or "COLUMN")
         raise BenchmarkFileError(
             table.file,
@@ -230,14 +230,14 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
     return replace(roles, columns=columns, fields=fields, descriptions=descriptions, unused=unused)
 
 
-def _with_texts(row: Row, one: QuestionRow | None, chosen: _Chosen) -> Row:
+def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
     """Return the row with the complete text of its question and its right answer or answers."""
-    if one is None:
+    if question is None:
         return row
     roles = chosen.roles
-    values = {**row.values, roles.columns[QUESTION]: one.text}
+    values = {**row.values, roles.columns[QUESTION]: question.text}
     if TRUTH in roles.columns:
-        values[roles.columns[TRUTH]] = one.truth_text()
+        values[roles.columns[TRUTH]] = question.truth_text()
     elif roles.fields:
         truths = {name: row.values.get(column) for name, column in roles.fields.items()}
         shown = [f"{name}: {cell_text(truth)}" for name, truth in truths.items() if truth is not None]
@@ -248,10 +248,10 @@ def _with_texts(row: Row, one: QuestionRow | None, chosen: _Chosen) -> Row:
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
     """Return a message that the table contains neither answers nor templates, and how to fix that."""
     cure = "add a column with the right answers"
-    guess = next((one for one in unused if not _NO_ANSWER.search(fold_name(one))), None)
+    guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:
         column = quote(f"answer={guess}")
-        rest = [one for one in unused if one != guess]
+        rest = [name for name in unused if name != guess]
         others = f" (other unused columns: {name_columns(rest)})" if rest else ""
         cure = f"if {guess!r} contains the right answers, add --columns {column}{others}"
     return (
@@ -260,10 +260,14 @@ def _describe_missing_answers(table: Table, unused: list[str]) -> str:
     )
 
 
-def _describe_comparison(path: Path, roles: Roles, found: RowTemplates) -> str:
+def _describe_comparison(path: Path, roles: Roles, templates: RowTemplates) -> str:
     """Return a message about how answers are compared, and how to compare them differently."""
     question, answer = roles.columns[QUESTION], roles.columns[TRUTH]
-    shapes = {tuple(map(str, (one[TRUTH]["type"], one[TRUTH].get("verify_with")))) for one in found.fields if one}
+    shapes = {
+        tuple(map(str, (declared[TRUTH]["type"], declared[TRUTH].get("verify_with"))))
+        for declared in templates.fields
+        if declared
+    }
     head = f"Answers are compared with the column {answer!r} of {path.name}"
     if shapes == {("str", "ExactMatch")}:
         cure = f"write a YAML file:\n{_make_example(path, question, answer)}"

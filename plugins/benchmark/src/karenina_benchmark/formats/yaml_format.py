@@ -205,27 +205,27 @@ def read_question(section: Section, id: str) -> Question:
     """Read a question from a mapping; `id` is the default id. Raises `BenchmarkFileError` with all errors."""
     problems = Problems()
     attempt = problems.attempt
-    given = section.value
-    others = [key for key in given if key not in QUESTION_KEYS]
+    content = section.value
+    others = [key for key in content if key not in QUESTION_KEYS]
     attempt(section.check_keys, [*QUESTION_KEYS, *(key for key in others if is_owned(key, "question_fields"))])
-    values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in given}
-    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in given if key not in QUESTION_KEYS)
-    if given.get("question") in (None, "") and not misspelt:
+    values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in content}
+    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in content if key not in QUESTION_KEYS)
+    if content.get("question") in (None, "") and not misspelt:
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id
-    if "keywords" in given:
+    if "keywords" in content:
         texts = attempt(section.texts, "keywords") or []
-        values["keywords"] = texts if isinstance(given["keywords"], list) else [*split_keywords(texts)]
-    if "few_shot_examples" in given:
+        values["keywords"] = texts if isinstance(content["keywords"], list) else [*split_keywords(texts)]
+    if "few_shot_examples" in content:
         examples = attempt(section.sections, "few_shot_examples", problems) or []
         values["few_shot_examples"] = [attempt(_read_example, example) for example in examples]
     values["answer_template"], template = attempt(_read_template, section) or (None, None)
-    if "rubric" in given:
+    if "rubric" in content:
         values["rubric"] = attempt(_read_rubric, section, "rubric", Rubric)
-    if "dynamic_rubric" in given:
+    if "dynamic_rubric" in content:
         values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
-    values |= {name: given[name] for name in ("author", "sources") if name in given}
-    values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in given}
+    values |= {name: content[name] for name in ("author", "sources") if name in content}
+    values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in content}
     values["extra"] = (attempt(_read_owned, section) or {}) if others else {}
     problems.raise_all()
     try:
@@ -287,8 +287,8 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
         if isinstance(declared, dict) and declared.get("description") is None:  # find the field's other error
             others = Problems()
             others.attempt(_declare, section, {name: {**declared, "description": "-"}}, None)
-            known = {str(one) for one in problems.found}
-            problems.found += [one for one in others.found if str(one) not in known]
+            known = {str(error) for error in problems.found}
+            problems.found += [error for error in others.found if str(error) not in known]
     if problems.found and section.value.get("strategy") is not None:
         valid = {name: {"description": "-", "ground_truth": "-"} for name in fields if str(name).isidentifier()}
         problems.attempt(_declare, section, valid, section.value["strategy"])
@@ -354,7 +354,7 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
             first=len(benchmark) + len(benchmark.broken) + 1,
         )
     except BenchmarkFileError as error:
-        first, *others = [_imported_error(section, one) for one in error.each()]
+        first, *others = [_imported_error(section, problem) for problem in error.each()]
         raise BenchmarkFileError(first.file, first.where, first.what, first.cure, others) from error
     _add(benchmark, rows, section)
 
@@ -409,10 +409,10 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
                 what = f"{key}: trait{named}: {why}" if named else f"{key}: {why}"
                 problems.found.append(section.error(what, "", *path))
                 continue
-            for one in rubric.names:
-                first = names.setdefault(one, where)
+            for trait_name in rubric.names:
+                first = names.setdefault(trait_name, where)
                 if first != where:
-                    what = f"the trait in {first} has the same name {one!r}"
+                    what = f"the trait in {first} has the same name {trait_name!r}"
                     problems.found.append(section.error(what, "rename one of them", *path))
     problems.raise_all()
 
@@ -428,8 +428,8 @@ def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
 
 
 def _read_mapping(section: Section, key: str) -> dict[str, Any]:
-    found = section.section(key)
-    return {} if found is None else dict(found.value)
+    nested = section.section(key)
+    return {} if nested is None else dict(nested.value)
 
 
 def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:

@@ -170,13 +170,13 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
         fitting = [readings[place][kind] for place in filled if kind in readings[place]]
         needed = len(filled) if kind in ("yes or no", "letter") else most
         if fitting and len(fitting) >= needed and _supports(kind, fitting):
-            answers = [found.get(kind) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
+            answers = [reading.get(kind) or _as_text(cell) for cell, reading in zip(cells, readings, strict=True)]
             return ColumnKinds(tuple(answers), kind, tuple(at for at in filled if answers[at].kind != kind))
     if any(asks_whether(cells[at].question) and "yes or no" not in readings[at] for at in filled):
         for at in filled:  # else the type of a field would tell the judge which questions are not answered yes or no
             if not isinstance(cells[at].value, bool):
                 readings[at].pop("yes or no", None)
-    answers = [_certain_reading(found) or _as_text(cell) for cell, found in zip(cells, readings, strict=True)]
+    answers = [_certain_reading(reading) or _as_text(cell) for cell, reading in zip(cells, readings, strict=True)]
     answers = _with_sentences(cells, _without_lists_of_lines(cells, answers))
     found_kinds = {answers[place].kind for place in filled}
     return ColumnKinds(tuple(answers), found_kinds.pop() if len(found_kinds) == 1 else None)
@@ -252,14 +252,14 @@ def _count_words(text: str) -> int:
 
 def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
     """Return whether the answers that fit a kind show that this kind was meant, although not all are certain."""
-    certain = sum(one.is_certain for one in fitting)
-    both = kind == "yes or no" and len({one.truth for one in fitting}) == 2
+    certain = sum(answer.is_certain for answer in fitting)
+    both = kind == "yes or no" and len({answer.truth for answer in fitting}) == 2
     return both or 2 * certain >= len(fitting)
 
 
-def _certain_reading(found: Mapping[Kind, Answer]) -> Answer | None:
+def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
     kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
-    return next((found[kind] for kind in kinds if kind in found and found[kind].is_certain), None)
+    return next((readings[kind] for kind in kinds if kind in readings and readings[kind].is_certain), None)
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
@@ -306,7 +306,7 @@ def _is_object(value: Any) -> bool:
         except (ValueError, RecursionError):
             return False
     return isinstance(value, Mapping) or (
-        isinstance(value, list) and any(isinstance(one, Mapping | list) for one in value)
+        isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value)
     )
 
 
@@ -319,10 +319,10 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
         return {"yes or no": Answer("yes or no", value)}
     if isinstance(value, int | float):
         text = cell_text(value)
-        found: dict[Kind, Answer] = {"number": Answer("number", text)}
+        as_number: dict[Kind, Answer] = {"number": Answer("number", text)}
         boolean = _read_boolean(text, question)
-        found |= {} if boolean is None else {"yes or no": boolean}
-        return {**found, "list": Answer("list", [text], is_certain=False)}
+        as_number |= {} if boolean is None else {"yes or no": boolean}
+        return {**as_number, "list": Answer("list", [text], is_certain=False)}
     if isinstance(value, list):
         items = _flat_items(value)
         return {"list": Answer("list", items)} if items else {}
@@ -399,8 +399,8 @@ def _read_list(text: str, question: str) -> Answer | None:
         return Answer("list", parts)
     if "," in text or is_prose(text):
         return None
-    one = text.strip("() .").upper()
-    return Answer("list", [one if one in offered_labels(question) else text], is_certain=False)
+    label = text.strip("() .").upper()
+    return Answer("list", [label if label in offered_labels(question) else text], is_certain=False)
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
@@ -411,9 +411,9 @@ def _offered_parts(text: str, question: str) -> list[str]:
 
 def _items(text: str) -> list[str]:
     """Return the items of a list in brackets, or separated by semicolons or line breaks; empty for any other text."""
-    found = parse_list(text)
-    if found is not None:
-        return _flat_items(found)
+    items = parse_list(text)
+    if items is not None:
+        return _flat_items(items)
     if _ENTITY.search(text) or _CODE.search(text):
         return []
     separator = ";" if ";" in text else "\n"
@@ -438,7 +438,7 @@ def read_marks(cells: Sequence[Cell]) -> Marks:
     numbers = [text for text in texts if read_quantity(text) is not None]
     has_comma = any(_COMMA.search(text) for text in numbers)
     has_point = any(_POINT.search(text) for text in numbers)
-    pairs = [(int(found[1]), int(found[2])) for text in texts if (found := _TWO_NUMBERS.fullmatch(text)) is not None]
+    pairs = [(int(match[1]), int(match[2])) for text in texts if (match := _TWO_NUMBERS.fullmatch(text)) is not None]
     codes = frozenset(len(text) for text in texts if len(text) > 1 and text.isdigit() and text.startswith("0"))
     day_first, month_first = any(first > 12 for first, _ in pairs), any(second > 12 for _, second in pairs)
     return Marks("," if has_comma and not has_point else ".", day_first if day_first != month_first else None, codes)

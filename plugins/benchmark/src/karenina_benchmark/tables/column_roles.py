@@ -154,8 +154,8 @@ def fold_name(name: str) -> str:
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
     """Return the best column for a role, by name alone; None if there is none. The role must not be `TRUTH`."""
-    found = ranked_columns(columns, role)
-    return found[0] if found else None
+    ranked = ranked_columns(columns, role)
+    return ranked[0] if ranked else None
 
 
 def choose_roles(
@@ -193,7 +193,7 @@ def choose_roles(
     free = [column for column in free if column not in grades]
     contexts = [chosen[CONTEXT]] if CONTEXT in chosen else []
     instruction = fold_name(chosen.get(QUESTION, "")).startswith("instruction")
-    for column in ranked_columns(free, CONTEXT) + [one for one in free if instruction and fold_name(one) == "input"]:
+    for column in ranked_columns(free, CONTEXT) + [name for name in free if instruction and fold_name(name) == "input"]:
         contexts.append(column)
         free.remove(column)
     if contexts:
@@ -208,12 +208,12 @@ def choose_roles(
             _take(chosen, free, role)
     if RESPONSE not in chosen and TRUTH in chosen and _SAYS_TRUTH.fullmatch(fold_name(chosen[TRUTH])):
         # In data sets for ragas and similar tools, `answer` next to `ground_truth` is the model's answer.
-        said = next((one for one in free if fold_name(one) in _MODEL_ANSWERS and contexts), None)
-        if said is not None:
-            chosen[RESPONSE] = said
-            free.remove(said)
+        response = next((name for name in free if fold_name(name) in _MODEL_ANSWERS and contexts), None)
+        if response is not None:
+            chosen[RESPONSE] = response
+            free.remove(response)
     order = [role for role in NAMES if role in chosen] + [role for role in chosen if role not in NAMES]
-    unused = {one for one in free if not (is_index(one, rows) or (is_unnamed(one) and not _has_values(one, rows)))}
+    unused = {name for name in free if not (is_index(name, rows) or (is_unnamed(name) and not _has_values(name, rows)))}
     return Roles(
         {role: chosen[role] for role in order},
         options,
@@ -221,17 +221,17 @@ def choose_roles(
         descriptions,
         tuple(contexts),
         tuple(grades),
-        tuple(one for one in columns if one in unused),
+        tuple(name for name in columns if name in unused),
         tuple(rival for rival in rivals if rival in unused),
         repeated or "",
     )
 
 
 def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
-    found = find_role(free, role)
-    if found is not None:
-        chosen[role] = found
-        free.remove(found)
+    column = find_role(free, role)
+    if column is not None:
+        chosen[role] = column
+        free.remove(column)
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -244,10 +244,10 @@ def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[st
 def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
     """Return the columns with a name for a role, the most specific name first. The role must not be `TRUTH`."""
     ranks = _RANKS[role]
-    found = [
+    ranked = [
         (ranks[name], place, column) for place, column in enumerate(columns) if (name := fold_name(column)) in ranks
     ]
-    return [column for _, _, column in sorted(found)]
+    return [column for _, _, column in sorted(ranked)]
 
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
@@ -259,21 +259,23 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
         for rank, names in enumerate(_TRUTHS)
         if re.fullmatch(names, name)
     ]
-    names = dict.fromkeys(column for _, column in sorted(ranked, key=lambda one: one[0]))
-    found = [column for column in names if not (_has_links(column, rows) or _has_tags(column, rows))]
+    names = dict.fromkeys(column for _, column in sorted(ranked, key=lambda entry: entry[0]))
+    candidates = [column for column in names if not (_has_links(column, rows) or _has_tags(column, rows))]
     response = find_role(columns, RESPONSE)
     judged = response is not None and not has_grades(response, rows, _VERDICTS)
-    sure = [one for one in found if not has_grades(one, rows, _VERDICTS)]
+    sure = [column for column in candidates if not has_grades(column, rows, _VERDICTS)]
     grades = [
-        one
-        for one in found
-        if has_grades(one, rows, _VERDICTS if sure or (judged and _GRADE_NAMES.fullmatch(fold_name(one))) else _GRADES)
+        column
+        for column in candidates
+        if has_grades(
+            column, rows, _VERDICTS if sure or (judged and _GRADE_NAMES.fullmatch(fold_name(column))) else _GRADES
+        )
         and (sure or response is not None)
     ]
-    left = [one for one in found if one not in grades and _has_values(one, rows)]
+    left = [column for column in candidates if column not in grades and _has_values(column, rows)]
     specific = _TRUTHS[: _TRUTHS.index(_GENERAL)]
-    general = [one for one in left if not any(re.fullmatch(names, fold_name(one)) for names in specific)]
-    general = [one for one in general if re.fullmatch(_GENERAL, fold_name(one))]
+    general = [column for column in left if not any(re.fullmatch(names, fold_name(column)) for names in specific)]
+    general = [column for column in general if re.fullmatch(_GENERAL, fold_name(column))]
     if len(general) > 1 and general == left:
         return None, grades, left
     return (left[0] if left else None), grades, left[1:]
@@ -326,20 +328,20 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
         if (word or not mark.isdecimal()) and (word not in _ANSWERS or has_right_one):
             groups.setdefault((word, mark.isdecimal()), {}).setdefault(mark, column)
     best: dict[str, str] = {}
-    for (_, numbered), found in groups.items():
-        marks = list(_series(found, numbered))
+    for (_, numbered), by_mark in groups.items():
+        marks = list(_series(by_mark, numbered))
         if len(marks) >= _FEWEST_OPTIONS and len(marks) > len(best):
-            best = {letter: found[mark] for letter, mark in zip(ascii_uppercase, marks, strict=False)}
+            best = {letter: by_mark[mark] for letter, mark in zip(ascii_uppercase, marks, strict=False)}
     return best
 
 
-def _series(found: Mapping[str, str], numbered: bool) -> Iterator[str]:
+def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
     marks = (
-        (str(number) for number in range("0" not in found, len(found) + 1))
+        (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))
         if numbered
         else iter(ascii_uppercase.lower())
     )
     for mark in marks:
-        if mark not in found:
+        if mark not in by_mark:
             return
         yield mark

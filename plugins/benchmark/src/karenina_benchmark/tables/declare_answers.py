@@ -158,14 +158,16 @@ def declare_answers(
     if types is not None:
         marks = read_marks(cells)
         named = [_named_answer(cell, type, marks) for cell, type in zip(cells, types, strict=True)]
-        answers = tuple(one or found for one, found in zip(named, kinds.answers, strict=True))
+        answers = tuple(answer or detected for answer, detected in zip(named, kinds.answers, strict=True))
         kinds = ColumnKinds(answers, unfit=())
     done = DeclaredAnswers([], kinds, asks_the_question=subject is None and descriptions is None)
-    prose = [at for at, one in enumerate(kinds.answers) if one.kind == "prose"]
+    prose = [at for at, detected in enumerate(kinds.answers) if detected.kind == "prose"]
     count = sum(kinds.counts.values())
     if prose and not exact and (count < _FEW or len(prose) > _MOST_PROSE * count):
         done.refused = _refusal(cells, prose, count)
-    done.objects = _describe_objects(cells, [at for at, one in enumerate(kinds.answers) if one.kind == "object"], count)
+    done.objects = _describe_objects(
+        cells, [at for at, detected in enumerate(kinds.answers) if detected.kind == "object"], count
+    )
     for at, (cell, answer) in enumerate(zip(cells, kinds.answers, strict=True)):
         declared = None if answer.kind == "prose" and done.refused else _declare(cell, answer, any_of=any_of)
         if declared is not None:
@@ -183,8 +185,8 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
     one_of = forbidden or any_of
     what = "Whether the response contains one of the texts" if one_of else "Whether the response contains all texts"
     for cell in cells:
-        found = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
-        items = found if isinstance(found, list) else [cell.value]
+        value = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
+        items = value if isinstance(value, list) else [cell.value]
         texts = [text for item in items if not is_empty(item) and (text := _pattern_of(item))]
         pattern = "|".join(texts) if one_of else "".join([r"\A", *(f"(?=.*{text})" for text in texts)])
         rule = {"type": "TraceRegex", "pattern": pattern, "flags": ["IGNORECASE", "DOTALL"]}
@@ -199,8 +201,8 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 def _pattern_of(item: object) -> str:
     """Return the pattern for a text that the response must contain, or for a list of alternative texts."""
     alternatives = item if isinstance(item, list) else [item]
-    found = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
-    return f"(?:{'|'.join(found)})" if len(found) > 1 else "".join(found)
+    patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
+    return f"(?:{'|'.join(patterns)})" if len(patterns) > 1 else "".join(patterns)
 
 
 def _unwrapped(cell: Cell) -> Cell:
@@ -230,11 +232,11 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
     if name not in KINDS:
         cure = suggest_key(name, KINDS, f"the types are {', '.join(dict.fromkeys(KINDS.values()))}")
         raise WrongTypeError(cell.place, f"there is no answer type {type!r:.40}", cure)
-    found = read_as(KINDS[name], cell, marks)
-    if found is None:
+    answer = read_as(KINDS[name], cell, marks)
+    if answer is None:
         what = f"the answer {cell_text(cell.value)!r:.60} is not of its type, {KINDS[name]}"
         raise WrongTypeError(cell.place, what, "correct the answer or the type, or leave the type empty")
-    return found
+    return answer
 
 
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
@@ -268,7 +270,7 @@ def exact_match(truths: Sequence[str]) -> Any:
     A full stop at the end of a truth may be missing in the response.
     """
     first, *rest = (fold(truth).casefold().strip() for truth in truths)
-    rest += [one.rstrip(_STOPS) for one in (first, *rest) if one.rstrip(_STOPS) and one[-1:] in _STOPS]
+    rest += [text.rstrip(_STOPS) for text in (first, *rest) if text.rstrip(_STOPS) and text[-1:] in _STOPS]
     others = {other: first for other in rest if other not in ("", first)}
     if not others:
         return "ExactMatch"

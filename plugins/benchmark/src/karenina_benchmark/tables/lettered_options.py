@@ -56,15 +56,16 @@ def parse_list(text: str) -> list[Any] | None:
     if not (text.startswith("[") and text.endswith("]")) or len(text) > _LONGEST:
         return None
     try:
-        found = json.loads(text)
+        items = json.loads(text)
     except (ValueError, RecursionError):
         if not _LIST.fullmatch(text):
             return None
         try:
-            return [ast.literal_eval(one) for one in _ITEM.findall(text)]  # one by one, because NumPy writes no commas
+            # One by one, because NumPy writes no commas.
+            return [ast.literal_eval(item) for item in _ITEM.findall(text)]
         except (ValueError, SyntaxError):
             return None
-    return found if isinstance(found, list) else None
+    return items if isinstance(items, list) else None
 
 
 def read_options(cell: Any) -> Options:
@@ -86,7 +87,7 @@ def read_options(cell: Any) -> Options:
         cell = parse_list(cell) or _split(cell)
     if not isinstance(cell, list):
         return {}
-    texts = [_text(one) for one in cell]
+    texts = [_text(option) for option in cell]
     if not 2 <= len(texts) <= len(ascii_uppercase) or not all(texts):
         return {}
     letters = [str(label).upper() for label in labels]
@@ -106,9 +107,9 @@ def _text(item: Any) -> str:
 def strip_marks(texts: Sequence[str]) -> list[str]:
     """Return the options without their own letters or numbers, if all of them have one and these are in order."""
     marks = [_MARK.match(text) for text in texts]
-    found = [mark[1].upper() for mark in marks if mark is not None]
+    letters = [mark[1].upper() for mark in marks if mark is not None]
     orders = (ascii_uppercase, [str(number) for number in range(1, 100)], [str(number) for number in range(100)])
-    if len(found) < len(texts) or not any(found == list(order[: len(found)]) for order in orders):
+    if len(letters) < len(texts) or not any(letters == list(order[: len(letters)]) for order in orders):
         return list(texts)
     stripped = [text[mark.end() :].strip() for text, mark in zip(texts, marks, strict=True) if mark is not None]
     return stripped if all(stripped) else list(texts)
@@ -132,12 +133,12 @@ def options_in(question: str, truth: Any) -> Options:
     """Return the lettered options on separate lines of a question's text; empty if `truth` is not a letter."""
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for line in question.splitlines():
         mark = _MARK.match(line.strip())
-        if mark is not None and mark[1] == ascii_uppercase[len(found) : len(found) + 1]:
-            found[mark[1]] = line.strip()[mark.end() :]
-    return found if len(found) > 1 and all(found.values()) else {}
+        if mark is not None and mark[1] == ascii_uppercase[len(options) : len(options) + 1]:
+            options[mark[1]] = line.strip()[mark.end() :]
+    return options if len(options) > 1 and all(options.values()) else {}
 
 
 def join_options(question: str, options: Options) -> str:
@@ -178,17 +179,19 @@ def find_right_options(
     }
     tried = [choice_by] if choice_by is not None else ["letter or text", "index", "number"]
     rows = [(cell, option) for cell, option in zip(truths, options, strict=True)]
-    counted = [bool(one) and cell is not None and cell != "" for cell, one in rows]
+    counted = [bool(choices) and cell is not None and cell != "" for cell, choices in rows]
     total = sum(counted)
     fitting: dict[tuple[tuple[str, ...], ...], str] = {}
     most = 1
     for way in tried:
-        found = tuple(ways[way](cell, one) if counts else () for (cell, one), counts in zip(rows, counted, strict=True))
-        fits = sum(map(bool, found))
+        answers = tuple(
+            ways[way](cell, choices) if counts else () for (cell, choices), counts in zip(rows, counted, strict=True)
+        )
+        fits = sum(map(bool, answers))
         if fits > most:  # a way that fits more rows is the one that was meant
             most, fitting = fits, {}
         if fits == most and fits >= (total if total < _FEW else _FIT * total):
-            fitting.setdefault(found, way)
+            fitting.setdefault(answers, way)
     if set(fitting.values()) == {"index", "number"} and hint:
         fitting = {letters: way for letters, way in fitting.items() if way == hint}
     if len(fitting) == 1:
@@ -205,11 +208,11 @@ def find_right_options(
 
 def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[str, ...]:
     """Return the letters of the options that a cell names by letter, text or column; empty if it is ambiguous."""
-    found = {one for one in (_by_letter(cell, options), _by_text(cell, options)) if one}
+    readings = {letters for letters in (_by_letter(cell, options), _by_text(cell, options)) if letters}
     named = names.get(str(cell).strip().casefold())
     if named in options:
-        found.add((str(named),))
-    return found.pop() if len(found) == 1 else ()
+        readings.add((str(named),))
+    return readings.pop() if len(readings) == 1 else ()
 
 
 def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
@@ -224,7 +227,7 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
     parts = cell if isinstance(cell, list) else (parse_list(cell) if isinstance(cell, str) else None) or [cell]
-    found: list[str] = []
+    letters: list[str] = []
     for part in parts:
         text = str(part).strip()
         mark = _MARK.match(text)
@@ -234,13 +237,13 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
             same = {mark[1].upper()} if options[mark[1].upper()].casefold() == rest else set()
         if len(same) != 1:
             return ()
-        found.append(same.pop())
-    return tuple(sorted(set(found)))
+        letters.append(same.pop())
+    return tuple(sorted(set(letters)))
 
 
 def _by_place(cell: Any, options: Options, first: int) -> tuple[str, ...]:
     cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = str(cell).strip().removesuffix(".0")
     place = int(text) - first if text.isascii() and text.isdecimal() and len(text) < 3 else -1
-    known = list(options)
-    return (known[place],) if not isinstance(cell, bool) and 0 <= place < len(known) else ()
+    letters = list(options)
+    return (letters[place],) if not isinstance(cell, bool) and 0 <= place < len(letters) else ()

@@ -37,7 +37,7 @@ def as_text(value: Any) -> str:
 def as_texts(value: Any) -> list[str]:
     """Return the items of a list as texts, and any other value as a single text. Raises `NotText`."""
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
-        return [as_text(one) for one in value]
+        return [as_text(item) for item in value]
     return [as_text(value)]
 
 
@@ -46,7 +46,10 @@ def is_conversation(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(one, Mapping) and isinstance(one.get("role"), str) and "content" in one for one in value)
+        and all(
+            isinstance(message, Mapping) and isinstance(message.get("role"), str) and "content" in message
+            for message in value
+        )
     )
 
 
@@ -54,7 +57,7 @@ def _is_parts(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(one, Mapping) and isinstance(one.get("type"), str) for one in value)
+        and all(isinstance(part, Mapping) and isinstance(part.get("type"), str) for part in value)
     )
 
 

@@ -154,7 +154,7 @@ def make_question_rows(
     truth, context = roles.get(TRUTH), roles.get(CONTEXT)
     of_roles = (question, *map(roles.get, (CONTEXT, CHOICES, ID, KEYWORDS)), *roles.options.values())
     used = [name for name in of_roles if name is not None]
-    made: list[QuestionRow] = []
+    questions: list[QuestionRow] = []
     contexts: list[str] = []
     for row in rows:
         asked = fill(template, row.values, roles) if template else row.values.get(question)
@@ -173,14 +173,16 @@ def make_question_rows(
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
         options = _options_of(row, roles) or options_in(text, cell)
-        made.append(QuestionRow(row, text, text, cell, options))
+        questions.append(QuestionRow(row, text, text, cell, options))
         contexts.append("" if template or context is None else context_text(row.values.get(context)))
-    joined = any(contexts) and _needs_context(made, contexts, roles)
+    joined = any(contexts) and _needs_context(questions, contexts, roles)
     if joined:
-        made = [replace(one, text=join_context(one.text, text)) for one, text in zip(made, contexts, strict=True)]
+        questions = [
+            replace(row, text=join_context(row.text, text)) for row, text in zip(questions, contexts, strict=True)
+        ]
     done.joined = joined
     done.cure = f"write {option} choice_by=number (counted from 1), index (from 0), letter or text"
-    done.rows = _with_right_options(made, roles, choice_by, done)
+    done.rows = _with_right_options(questions, roles, choice_by, done)
     done.unused = _unused(roles, rows[0].values if rows else {}, template)
     _describe(done, joined=joined, has_context=any(contexts), option=option)
     return done
@@ -192,15 +194,15 @@ def plain_truth(cell: Any) -> Any:
         return None
     if isinstance(cell, Mapping):
         order = sorted(ALIASES, key="aliases".__eq__)  # the right answer itself before its other names
-        found = [cell[key] for key in order if cell.get(key) not in (None, "", [])]
-        if len(found) > 1 and isinstance(cell.get("aliases"), list):
-            texts = [text for one in found for text in (one if isinstance(one, list) else [one])]
+        answers = [cell[key] for key in order if cell.get(key) not in (None, "", [])]
+        if len(answers) > 1 and isinstance(cell.get("aliases"), list):
+            texts = [text for answer in answers for text in (answer if isinstance(answer, list) else [answer])]
             return plain_truth(list(dict.fromkeys(map(cell_text, texts))))
-        return plain_truth(found[0]) if found else cell if cell and not cell.keys() & set(ALIASES) else None
+        return plain_truth(answers[0]) if answers else cell if cell and not cell.keys() & set(ALIASES) else None
     if isinstance(cell, list):
-        if not all(isinstance(one, Mapping) for one in cell):
+        if not all(isinstance(item, Mapping) for item in cell):
             return cell
-        return [plain_truth(one) for one in cell] or None
+        return [plain_truth(item) for item in cell] or None
     return None if isinstance(cell, str) and not cell.strip() else cell
 
 
@@ -213,7 +215,7 @@ def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> li
     """Return the columns that are not used, including all contexts except the first."""
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
     contexts = roles.contexts[1:]  # a note says whether the first is used
-    return [one for one in (*contexts, *roles.unused) if one not in used]
+    return [column for column in (*contexts, *roles.unused) if column not in used]
 
 
 def join_context(question: str, context: str) -> str:
@@ -236,8 +238,8 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
         empty = empty or cell is None
         return context_text(cell)
 
-    found = _PLACEHOLDER.sub(cell_of, template.replace("\\n", "\n"))
-    return None if empty else found
+    filled = _PLACEHOLDER.sub(cell_of, template.replace("\\n", "\n"))
+    return None if empty else filled
 
 
 def names_in(template: str) -> list[str]:
@@ -257,7 +259,7 @@ def context_text(cell: Any, depth: int = 0) -> str:
         cell = list(cell.values()) if named is None else named
         return context_text(cell, depth + 1)
     if isinstance(cell, list):
-        return "\n\n".join(filter(None, (context_text(one, depth + 1) for one in cell)))
+        return "\n\n".join(filter(None, (context_text(item, depth + 1) for item in cell)))
     return "" if cell is None else str(cell)
 
 
@@ -280,14 +282,14 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
         by_question.setdefault(row.asked, set()).add(context)
-    repeated = any(len(found) > 1 for found in by_question.values())
+    repeated = any(len(distinct) > 1 for distinct in by_question.values())
     if not repeated and all(len(context.split()) < _FEWEST_WORDS for context in contexts):
         return False  # file names or topics
     mentions = sum(bool(_ABOUT_A_TEXT.search(row.asked)) for row in rows)
     is_input = (roles.get(CONTEXT) or "").casefold() == "input"  # belongs to an instruction
-    given = [context for context in contexts if context]
+    filled = [context for context in contexts if context]
     retrieved = fold_name(roles.get(CONTEXT) or "").startswith("retriev")  # what a system found for its answer
-    shared = not retrieved and len(given) >= _SHARED * len(set(given)) and len(by_question) > len(set(given))
+    shared = not retrieved and len(filled) >= _SHARED * len(set(filled)) and len(by_question) > len(set(filled))
     return repeated or is_input or shared or mentions > _MENTION * len(rows)
 
 
@@ -332,7 +334,7 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     ]
     others = [grade for grade in roles.grades if grade not in grades]
     if truth is not None and others:
-        columns = ",".join(f"answer.{_KEY.sub('_', one)}={one}" for one in (truth, *others))
+        columns = ",".join(f"answer.{_KEY.sub('_', column)}={column}" for column in (truth, *others))
         done.warnings.append(
             f"only {truth!r} is compared; if {', '.join(map(repr, others))} is a right answer too, `karenina check` "
             f"and `run` compare all with --columns {columns}"
@@ -371,5 +373,5 @@ def _same(column: str, other: str) -> bool:
 
 
 def _list(places: Iterable[str]) -> str:
-    found = list(places)
-    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+    listed = list(places)
+    return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

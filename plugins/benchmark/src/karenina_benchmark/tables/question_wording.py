@@ -87,14 +87,14 @@ def asked_unit(question: str) -> str | None:
         named = _longest_unit(words)
         multiple = words[0] if words[0].casefold().removesuffix("s") in MULTIPLES else None
         return multiple if named is None else named if _is_certain(named, question) else None
-    found: dict[str, str] = {}
+    units: dict[str, str] = {}
     for match in _IN_UNIT.finditer(asking):
         named = _longest_unit(match["unit"].split(), letters=match["in_brackets"] is not None)
         if named is not None and _AFTER_UNIT.match(asking, match.start("unit") + len(named)):
-            found.setdefault(find_unit(named) or named, named)
-    if not found and _HOW_OLD.search(asking):
+            units.setdefault(find_unit(named) or named, named)
+    if not units and _HOW_OLD.search(asking):
         return "years"
-    named = next(iter(found.values())) if len(found) == 1 else None
+    named = next(iter(units.values())) if len(units) == 1 else None
     return named if named is not None and _is_certain(named, question) else None
 
 

@@ -33,13 +33,13 @@ class RowTemplates:
     objects: str = ""
     types: str | None = None
 
-    def _add(self, name: str, found: DeclaredAnswers) -> None:
-        self.notes += [f"{name}: {note}" for note in found.notes]
-        self.warnings += [f"{name}: {warning}" for warning in found.warnings]
-        if found.refused:
-            self.refused = self.refused or f"{name}: {found.refused}"
-        if found.objects:
-            self.objects = self.objects or f"{name}: {found.objects}"
+    def _add(self, name: str, declared: DeclaredAnswers) -> None:
+        self.notes += [f"{name}: {note}" for note in declared.notes]
+        self.warnings += [f"{name}: {warning}" for warning in declared.warnings]
+        if declared.refused:
+            self.refused = self.refused or f"{name}: {declared.refused}"
+        if declared.objects:
+            self.objects = self.objects or f"{name}: {declared.objects}"
 
 
 def declare_rows(
@@ -90,7 +90,7 @@ def _declare_column(
         for at in places
     ]
     described = table.roles.descriptions.get(name or "")
-    found = declare_answers(
+    answers = declare_answers(
         cells,
         types=None if done.types is None or name else [rows[at].row.values.get(done.types) for at in places],
         any_of=any_of
@@ -102,16 +102,16 @@ def _declare_column(
         column=column,
         descriptions=None if described is None else [_text_of(rows[at].row.values.get(described)) for at in places],
     )
-    done._add(repr(column), found)
-    for at, declared, answer in zip(places, found.fields, found.kinds.answers, strict=True):
+    done._add(repr(column), answers)
+    for at, declared, answer in zip(places, answers.fields, answers.kinds.answers, strict=True):
         fields = done.fields[at]
         if declared is None and answer.kind in ("prose", "object"):
             done.fields[at] = None
         elif declared is not None and fields is not None:
             fields[name or TRUTH] = declared
     for at in set(range(len(rows))).difference(places):
-        one = rows[at]
-        done.fields[at] = {TRUTH: declare_letters(list(one.options), one.right, several=table.several_right)}
+        question = rows[at]
+        done.fields[at] = {TRUTH: declare_letters(list(question.options), question.right, several=table.several_right)}
 
 
 def declare_letters(letters: Sequence[str], right: Sequence[str], *, several: bool) -> dict[str, Any]:

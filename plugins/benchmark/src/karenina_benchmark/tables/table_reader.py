@@ -140,8 +140,8 @@ def open_rows(
     _check_content(file, ending)
     notes: list[str] = []
     if ending in (_JSON, *_YAML):
-        found = _read_document(file, ending, rows, encoding, notes, max_bytes, surrogates=keep_problems)
-        return TableRows(file, (), notes, found)
+        table_rows = _read_document(file, ending, rows, encoding, notes, max_bytes, surrogates=keep_problems)
+        return TableRows(file, (), notes, table_rows)
     try:
         records = read_records(
             file,
@@ -160,8 +160,8 @@ def open_rows(
         more = len(records.other_sheets) - _MOST_SHEETS
         others += f" and {more} more" if more > 0 else ""
         notes.append(f"only the first sheet of {file.name} is read; others have rows too: {others} (--sheet NAME)")
-    found = _plain_rows(records, ending, keep_problems=keep_problems)
-    return TableRows(file, records.columns, notes, found, records.warnings)
+    table_rows = _plain_rows(records, ending, keep_problems=keep_problems)
+    return TableRows(file, records.columns, notes, table_rows, records.warnings)
 
 
 def _check_content(file: Path, ending: str) -> None:
@@ -193,19 +193,19 @@ def read_rows(
 ) -> Table:
     """Read all rows of a file; the arguments are those of `open_rows`. Raises `BenchmarkFileError`."""
     opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes)
-    found = tuple(opened)
-    columns = opened.columns or tuple(dict.fromkeys(name for row in found for name in row.values))
-    if not found and not opened.columns:
+    table_rows = tuple(opened)
+    columns = opened.columns or tuple(dict.fromkeys(name for row in table_rows for name in row.values))
+    if not table_rows and not opened.columns:
         cure = "; ".join(opened.notes) or "write one JSON object per line"
         raise BenchmarkFileError(opened.file, "", "the file is empty", cure)
-    if not found:
+    if not table_rows:
         what = f"the table has the columns {', '.join(columns)} and no rows"
         raise BenchmarkFileError(
             opened.file, "", what, "; ".join(["write a question in the second row", *opened.notes])
         )
     if not columns:
         raise BenchmarkFileError(opened.file, "", "all rows are empty", 'write objects such as {"question": ...}')
-    return Table(opened.file, columns, found, tuple(opened.notes), opened.warnings)
+    return Table(opened.file, columns, table_rows, tuple(opened.notes), opened.warnings)
 
 
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
@@ -256,13 +256,13 @@ def find_rows(document: Any, path: Path) -> str | None:
     if isinstance(document, list):
         return None
     paths = suggest_rows(document)
-    fitting = [one for one in paths if _has_questions(document, one, path)]
+    fitting = [place for place in paths if _has_questions(document, place, path)]
     if len(fitting) == 1:
         return fitting[0]
     if not paths:
         cure = "give a file with a list of rows; `karenina import` reads other tools' files"
         raise FileError(path, "", "it is neither a benchmark nor a list of rows", cure)
-    cure = f"name the path to the rows: {' or '.join(f'--rows {shlex.quote(one)}' for one in fitting or paths)}"
+    cure = f"name the path to the rows: {' or '.join(f'--rows {shlex.quote(place)}' for place in fitting or paths)}"
     what = (
         "it is not a list of rows, and no row in it has a question" if not fitting else "it has several lists of rows"
     )
@@ -271,10 +271,10 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
     try:
-        found = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
+        values = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
         return False
-    return all(isinstance(one, Mapping) and find_role(map(str, one), QUESTION) is not None for one in found)
+    return all(isinstance(value, Mapping) and find_role(map(str, value), QUESTION) is not None for value in values)
 
 
 def _row_of(record: Record) -> Row:
@@ -291,9 +291,9 @@ def _row_of(record: Record) -> Row:
 def _plain_value(value: Any) -> Any:
     """Return an Excel or Parquet cell as a JSON value; bytes are replaced by their number."""
     if isinstance(value, Mapping):
-        return {str(key): _plain_value(one) for key, one in value.items()}
+        return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain_value(one) for one in value]
+        return [_plain_value(item) for item in value]
     if isinstance(value, bytes):
         return f"[{len(value):,} bytes]"
     return plain_cell(value)
@@ -302,10 +302,10 @@ def _plain_value(value: Any) -> Any:
 def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
     """Return the class names that the library `datasets` writes in a file's metadata; empty if there are none."""
     try:
-        found = json.loads(metadata.get(b"huggingface", b"{}"))
+        description = json.loads(metadata.get(b"huggingface", b"{}"))
     except (ValueError, RecursionError):
         return {}
-    info = found.get("info") if isinstance(found, Mapping) else None
+    info = description.get("info") if isinstance(description, Mapping) else None
     features = info.get("features") if isinstance(info, Mapping) else None
     return find_classes(features) if isinstance(features, Mapping) else {}
 
@@ -343,7 +343,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
         if len(names) > 1 and len(set(names)) == len(names) and find_role(names, QUESTION) is not None:
             return f"the header seems to be in {row.where()}", "delete the lines above it"
     below = [row.values for row in rows if [*map(str, row.values.values())] != [*columns]]
-    alike = next((column for column in columns if _is_data_cell(column, [str(one.get(column)) for one in below])), None)
+    alike = next((column for column in columns if _is_data_cell(column, [str(row.get(column)) for row in below])), None)
     if alike is None:
         return None
     shown = repr(shorten(alike, _LONGEST_SHOWN))

@@ -50,20 +50,20 @@ def check(
     with screen.report_errors():
         from karenina_benchmark.checking import check_file
 
-        given = config is not None or bool(settings)
+        has_settings = config is not None or bool(settings)
 
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:
             return read_configuration(benchmark, config, settings)
 
-        found, report = check_file(
+        content, report = check_file(
             file,
             "all" if trust_all else None,
             tables.parse(),
-            configure if given else None,
+            configure if has_settings else None,
         )
-        notes = found.load_notes if found is not None else []
-        if found is not None and not report.errors:
-            report = replace(report, findings=(*report.findings, *_try_plans(found, configure)))
+        notes = content.load_notes if content is not None else []
+        if content is not None and not report.errors:
+            report = replace(report, findings=(*report.findings, *_try_plans(content, configure)))
         if as_json:
             screen.json({**report.to_json(), "notes": notes})
         else:
@@ -92,13 +92,13 @@ def _try_plans(
     except KareninaError as error:
         yield Finding("error", None, "", f"no plan can be made: {error}")
         return
-    known: set[str] = set()
+    seen: set[str] = set()
     for question in benchmark:
         try:
             planner.plan(question)
         except KareninaError as error:
-            if str(error) not in known:
-                known.add(str(error))
+            if str(error) not in seen:
+                seen.add(str(error))
                 yield Finding("error", None, "", f"no plan can be made: {error}", "", question.id)
 
 
@@ -115,6 +115,8 @@ def _print(screen: Screen, report: CheckReport) -> None:
         mark, style = _MARKS[finding.level]
         text = Text(clean(f"{finding}{more if repeated else ''}"), "")
         screen.out.print(Text(f"{mark} ", style) + text, soft_wrap=True)
-    counts = [quantity(len(found), word) for found, word in ((report.errors, "error"), (report.warnings, "warning"))]
+    counts = [
+        quantity(len(findings), word) for findings, word in ((report.errors, "error"), (report.warnings, "warning"))
+    ]
     rest = f", {quantity(len(report.unchecked), 'field')} could not be checked" if report.unchecked else ""
     screen.out.print(f"{quantity(report.questions, 'question')} read: {', '.join(counts)}{rest}.", soft_wrap=True)

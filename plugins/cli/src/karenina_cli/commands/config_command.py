@@ -107,9 +107,9 @@ def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
 
     fields: dict[str, Any] = {name: (setting.info.annotation, setting.info) for name, setting in owned.items()}
     model = create_model("VerificationConfig", __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
-    found = model.model_json_schema()
-    found["properties"] = with_tables(found["properties"])
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+    schema = model.model_json_schema()
+    schema["properties"] = with_tables(schema["properties"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _json(setting: Setting) -> dict[str, Any]:
@@ -130,12 +130,12 @@ def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
     model = nested_model(setting.info.annotation)
     if model is None:
         return {}
-    found = {setting.name: list_fields(model)}
+    fields = {setting.name: list_fields(model)}
     if model is ModelConfig:
         for adapter in registered_adapters(active_plugins()):
             if adapter.spec.extra is not None:
-                found[f"{setting.name}.extra, interface {adapter.spec.interface}"] = list_fields(adapter.spec.extra)
-    return found
+                fields[f"{setting.name}.extra, interface {adapter.spec.interface}"] = list_fields(adapter.spec.extra)
+    return fields
 
 
 def _print_nested(console: Console, setting: Setting) -> None:
@@ -176,10 +176,10 @@ class Given:
         """Return the configuration names that the options set."""
         from karenina_benchmark.config.config_files import read_config_values
 
-        found = set(read_config_values(self.file)) if self.file is not None else set()
-        found |= {setting.partition("=")[0].partition(".")[0].strip() for setting in self.settings}
-        found |= {"answering_models"} if self.answering else set()
-        return found | ({"parsing_models"} if self.judges else set())
+        option_names = set(read_config_values(self.file)) if self.file is not None else set()
+        option_names |= {setting.partition("=")[0].partition(".")[0].strip() for setting in self.settings}
+        option_names |= {"answering_models"} if self.answering else set()
+        return option_names | ({"parsing_models"} if self.judges else set())
 
 
 def check_action(name: str | None) -> None:
@@ -231,16 +231,16 @@ def _list(screen: Screen, as_json: bool) -> None:
     from karenina_benchmark.config.presets import list_presets, presets_folder
     from karenina_core.errors import ConfigError
 
-    found: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     for name, path in list_presets().items():
         try:
-            found.append({"name": name, "file": str(path), "values": read_config_values(path), "problem": None})
+            listed.append({"name": name, "file": str(path), "values": read_config_values(path), "problem": None})
         except ConfigError as error:
-            found.append({"name": name, "file": str(path), "values": None, "problem": str(error)})
+            listed.append({"name": name, "file": str(path), "values": None, "problem": str(error)})
     if as_json:
-        screen.json({"presets": found})
-    elif found:
-        rows = [[one["name"], one["problem"] or ", ".join(one["values"]), one["file"]] for one in found]
+        screen.json({"presets": listed})
+    elif listed:
+        rows = [[preset["name"], preset["problem"] or ", ".join(preset["values"]), preset["file"]] for preset in listed]
         print_rows(screen.out, [["preset", "sets", "file"], *rows], texts=(0, 1, 2))
     else:
         screen.note(f"There is no preset in {presets_folder()}. `karenina config save NAME` saves one.")

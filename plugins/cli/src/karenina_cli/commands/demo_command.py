@@ -66,10 +66,10 @@ def _offered(screen: Screen) -> Demo:
     from karenina_core import plugins
     from karenina_core.catalog import install_command
 
-    found = plugins.command_plugins().call(karenina_demos)
-    if not found:
+    demos = plugins.command_plugins().call(karenina_demos)
+    if not demos:
         screen.fail(f"no installed plugin offers a demo; karenina-local does: {install_command('karenina-local')}")
-    return found[0]
+    return demos[0]
 
 
 def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *, show: bool) -> VerificationResultSet:

@@ -58,13 +58,15 @@ def doctor(
     with screen.report_errors():
         chosen = journals or sorted(Path().glob("*.journal"))
         findings = []
-        for one in diagnose(
+        for finding in diagnose(
             lambda: read_configuration(None, config, settings, answering=answering, judges=judge), chosen
         ):
-            findings.append(one)
+            findings.append(finding)
             if not as_json:
-                mark, style = _MARKS[one.state]
-                screen.out.print(Text(f"{mark} ", style) + Text(clean(f"{one.area}: {one.text}"), ""), soft_wrap=True)
+                mark, style = _MARKS[finding.state]
+                screen.out.print(
+                    Text(f"{mark} ", style) + Text(clean(f"{finding.area}: {finding.text}"), ""), soft_wrap=True
+                )
         problems = sum(finding.state == "problem" for finding in findings)
         if as_json:
             screen.json({"problems": problems, "findings": [finding.to_json() for finding in findings]})
@@ -119,7 +121,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
             yield Finding("Plugins", "warning", f"{info.name} of {info.distribution} is blocked under [plugins]")
     loaded = [info for info in infos if info.state == "loaded"]
     yield Finding(
-        "Plugins", "ok", f"{len(loaded)} loaded, of {len({one.distribution for one in loaded})} distributions"
+        "Plugins", "ok", f"{len(loaded)} loaded, of {len({plugin.distribution for plugin in loaded})} distributions"
     )
 
 
@@ -143,12 +145,14 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
             yield Finding("Versions", "problem", text)
     unmet = [
         text
-        for one in installed.values()
-        for text in unmet_requirements(one, installed, lambda name: name.startswith("karenina"))
+        for distribution in installed.values()
+        for text in unmet_requirements(distribution, installed, lambda name: name.startswith("karenina"))
     ]
     yield from (Finding("Versions", "problem", text) for text in unmet)
     if not unmet:
-        versions = sorted({one.version for name, one in installed.items() if name.startswith("karenina")})
+        versions = sorted(
+            {distribution.version for name, distribution in installed.items() if name.startswith("karenina")}
+        )
         yield Finding(
             "Versions", "ok", f"{len(installed)} distributions are compatible; Karenina {', '.join(versions)}"
         )
@@ -166,11 +170,11 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
     yield from _attempt("Configuration", lambda: check_configuration(plugins, config), f"{count} names are set")
     if plugins.of_kind("stage"):
         plain = Question(question="A plain question", id="plain")
-        for found in _attempt("Plan", lambda: Planner(config, plugins).plan(plain), "the stages can be planned"):
-            yield found if found.state == "ok" else replace(found, state="warning")
+        for finding in _attempt("Plan", lambda: Planner(config, plugins).plan(plain), "the stages can be planned"):
+            yield finding if finding.state == "ok" else replace(finding, state="warning")
     models = [
-        *(("answering model", one) for one in config.core.answering_models),
-        *(("judge", one) for one in config.core.parsing_models),
+        *(("answering model", configured) for configured in config.core.answering_models),
+        *(("judge", configured) for configured in config.core.parsing_models),
     ]
     if not models:
         text = "none is configured: name some with --answering and --judge, or in a file with --config, to check them"

@@ -41,43 +41,45 @@ def status(
 
         journal = find_journal(screen, journal)
         with JournalView(journal) as view:
-            found = view.status()
+            progress = view.status()
         if as_json:
-            facts = asdict(replace(found, spent=()))
-            screen.json({"journal": str(journal), **facts, "spent": make_spending_report(found.spent)})
+            facts = asdict(replace(progress, spent=()))
+            screen.json({"journal": str(journal), **facts, "spent": make_spending_report(progress.spent)})
             return
-        for line in _status_lines(journal, found):
+        for line in _status_lines(journal, progress):
             screen.out.print(clean(line), markup=False, soft_wrap=True)
-        if found.spent:
+        if progress.spent:
             print_rows(
-                screen.out, ledger_rows(found.spent, sum_counts(line.spent for line in found.spent)), texts=(0, 1, 2)
+                screen.out,
+                ledger_rows(progress.spent, sum_counts(line.spent for line in progress.spent)),
+                texts=(0, 1, 2),
             )
 
 
-def _status_lines(journal: Path, found: Status) -> Iterator[str]:
+def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
     """Yield the lines that `status` prints."""
-    if found.pid is not None:
-        state = f"running in process {found.pid}" if found.pid else "running"
-    elif found.began is None:
+    if progress.pid is not None:
+        state = f"running in process {progress.pid}" if progress.pid else "running"
+    elif progress.began is None:
         state = "no run has started"
-    elif found.ended is not None:
-        state = f"finished {_time(found.ended)}"
+    elif progress.ended is not None:
+        state = f"finished {_time(progress.ended)}"
     else:
         state = "stopped"
-    since = f", started {_time(found.began)}" if found.began is not None else ""
+    since = f", started {_time(progress.began)}" if progress.began is not None else ""
     yield f"{journal}: {state}{since}"
-    share = f" ({found.done / found.items:.1%})" if found.items else ""
-    yield f"  Items     {found.done} of {found.items} done{share}{_listed(found.outcomes)}"
-    if found.again:
-        yield f"  Again     {found.again} of them will run again, because a call or a stage failed"
-    if found.failures:
-        yield f"  Failures  {quantity(sum(found.failures.values()), 'call')} failed{_listed(found.failures)}"
-    unusable = f", {found.unusable} of them not usable for another run" if found.unusable else ""
+    share = f" ({progress.done / progress.items:.1%})" if progress.items else ""
+    yield f"  Items     {progress.done} of {progress.items} done{share}{_listed(progress.outcomes)}"
+    if progress.again:
+        yield f"  Again     {progress.again} of them will run again, because a call or a stage failed"
+    if progress.failures:
+        yield f"  Failures  {quantity(sum(progress.failures.values()), 'call')} failed{_listed(progress.failures)}"
+    unusable = f", {progress.unusable} of them not usable for another run" if progress.unusable else ""
     yield (
-        f"  Replies   {found.calls} stored{unusable}, with {found.input_tokens:,} input and "
-        f"{found.output_tokens:,} output tokens"
+        f"  Replies   {progress.calls} stored{unusable}, with {progress.input_tokens:,} input and "
+        f"{progress.output_tokens:,} output tokens"
     )
-    if found.pid is None and found.began is not None and (found.done < found.items or found.again):
+    if progress.pid is None and progress.began is not None and (progress.done < progress.items or progress.again):
         yield f"  Continue  karenina resume {quote(str(journal))}"
 
 
@@ -116,37 +118,37 @@ def repair(
     with screen.report_errors():
         from karenina_engine.journal.repair import repair as repaired
 
-        found = repaired(journal, output)
+        report = repaired(journal, output)
         if as_json:
-            screen.json(_repair_json(found))
+            screen.json(_repair_json(report))
             return
-        for line in _repair_lines(found):
+        for line in _repair_lines(report):
             screen.out.print(line, markup=False, soft_wrap=True)
 
 
-def _repair_json(found: RepairReport) -> dict[str, object]:
+def _repair_json(report: RepairReport) -> dict[str, object]:
     return {
-        "journal": str(found.journal),
-        "repaired": str(found.repaired) if found.repaired is not None else None,
-        "kept_as": str(found.kept_as) if found.kept_as is not None else None,
-        "kept": dict(found.kept),
-        "lost": dict(found.lost),
+        "journal": str(report.journal),
+        "repaired": str(report.repaired) if report.repaired is not None else None,
+        "kept_as": str(report.kept_as) if report.kept_as is not None else None,
+        "kept": dict(report.kept),
+        "lost": dict(report.lost),
     }
 
 
-def _repair_lines(found: RepairReport) -> Iterator[str]:
-    if found.repaired is None:
-        yield f"{found.journal} is not damaged; nothing was changed."
+def _repair_lines(report: RepairReport) -> Iterator[str]:
+    if report.repaired is None:
+        yield f"{report.journal} is not damaged; nothing was changed."
         return
-    if not found.kept:
-        yield f"{found.journal}: completed a repair that was interrupted."
+    if not report.kept:
+        yield f"{report.journal}: completed a repair that was interrupted."
         return
-    yield f"{found.repaired}: the repaired journal"
+    yield f"{report.repaired}: the repaired journal"
     for table, name in _TABLES.items():
-        yield f"  {name:<9} {found.kept[table]} kept, {found.lost[table] or 'none'} lost"
-    if found.kept_as is not None:
-        yield f"  Original  {found.kept_as}"
-    if found.lost["replies"]:
+        yield f"  {name:<9} {report.kept[table]} kept, {report.lost[table] or 'none'} lost"
+    if report.kept_as is not None:
+        yield f"  Original  {report.kept_as}"
+    if report.lost["replies"]:
         yield "  Continue  with the same `karenina run` command, which repeats the calls whose replies are lost"
-    elif found.lost["results"]:
+    elif report.lost["results"]:
         yield "  Continue  with the same `karenina run` command, which computes the lost results from stored replies"

@@ -139,10 +139,10 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
     from karenina_core.errors import ConfigError
     from karenina_engine.user_files import load_trust
 
-    found = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
-    if not found:
+    rubric = Benchmark.load(path, Trust.all() if trust_all else load_trust()).global_rubric
+    if not rubric:
         raise ConfigError([f"{path} has no rubric: give a benchmark file, such as YAML, with traits under `rubric`"])
-    return found
+    return rubric
 
 
 def _read_settings(config: Path | None, settings: list[str] | None, screen: Screen) -> dict[str, Any]:

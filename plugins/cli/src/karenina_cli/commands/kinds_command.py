@@ -70,12 +70,12 @@ def _list_kinds(
     from karenina_core import plugins
 
     offered = {offer.value: offer.distribution for offer in plugins.active_plugins().offers(hook)}
-    found = []
+    listed = []
     for name, kind in kinds.items():
         fields, meaning = fields_of(kind), meaning_of(kind)
         owner = offered.get(kind) or distribution_of(kind)
-        found.append(ListedKind(name, owner, meaning, fields, usage_of(name, fields)))
-    return found
+        listed.append(ListedKind(name, owner, meaning, fields, usage_of(name, fields)))
+    return listed
 
 
 def distribution_of(kind: type) -> str:

@@ -39,12 +39,12 @@ def plan(
         if as_json:
             screen.json(_json(plans, of_file=file is not None))
             return
-        for one, ids in plans:
+        for stage_plan, ids in plans:
             if len(plans) > 1:
                 screen.out.print(
                     Text(clean(f"{len(ids)} question{'' if len(ids) == 1 else 's'}: {', '.join(ids[:5])}"), "bold")
                 )
-            _print(screen, one)
+            _print(screen, stage_plan)
 
 
 def _plans(
@@ -77,34 +77,34 @@ def _plans(
     check_selection(plugins, chosen)
     warn_about_plugins(plugins)
     planner = Planner(chosen, plugins)
-    found: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}
+    plans: dict[tuple[str, ...], tuple[Plan, list[str]]] = {}
     for question in questions:
-        one = planner.plan(question)
-        key = tuple(f"{stage.distribution}:{stage.name}" for stage in one.stages)
-        found.setdefault(key, (one, []))[1].append(question.id)
-    return list(found.values())
+        stage_plan = planner.plan(question)
+        key = tuple(f"{stage.distribution}:{stage.name}" for stage in stage_plan.stages)
+        plans.setdefault(key, (stage_plan, []))[1].append(question.id)
+    return list(plans.values())
 
 
 def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
     """Return the first plan as JSON values, with question ids if `of_file`, and other plans under `other_plans`."""
     (first, ids), *others = plans
-    found = first.to_json()
+    data = first.to_json()
     if of_file:
-        found["questions"] = ids
+        data["questions"] = ids
     if others:
-        found["other_plans"] = [{**one.to_json(), "questions": more} for one, more in others]
-    return found
+        data["other_plans"] = [{**stage_plan.to_json(), "questions": more} for stage_plan, more in others]
+    return data
 
 
-def _print(screen: Screen, one: Plan) -> None:
+def _print(screen: Screen, stage_plan: Plan) -> None:
     from karenina_engine.check.planner import left_out_lines, plan_rows
 
-    for number, name, slot, owner, waits in plan_rows(one):
+    for number, name, slot, owner, waits in plan_rows(stage_plan):
         facts = Text(f"  {f'slot {slot}' if slot != '-' else 'no slot'}; {owner}", "dim")
         print_wrapped(screen.out, Text(f"{number:>2}  ") + Text(name, "bold") + facts)
         for line in waits.splitlines():
             print_wrapped(screen.out, Text(clean(f"    waits for {line}")))
-    if one.left_out:
+    if stage_plan.left_out:
         screen.out.print("Left out:")
-        for line in left_out_lines(one):
+        for line in left_out_lines(stage_plan):
             print_wrapped(screen.out, Text(f"  {line}"))

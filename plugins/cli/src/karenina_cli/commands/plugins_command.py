@@ -62,28 +62,32 @@ def list_plugins(
         if hooks:
             _list_hooks(screen, as_json)
             return
-        found = describe_plugins()
+        described = describe_plugins()
         if as_json:
-            screen.json({"plugins": found})
+            screen.json({"plugins": described})
             return
         kind = None
-        for one in found:
-            if one["kind"] != kind:
-                kind = one["kind"]
+        for plugin in described:
+            if plugin["kind"] != kind:
+                kind = plugin["kind"]
                 screen.out.print(Text(f"{kind.capitalize()}s", "bold"))
-            _print_plugin(screen, one)
-        for one in found:
-            if one.get("available") is False:  # printed below, without wrapping, so that the command can be copied
-                screen.out.print(Text(clean(f"{one['name']} is not available: {one['reason']}")), soft_wrap=True)
-            for reason in one.get("ignored", ()):
-                screen.out.print(Text(clean(f"{one['name']}: {reason}")), soft_wrap=True)
+            _print_plugin(screen, plugin)
+        for plugin in described:
+            if plugin.get("available") is False:  # printed below, without wrapping, so that the command can be copied
+                screen.out.print(Text(clean(f"{plugin['name']} is not available: {plugin['reason']}")), soft_wrap=True)
+            for reason in plugin.get("ignored", ()):
+                screen.out.print(Text(clean(f"{plugin['name']}: {reason}")), soft_wrap=True)
 
 
-def _print_plugin(screen: Screen, one: dict[str, Any]) -> None:
-    owner = f"{one['distribution']} {one['version'] or ''}".rstrip()
-    line = Text(f"  {one['name']}  ") + Text(one["state"], _STYLES.get(one["state"], "")) + Text(f"  {owner}", "dim")
+def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
+    owner = f"{plugin['distribution']} {plugin['version'] or ''}".rstrip()
+    line = (
+        Text(f"  {plugin['name']}  ")
+        + Text(plugin["state"], _STYLES.get(plugin["state"], ""))
+        + Text(f"  {owner}", "dim")
+    )
     print_wrapped(screen.out, line)
-    details = _details(one)
+    details = _details(plugin)
     if details:
         print_wrapped(screen.out, Text(clean(f"      {details}")))
 
@@ -122,14 +126,14 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
 
     specifications = plugins.active_plugins().specifications
     specs = {name: getattr(owner.module, name) for owner in specifications.owners for name in owner.hooks}
-    found = [(hook, policy_of(specs[hook.name])) for hook in specifications.hooks()]
+    policies = [(hook, policy_of(specs[hook.name])) for hook in specifications.hooks()]
     if as_json:
         examples = {name: example_of_hook(spec) for name, spec in specs.items()}
         screen.json(
-            {"hooks": [{**asdict(hook), **asdict(policy), "example": examples[hook.name]} for hook, policy in found]}
+            {"hooks": [{**asdict(hook), **asdict(policy), "example": examples[hook.name]} for hook, policy in policies]}
         )
         return
-    for hook, policy in found:
+    for hook, policy in policies:
         line = Text(clean(f"{hook.name}  ({hook.distribution} {hook.version})"), "bold")
         line += Text(clean(f"  {policy.stability} since {policy.since}"), "not bold dim")
         print_wrapped(screen.out, line)
@@ -152,16 +156,16 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
     lines: set[str] = set()
     for node in ast.walk(ast.parse(inspect.getsource(module) if module is not None else "")):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            found = {name.name for name in node.names if name.name in names}
+            types = {name.name for name in node.names if name.name in names}
         elif isinstance(node, ast.ClassDef):
-            found = {node.name} & names
+            types = {node.name} & names
         else:
-            found = set()
+            types = set()
             if isinstance(node, ast.Import):
                 lines |= {f"import {name.name}" for name in node.names if name.name in names}
-        if found:
-            imports.setdefault(str(getattr(node, "module", specification.__module__)), set()).update(found)
-    lines |= {f"from {source} import {', '.join(sorted(found))}" for source, found in imports.items()}
+        if types:
+            imports.setdefault(str(getattr(node, "module", specification.__module__)), set()).update(types)
+    lines |= {f"from {source} import {', '.join(sorted(types))}" for source, types in imports.items()}
     offered = re.fullmatch(r".*-> Sequence\[(?:type\[(\w+)\]|(\w+))\]", signature)
     body = "..." if offered is None else f"return [My{offered[1]}]" if offered[1] else f"return [{offered[2]}(...)]"
     code = f"@hookimpl\ndef {specification.__name__}{signature}:\n    {body}"
@@ -185,22 +189,24 @@ def describe_plugins() -> list[dict[str, Any]]:
     adapters = {
         (adapter.spec.interface, adapter.distribution): adapter.spec for adapter in registered_adapters(current)
     }
-    found = []
+    described = []
     for info in current.describe():
-        one = _plugin_json(info)
+        plugin = _plugin_json(info)
         spec = adapters.get((info.name, info.distribution)) if info.kind == "adapter" else None
         if spec is not None:
             reason = _unavailable_reason(spec)
-            one |= {
+            plugin |= {
                 "description": spec.description,
                 "tier": spec.tier.value,
                 "ports": list(spec.ports),
                 "available": reason is None,
                 "reason": reason,
             }
-        found.append(one)
-    there = {one["name"] for one in found if one["kind"] == "adapter"}
-    return sorted([*found, *_not_installed(there)], key=lambda one: (one["kind"], one["name"], one["distribution"]))
+        described.append(plugin)
+    there = {entry["name"] for entry in described if entry["kind"] == "adapter"}
+    return sorted(
+        [*described, *_not_installed(there)], key=lambda entry: (entry["kind"], entry["name"], entry["distribution"])
+    )
 
 
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
@@ -258,13 +264,13 @@ def _plugin_json(info: PluginInfo) -> dict[str, Any]:
     }
 
 
-def _details(one: dict[str, Any]) -> str:
-    if one["failure"]:
-        missing = list(_missing_requirements(one["distribution"]))
+def _details(plugin: dict[str, Any]) -> str:
+    if plugin["failure"]:
+        missing = list(_missing_requirements(plugin["distribution"]))
         names = ", ".join(missing)
-        cure = f"; {one['distribution']} needs {names}, not installed: pip install {shlex.join(missing)}"
-        return f"{one['failure']}{cure if missing else ''}"
-    if "tier" not in one:
+        cure = f"; {plugin['distribution']} needs {names}, not installed: pip install {shlex.join(missing)}"
+        return f"{plugin['failure']}{cure if missing else ''}"
+    if "tier" not in plugin:
         return ""
-    available = "available" if one["available"] else "not available"
-    return f"{one['description']} ({', '.join(one['ports'])}; {one['tier']}; {available})"
+    available = "available" if plugin["available"] else "not available"
+    return f"{plugin['description']} ({', '.join(plugin['ports'])}; {plugin['tier']}; {available})"

@@ -42,11 +42,11 @@ class PromptsCommand(StrictCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; `--task` without a name gets an empty value."""
-        given: list[str] = []
+        words: list[str] = []
         for at, word in enumerate(args):
             bare = word in ("--task", "-t") and (at + 1 == len(args) or args[at + 1].startswith("-"))
-            given.append("--task=" if bare else word)
-        return super().parse_args(ctx, given)
+            words.append("--task=" if bare else word)
+        return super().parse_args(ctx, words)
 
 
 app = typer.Typer()
@@ -107,18 +107,18 @@ def prompts(
         if task and "" in task:
             _list_tasks(screen, plugins, as_json=as_json)
             return
-        wanted = _check_task_names(task, plugins)
+        names = _check_task_names(task, plugins)
         if benchmark is not None:
             preview = _preview(benchmark, chosen, plugins, question, answer, trust)
             if as_json:
-                screen.json(_preview_json(preview, wanted))
+                screen.json(_preview_json(preview, names))
             else:
-                _print_preview(screen, preview, wanted, of=len(benchmark))
+                _print_preview(screen, preview, names, of=len(benchmark))
             return
-        for option, given in (("--question", question), ("--answer", answer)):
-            if given is not None:
+        for option, value in (("--question", question), ("--answer", answer)):
+            if value is not None:
                 raise ConfigError([f"{option} applies to a question: name the benchmark's file"])
-        _print_tasks(screen, plugins, wanted, as_json=as_json)
+        _print_tasks(screen, plugins, names, as_json=as_json)
 
 
 def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | None:
@@ -128,11 +128,11 @@ def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | N
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     declared = [task.task for task in declared_tasks(plugins)]
-    known = {name for task in declared for name in (task.name, task.family) if name is not None}
-    unknown = [name for name in names or () if name not in known]
+    declared_names = {name for task in declared for name in (task.name, task.family) if name is not None}
+    unknown = [name for name in names or () if name not in declared_names]
     if unknown:
         raise ConfigError(
-            [f"--task: no stage has a prompt task {name!r}{did_you_mean(name, known)}" for name in unknown]
+            [f"--task: no stage has a prompt task {name!r}{did_you_mean(name, declared_names)}" for name in unknown]
         )
     return set(names) if names else None
 
@@ -156,25 +156,30 @@ def _preview(
     return asyncio.run(preview_prompts(question, config, plugins, trust=trust, answer=text))
 
 
-def _is_wanted(task: PromptTask | None, wanted: set[str] | None) -> bool:
-    return wanted is None or (task is not None and not wanted.isdisjoint({task.name, task.family}))
+def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
+    return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
 
-def _preview_json(preview: PromptPreview, wanted: set[str] | None) -> dict[str, Any]:
+def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, Any]:
     return {
         "question": preview.question.id,
-        "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, wanted)],
+        "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, names)],
         "unsaid": [
-            {"task": one.task.name, "stage": one.stage, "why": one.why, "instructions": one.task.instructions}
-            for one in preview.unused
-            if _is_wanted(one.task, wanted)
+            {
+                "task": unused.task.name,
+                "stage": unused.stage,
+                "why": unused.why,
+                "instructions": unused.task.instructions,
+            }
+            for unused in preview.unused
+            if _is_wanted(unused.task, names)
         ],
         "failed": [{"stage": stage, "error": error} for stage, error in preview.failed.items()],
     }
 
 
 def _prompt_json(prompt: Prompt) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "stage": prompt.stage,
         "task": prompt.task.name if prompt.task is not None else None,
         "distribution": prompt.distribution,
@@ -185,24 +190,24 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
         "schema": dict(prompt.schema) if prompt.schema is not None else None,
     }
     if prompt.options is not None:
-        found["options"] = {
+        data["options"] = {
             "max_turns": prompt.options.max_turns,
             "timeout": prompt.options.timeout,
             "workspace": prompt.options.workspace is not None,
         }
-    return found
+    return data
 
 
-def _print_preview(screen: Screen, preview: PromptPreview, wanted: set[str] | None, *, of: int) -> None:
+def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | None, *, of: int) -> None:
     screen.note(f"Question {preview.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
     for prompt in preview.prompts:
-        if _is_wanted(prompt.task, wanted):
+        if _is_wanted(prompt.task, names):
             _print_prompt(screen, prompt)
     for stage, error in preview.failed.items():
         screen.note(f"Warning: {stage} failed, and the prompts after it are not shown: {error}")
-    for one in preview.unused:
-        if _is_wanted(one.task, wanted):
-            screen.note(f"Not shown: {one.task.name} of {one.stage}: {one.why}")
+    for unused in preview.unused:
+        if _is_wanted(unused.task, names):
+            screen.note(f"Not shown: {unused.task.name} of {unused.stage}: {unused.why}")
 
 
 def _print_prompt(screen: Screen, prompt: Prompt) -> None:
@@ -230,14 +235,14 @@ def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
     if as_json:
         screen.json({"tasks": [_task_json(task) for task in tasks]})
         return
-    for task in sorted(tasks, key=lambda one: one.task.name):
+    for task in sorted(tasks, key=lambda owned: owned.task.name):
         _line(screen, _task_head(task).removeprefix("== "))
 
 
-def _print_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, as_json: bool) -> None:
+def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as_json: bool) -> None:
     from karenina_engine.offline.prompt_preview import declared_tasks
 
-    tasks = [task for task in declared_tasks(plugins) if _is_wanted(task.task, wanted)]
+    tasks = [task for task in declared_tasks(plugins) if _is_wanted(task.task, names)]
     if as_json:
         screen.json({"tasks": [_task_json(task) for task in tasks]})
         return
@@ -247,20 +252,20 @@ def _print_tasks(screen: Screen, plugins: Plugins, wanted: set[str] | None, *, a
         _line(screen, "")
 
 
-def _task_head(one: OwnedTask) -> str:
-    family = f", family {one.task.family}" if one.task.family is not None else ""
-    truth = f"; {TRUTH}" if one.task.shows_truth else ""
-    return f"== {one.task.name}{family} ({one.distribution}: {', '.join(one.stages)}){truth}"
+def _task_head(owned: OwnedTask) -> str:
+    family = f", family {owned.task.family}" if owned.task.family is not None else ""
+    truth = f"; {TRUTH}" if owned.task.shows_truth else ""
+    return f"== {owned.task.name}{family} ({owned.distribution}: {', '.join(owned.stages)}){truth}"
 
 
-def _task_json(one: OwnedTask) -> dict[str, Any]:
+def _task_json(owned: OwnedTask) -> dict[str, Any]:
     return {
-        "task": one.task.name,
-        "family": one.task.family,
-        "stages": list(one.stages),
-        "distribution": one.distribution,
-        "shows_truth": one.task.shows_truth,
-        "instructions": one.task.instructions,
+        "task": owned.task.name,
+        "family": owned.task.family,
+        "stages": list(owned.stages),
+        "distribution": owned.distribution,
+        "shows_truth": owned.task.shows_truth,
+        "instructions": owned.task.instructions,
     }
 
 

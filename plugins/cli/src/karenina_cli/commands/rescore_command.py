@@ -75,8 +75,8 @@ def rescore(
         target = output.absolute() if output is not None else None
         reading = tables.parse()
         if is_of_reference(journal):
-            found = _rescore_reference(journal, file, target, columns=reading, trust_all=trust_all)
-            _print(screen, found, output, diff=diff, as_json=as_json)
+            report = _rescore_reference(journal, file, target, columns=reading, trust_all=trust_all)
+            _print(screen, report, output, diff=diff, as_json=as_json)
             return
         if judge and not ask:
             raise ConfigError(
@@ -92,7 +92,7 @@ def rescore(
             columns=reading,
             note=screen.note,
         )
-        found = scored_again(
+        report = scored_again(
             chosen.journal,
             chosen.benchmark,
             with_settings(chosen.config, settings),
@@ -103,7 +103,7 @@ def rescore(
             processes=os.cpu_count() or 1,
             by_id=True,
         )
-        _print(screen, found, output, diff=diff, as_json=as_json)
+        _print(screen, report, output, diff=diff, as_json=as_json)
 
 
 def _rescore_reference(
@@ -123,13 +123,13 @@ def _rescore_reference(
     return rescore_results(results, load_checked(file, trust, columns=columns), trust, output)
 
 
-def _print(screen: Screen, found: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
+def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
     if as_json:
-        screen.json({**rescored_json(found), "output": str(output) if output is not None else None})
+        screen.json({**rescored_json(report), "output": str(output) if output is not None else None})
         return
     if diff:
-        _print_changes(screen, found)
-    _print_totals(screen, found, output)
+        _print_changes(screen, report)
+    _print_totals(screen, report, output)
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
@@ -164,10 +164,10 @@ def change_json(change: Change) -> dict[str, Any]:
     }
 
 
-def _print_changes(screen: Screen, found: RescoreReport) -> None:
+def _print_changes(screen: Screen, report: RescoreReport) -> None:
     from karenina_engine.offline.rescoring import change_cells
 
-    changes = found.ordered_changes()
+    changes = report.ordered_changes()
     if not changes:
         return
     for change in changes[:MAX_ROWS]:
@@ -179,16 +179,16 @@ def _print_changes(screen: Screen, found: RescoreReport) -> None:
         screen.note(f"The table shows {MAX_ROWS} of {len(changes)} changes; --json prints all.")
 
 
-def _print_totals(screen: Screen, found: RescoreReport, output: Path | None) -> None:
+def _print_totals(screen: Screen, report: RescoreReport, output: Path | None) -> None:
     from karenina_engine.offline.rescoring import report_rows
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
-    for name, text in [*report_rows(found), ("Results", str(output) if output is not None else "")]:
+    for name, text in [*report_rows(report), ("Results", str(output) if output is not None else "")]:
         if text:
             grid.add_row(name, Text(clean(text)))
     screen.out.print(grid)
     saved = "" if output is not None else " Nothing was saved: -o FILE writes the new results."
-    scored = f"Scored {quantity(found.after.items, 'item')} in {found.seconds:.1f} s"
+    scored = f"Scored {quantity(report.after.items, 'item')} in {report.seconds:.1f} s"
     screen.note(f"{scored}; the journal was not changed.{saved}")

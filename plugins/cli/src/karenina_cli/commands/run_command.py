@@ -133,7 +133,7 @@ def run(
 
         trust = Trust.all() if trust_all else load_trust()
         benchmark = load_checked(file, trust, skip_broken=skip_broken, columns=tables.parse())
-        given = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
+        extra = {"executor": executor or None, "budget": budget, "partial_recordings": partial or None}
         names = {"partial_recordings": "--partial"}
         chosen = read_configuration(
             benchmark,
@@ -142,7 +142,7 @@ def run(
             answering=answering,
             judges=judge,
             recordings=recordings,
-            options={names.get(name, f"--{name}"): {name: value} for name, value in given.items() if value is not None},
+            options={names.get(name, f"--{name}"): {name: value} for name, value in extra.items() if value is not None},
         )
         if not len(benchmark):
             raise ConfigError(

@@ -93,7 +93,7 @@ def show(
         if as_json:
             screen.json(
                 {
-                    "results": [result_json(one) for one in results],
+                    "results": [result_json(item) for item in results],
                     **summary_json(results.totals()),
                     "output": str(files[0]) if len(files) == 1 else [str(file) for file in files],
                     "notes": [note.model_dump(mode="json") for note in notes],
@@ -132,17 +132,17 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
     several questions.
     """
     questions = {result.question_id: result.metadata.question_text for result in results}
-    found: set[int] = set()
+    positions: set[int] = set()
     problems = []
     for word in wanted:
         named = _named(results, questions, word)
         if isinstance(named, str):
             problems.append(named)
         else:
-            found |= named
+            positions |= named
     if problems:
         raise ConfigError(problems)
-    return found
+    return positions
 
 
 def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:

@@ -98,28 +98,28 @@ def trust(
     with screen.report_errors():
         from karenina_engine.user_files import store_trust, trust_path
 
-        found = find_untrusted_content(file)
+        findings = find_untrusted_content(file)
         if not as_json:
-            _print(screen, file, found)
-        if found.untrusted and not (yes or as_json or sys.stdin.isatty()):
+            _print(screen, file, findings)
+        if findings.untrusted and not (yes or as_json or sys.stdin.isatty()):
             screen.fail(
                 "nothing was trusted: there is no terminal to confirm at. If you have read what is printed above: "
                 f"karenina trust {shlex.quote(str(file))} --yes"
             )
-        agreed = found.untrusted and (yes or (not as_json and _confirm(found)))
-        count = len(found.new_code) + (len(found.values) + len(found.paths) if found.new else 0)
+        agreed = findings.untrusted and (yes or (not as_json and _confirm(findings)))
+        count = len(findings.new_code) + (len(findings.values) + len(findings.paths) if findings.new else 0)
         if agreed:
-            store_trust([*(code.digest for code in found.new_code), *found.new], note=str(file))
+            store_trust([*(code.digest for code in findings.new_code), *findings.new], note=str(file))
         if as_json:
-            screen.json(_json(file, found, stored=count if agreed else 0))
+            screen.json(_json(file, findings, stored=count if agreed else 0))
         elif agreed:
             screen.out.print(f"Trusted: {count}. Stored in {trust_path()}", soft_wrap=True, markup=False)
-            if found.unopened:
+            if findings.unopened:
                 screen.note(
                     f"Files outside the folder were not read; run `karenina trust {shlex.quote(str(file))}` again to "
                     "check their contents."
                 )
-        elif found.untrusted:
+        elif findings.untrusted:
             screen.note("Nothing was trusted.")
 
 
@@ -134,28 +134,28 @@ def find_untrusted_content(file: Path) -> TrustFindings:
     from karenina_engine.user_files import load_trust
 
     stored = load_trust()
-    found = TrustFindings()
+    findings = TrustFindings()
     if file.suffix.lower() == ".py":
-        found.code, found.broken = find_code(file, None, stored)
-        return found
+        findings.code, findings.broken = find_code(file, None, stored)
+        return findings
 
     def may_read(path: Path, names: Sequence[str]) -> bool | None:
-        found.paths = restricted_values.paths_outside(path, names)
-        found.unopened = bool(found.paths) and not stored.covers_values(
-            path, restricted_values.names_and_values(found.paths)
+        findings.paths = restricted_values.paths_outside(path, names)
+        findings.unopened = bool(findings.paths) and not stored.covers_values(
+            path, restricted_values.names_and_values(findings.paths)
         )
-        return not found.unopened if found.paths else None
+        return not findings.unopened if findings.paths else None
 
     benchmark = load_benchmark(file, may_read)
-    found.code, found.broken = find_code(file, benchmark, stored)
-    found.values = restricted_values.find_restricted_values(benchmark)
-    for values in (found.values, found.paths):
+    findings.code, findings.broken = find_code(file, benchmark, stored)
+    findings.values = restricted_values.find_restricted_values(benchmark)
+    for values in (findings.values, findings.paths):
         if values:
             digest = digest_of_values(file, restricted_values.names_and_values(values))
-            found.digests.append(digest)
+            findings.digests.append(digest)
             if digest not in stored.digests:
-                found.new.append(digest)
-    return found
+                findings.new.append(digest)
+    return findings
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
@@ -167,12 +167,12 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     from karenina_core.data.trust import digest_of
     from karenina_template.templates import TemplateError, UntrustedTemplate, load_template
 
-    found: dict[str, CodeSource] = {}
+    pieces: dict[str, CodeSource] = {}
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
         digest = digest_of(source)
-        code = found.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
+        code = pieces.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:
             code.places.append(place)
 
@@ -186,13 +186,13 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
     if benchmark is None:
         template(read_text(file), str(file))
-        return list(found.values()), broken
+        return list(pieces.values()), broken
     for question in benchmark:
         if question.answer_template is not None:
             template(question.answer_template, f"template of question {question.id}")
     for source, place in _functions(benchmark):
         note(source, "a callable trait is a function", None, place)
-    return list(found.values()), broken
+    return list(pieces.values()), broken
 
 
 def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
@@ -209,39 +209,39 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
     ]
 
 
-def _json(file: Path, found: TrustFindings, *, stored: int) -> dict[str, Any]:
+def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
     values = [
         {
-            "name": one.name,
-            "value": one.shown,
-            "meaning": one.meaning,
-            "places": list(one.places),
-            "files": [" ".join(pair) for file in one.files for pair in file.identity()],
+            "name": content.name,
+            "value": content.shown,
+            "meaning": content.meaning,
+            "places": list(content.places),
+            "files": [" ".join(pair) for file in content.files for pair in file.identity()],
         }
-        for one in (*found.values, *found.paths)
+        for content in (*findings.values, *findings.paths)
     ]
     return {
         "file": str(file),
-        "code": [code.to_json(trusted=code.trusted or bool(stored)) for code in found.code],
+        "code": [code.to_json(trusted=code.trusted or bool(stored)) for code in findings.code],
         "values": values,
-        "values_trusted": not found.new or bool(stored),
-        "broken": found.broken,
+        "values_trusted": not findings.new or bool(stored),
+        "broken": findings.broken,
         "stored": stored,
     }
 
 
-def _print(screen: Screen, file: Path, found: TrustFindings) -> None:
-    if not (found.code or found.digests):
+def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
+    if not (findings.code or findings.digests):
         text = f"{file} contains no code and no restricted value: nothing in it needs trust."
         screen.out.print(Text(text), soft_wrap=True)
-    if found.digests:
-        state = "" if found.new else " (already trusted)"
+    if findings.digests:
+        state = "" if findings.new else " (already trusted)"
         screen.out.print(Text(f"Restricted values{state}", "bold"), soft_wrap=True)
-        for value in (*found.values, *found.paths):
+        for value in (*findings.values, *findings.paths):
             screen.out.print(Text(f"  {clean(value.in_words())}"), soft_wrap=True)
             for name, what in (pair for file in value.files for pair in file.identity()):
                 screen.out.print(Text(f"    {clean(f'{name} {what}')}", "dim"), soft_wrap=True)
-    for code in found.code:
+    for code in findings.code:
         state = " (already trusted)" if code.trusted else ""
         where = f"line {code.line}: " if code.line is not None else ""
         places = ", ".join(code.places[:3]) + (f" and {len(code.places) - 3} more" if len(code.places) > 3 else "")
@@ -249,12 +249,12 @@ def _print(screen: Screen, file: Path, found: TrustFindings) -> None:
         screen.out.print(Text(f"  {where}{clean(code.reason)}\n  SHA-256 {code.digest}"), soft_wrap=True)
         for number, line in enumerate(code.source.splitlines(), 1):
             screen.out.print(Text(f"  {number:4} | {clean(line)}", "dim"), soft_wrap=True)
-    for problem in found.broken:
+    for problem in findings.broken:
         screen.note(f"Cannot be used even with trust: {clean(problem)}")
 
 
-def _confirm(found: TrustFindings) -> bool:
-    count = len(found.new_code)
+def _confirm(findings: TrustFindings) -> bool:
+    count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
-    parts += ["these values"] if found.new else []
+    parts += ["these values"] if findings.new else []
     return typer.confirm(f"Have you read {' and '.join(parts)}, and may they take effect from now on?", err=True)

@@ -64,11 +64,11 @@ def settings(incomplete: str) -> list[str]:
     name, equals, _ = incomplete.partition("=")
     if name.startswith("slots."):
         return matching(_slots(), incomplete)
-    names = [one for one in owned if one == name or (not equals and one.startswith(name))]
+    names = [setting for setting in owned if setting == name or (not equals and setting.startswith(name))]
     if len(names) > 1 and name not in names:
-        return [f"{one}=" for one in names]
-    values = [f"{one}={value}" for one in names for value in _values_of(owned[one])]
-    starts = [f"{one}=" for one in names] if not equals else []
+        return [f"{setting}=" for setting in names]
+    values = [f"{setting}={value}" for setting in names for value in _values_of(owned[setting])]
+    starts = [f"{setting}=" for setting in names] if not equals else []
     return matching([*starts, *values], incomplete)
 
 
@@ -83,8 +83,8 @@ def executors(incomplete: str) -> list[str]:
     """Return the installed executors."""
     from karenina_core.catalog import read_catalog
 
-    found = read_catalog()["executors"].items()
-    return matching((name for name, owner in found if any(Distribution.discover(name=owner))), incomplete)
+    owners = read_catalog()["executors"].items()
+    return matching((name for name, owner in owners if any(Distribution.discover(name=owner))), incomplete)
 
 
 def prompt_tasks(incomplete: str) -> list[str]:
@@ -114,8 +114,8 @@ def trait_kinds(incomplete: str) -> list[str]:
 
 def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
     """Return the files given as `argument`; while an option is completed, all arguments that are not options."""
-    given = ctx.params.get(argument) or ctx.args
-    return [Path(one) for one in ([given] if isinstance(given, (str, Path)) else given)]
+    files = ctx.params.get(argument) or ctx.args
+    return [Path(path) for path in ([files] if isinstance(files, (str, Path)) else files)]
 
 
 def _configured_models(ctx: typer.Context) -> Iterator[str]:

@@ -101,7 +101,7 @@ def _warn_of_replaced(settings: Sequence[str]) -> None:
             continue
         if name in names:
             logger.warning("--set %s is given twice: the last one counts", name)
-        keys = [one for one in names if one.startswith(f"{name}.") and one not in all_settings()]
+        keys = [key for key in names if key.startswith(f"{name}.") and key not in all_settings()]
         if keys:
             logger.warning(
                 "--set %s replaces the earlier --set %s: to keep both, give them in the other order", name, keys[0]
@@ -165,12 +165,12 @@ def _toml_or_json(text: str) -> Any:
 
     try:
         table = tomllib.loads(f"value = {text}")
-        found = table["value"] if len(table) == 1 else json.loads(text)
+        value = table["value"] if len(table) == 1 else json.loads(text)
     except (ValueError, RecursionError):
-        found = json.loads(text)
-    if find_problem(found) is not None:
+        value = json.loads(text)
+    if find_problem(value) is not None:
         raise ValueError("it is too deep or too large")
-    return found
+    return value
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:

@@ -53,14 +53,14 @@ def select_usable(
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
 
-    wanted = list(ids)
-    errors = [one for one in check_content(benchmark, trust, config, wanted) if one.level == "error"]
-    broken = {one.question for one in errors}
+    chosen = list(ids)
+    errors = [finding for finding in check_content(benchmark, trust, config, chosen) if finding.level == "error"]
+    broken = {finding.question for finding in errors}
     if errors and (not skip_broken or None in broken):
         raise BenchmarkErrors([*errors, *find_untrusted_values(benchmark, trust)])
     for error in errors:
         logger.warning("left out: %s", error)
-    return [id for id in wanted if id not in broken]
+    return [id for id in chosen if id not in broken]
 
 
 def find_journal(screen: Screen, path: Path) -> Path:

@@ -92,7 +92,7 @@ def plain_type(annotation: Any) -> str:
     if origin is Annotated:
         return _with_bounds(plain_type(parts[0]), parts[1:])
     if origin in (Union, UnionType):
-        words = dict.fromkeys(plain_type(part) for part in sorted(parts, key=lambda one: one is NoneType))
+        words = dict.fromkeys(plain_type(part) for part in sorted(parts, key=lambda part: part is NoneType))
         return " or ".join(word for word in words if not (word == _WORDS[int] and _WORDS[float] in words))
     if origin is Literal:
         return parts[0] if len(parts) == 1 else f"one of {', '.join(map(str, parts))}"
@@ -105,7 +105,7 @@ def nested_model(annotation: Any) -> type[BaseModel] | None:
     """Return the first pydantic model in a type, such as the item type of a list; None if there is none."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := nested_model(part)) is not None), None)
+    return next((model for part in get_args(annotation) if (model := nested_model(part)) is not None), None)
 
 
 def type_of(info: FieldInfo) -> str:
@@ -136,12 +136,12 @@ def _plain_class(kind: Any, parts: Sequence[Any]) -> str:
     if issubclass(kind, BaseModel):
         return "mapping"
     if issubclass(kind, Enum):
-        return f"one of {', '.join(str(one.value) for one in kind)}"
+        return f"one of {', '.join(str(member.value) for member in kind)}"
     return kind.__name__
 
 
 def _with_bounds(words: str, marks: Iterable[Any]) -> str:
-    flat = [one for mark in marks for one in (mark, *getattr(mark, "metadata", ()))]
+    flat = [bound for mark in marks for bound in (mark, *getattr(mark, "metadata", ()))]
     bounds = {
         text.format(value): None
         for mark in flat

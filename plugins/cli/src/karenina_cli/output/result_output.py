@@ -150,7 +150,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
             str(number),
             question,
             Text(shorten(result.template.raw_llm_response, 160)),
-            Text("\n".join(f"{name}: {shorten(found, 60)}" for name, found, _, _ in rows)),
+            Text("\n".join(f"{name}: {shorten(extracted, 60)}" for name, extracted, _, _ in rows)),
             Text("\n".join(shorten(truth, 60) for _, _, truth, _ in rows) or shorten(_raw_truth(result), 80)),
             verdict(result.outcome, console),
             _why(result),
@@ -248,7 +248,7 @@ def format_ranges(numbers: Sequence[int]) -> str:
             ranges[-1][1:] = [number]
         else:
             ranges.append([number])
-    return ", ".join("-".join(map(str, one)) for one in ranges)
+    return ", ".join("-".join(map(str, bounds)) for bounds in ranges)
 
 
 def _raw_truth(result: VerificationResult) -> str:
@@ -283,13 +283,13 @@ def _fields(
     for name in ("field", "extracted", "truth", *(("rule",) if shown else ())):
         table.add_column(name, overflow="fold")
     good, bad = ("✓", "✗") if _unicode(console) else ("+", "x")
-    for name, found, truth, passed in rows:
+    for name, extracted, truth, passed in rows:
         if passed is None:
             mark = Text("?" if name in undecided else "")
         else:
             mark = Text(good, "green") if passed else Text(bad, "red")
         rule = [_cut(rules.get(name, ""))] if shown else []
-        table.add_row(mark, Text(clean(name)), _cut(found), _cut(truth), *rule)
+        table.add_row(mark, Text(clean(name)), _cut(extracted), _cut(truth), *rule)
     return table
 
 
@@ -325,8 +325,8 @@ def _add_details(grid: Table, result: VerificationResult, files: KeptFiles | Non
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
     """Describe a file that an item kept in one line: its name, type and size, and its path, or why it is missing."""
     size = "" if kept.size is None else f", {format_size(kept.size)}"
-    found = files.find(kept) if files is not None else None
-    where = kept.left_out if found is None else found.problem or str(found.path)
+    file = files.find(kept) if files is not None else None
+    where = kept.left_out if file is None else file.problem or str(file.path)
     return f"{kept.name} ({kept.media_type}{size})" + (f": {where}" if where else "")
 
 

@@ -52,12 +52,12 @@ def print_summary(
     groups = group_table(results.summary())
     if groups:
         print_rows(console, groups, GROUP_TEXTS)
-    found = [*summary_rows(results, all_failures=all_failures)]
+    summary = [*summary_rows(results, all_failures=all_failures)]
     first = 0 if groups else 1
     rows = [
-        *found[:first],
+        *summary[:first],
         *notes,
-        *found[first:],
+        *summary[first:],
         ("Cost", cost or ""),
         ("Results", str(path) if path is not None else ""),
     ]
@@ -98,16 +98,16 @@ def cost_json(session: RunSession) -> dict[str, Any]:
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
     """Print the spending of this run by model, stage and judge, the total, and the sources of the prices."""
-    spent, kept, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
-    if not spent.calls and not kept.calls:
+    spent, stored, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
+    if not spent.calls and not stored.calls:
         return
     lines = [line for line in ledger.lines if line.spent.calls]
     if lines:
         print_rows(console, ledger_rows(lines, spent), texts=(0, 1, 2))
     sentences = [f"Cost: {spent.format_cost()} for {quantity(spent.calls, 'call')}."]
-    if kept.calls:
-        worth = f" (worth {kept.format_cost()})" if kept.cost or kept.unpriced else ""
-        sentences.append(f"Stored replies: {kept.calls:,}{worth}, which cost nothing this time.")
+    if stored.calls:
+        worth = f" (worth {stored.format_cost()})" if stored.cost or stored.unpriced else ""
+        sentences.append(f"Stored replies: {stored.calls:,}{worth}, which cost nothing this time.")
     if earlier.calls:
         sentences.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
     print_wrapped(console, Text(" ".join(sentences)))
@@ -143,14 +143,14 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
     if _without_cost(files):
         return None
-    found: list[LedgerLine] = []
+    lines: list[LedgerLine] = []
     for journal in filter(None, dict.fromkeys(map(find_journal, files))):
         try:
             with JournalView(journal) as view:
-                found += view.spent()
+                lines += view.spent()
         except JournalError:
             return None
-    return found
+    return lines
 
 
 def _without_cost(files: Sequence[Path]) -> list[Path]:
@@ -220,7 +220,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
         [("answering model", model) for model in models if find_adapter(plugins, model.interface).spec.recorded],
     )
     check_recordings(plugins, config, questions, request.benchmark)
-    found = estimate(
+    estimated = estimate(
         questions,
         config,
         plugins,
@@ -229,35 +229,40 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
         journal=None if request.fresh else request.journal,
     )
     if as_json:
-        screen.json({"estimate": found.to_dict()})
+        screen.json({"estimate": estimated.to_dict()})
         return
-    _print_estimate(screen, found)
+    _print_estimate(screen, estimated)
 
 
-def _print_estimate(screen: Screen, found: Estimate) -> None:
-    if found.lines:
+def _print_estimate(screen: Screen, estimated: Estimate) -> None:
+    if estimated.lines:
         head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
         rows = [
-            (line.model, line.stage, _count_text(line.calls), *_tokens(line), *_costs(line)) for line in found.lines
+            (line.model, line.stage, _count_text(line.calls), *_tokens(line), *_costs(line)) for line in estimated.lines
         ]
         print_rows(screen.out, [head, *rows], texts=(0, 1))
     _say(
         screen,
-        f"No call was made. {quantity(found.items, 'item')}, {found.done:,} of them with a result in the journal.",
+        f"No call was made. {quantity(estimated.items, 'item')}, {estimated.done:,} of them with a result in the "
+        "journal.",
     )
-    if found.kept:
-        _say(screen, f"The journal stores {found.kept:,} replies for the others; their calls are not paid for again.")
-    _say(screen, f"Expected: {_count_text(found.calls)} calls for {found.format_cost()}.")
-    if found.spent:
-        _say(screen, f"Earlier runs with this journal spent {format_cost(found.spent)}.")
-    if found.sample and found.lines:
-        basis = "the calls in the journal" if all(line.measured for line in found.lines) else "replies of usual length"
-        _say(screen, f"Estimated from {quantity(found.sample, 'question')} and {basis}; retries cost more.")
-    for stage, why in found.not_counted.items():
+    if estimated.kept:
+        _say(
+            screen, f"The journal stores {estimated.kept:,} replies for the others; their calls are not paid for again."
+        )
+    _say(screen, f"Expected: {_count_text(estimated.calls)} calls for {estimated.format_cost()}.")
+    if estimated.spent:
+        _say(screen, f"Earlier runs with this journal spent {format_cost(estimated.spent)}.")
+    if estimated.sample and estimated.lines:
+        basis = (
+            "the calls in the journal" if all(line.measured for line in estimated.lines) else "replies of usual length"
+        )
+        _say(screen, f"Estimated from {quantity(estimated.sample, 'question')} and {basis}; retries cost more.")
+    for stage, why in estimated.not_counted.items():
         _say(screen, f"Not counted: {stage}: {why}")
-    for stage, error in found.failed.items():
+    for stage, error in estimated.failed.items():
         _say(screen, f"Not counted: {stage} could not be simulated: {error}")
-    for name, price in found.prices["models"].items():
+    for name, price in estimated.prices["models"].items():
         print_wrapped(screen.out, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
 
 
@@ -276,5 +281,5 @@ def _count_text(span: Span) -> str:
 def _costs(line: EstimatedLine) -> tuple[str, str, str]:
     if line.cost is None:
         return "unknown", "", ""
-    least, typical, most = (format_cost(round(one)) for one in line.cost)
+    least, typical, most = (format_cost(round(amount)) for amount in line.cost)
     return typical, least, most

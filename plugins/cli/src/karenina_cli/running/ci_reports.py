@@ -43,15 +43,15 @@ class Limits(Generic[Number]):
 
         `read` converts a limit. Raises `typer.BadParameter` for two limits with the same name, and for invalid limits.
         """
-        found: dict[str, Number] = {}
+        limits: dict[str, Number] = {}
         for text in texts or ():
             name, _, limit = text.rpartition("=")
-            if name in found:
+            if name in limits:
                 raise typer.BadParameter(
                     f"two limits are given {f'for {name!r}' if name else 'without a name'}: keep one"
                 )
-            found[name] = read(limit if name else text)
-        return cls(found.pop("", None), found)
+            limits[name] = read(limit if name else text)
+        return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
         """Return the limit of a group: its own, else that of its answering model, else the one for all."""
@@ -112,22 +112,22 @@ class Conditions:
             return
         ids = [model.id for model in config.core.answering_models]
         judges = judges_of(config, configured_panel(plugins.active_plugins(), config))
-        known = {*ids, *(group_name(id, judge.id if judge is not None else id) for id in ids for judge in judges)}
+        names = {*ids, *(group_name(id, judge.id if judge is not None else id) for id in ids for judge in judges)}
         problems = [
             f"{option} {name}=...: no answering model has the id {name!r}{did_you_mean(name, ids)}"
             if not any(name.startswith(group_name(id, "")) for id in ids)
-            else f"{option} {name}=...: the run has no such judge{did_you_mean(name, known)}"
+            else f"{option} {name}=...: the run has no such judge{did_you_mean(name, names)}"
             for option, limits in (("--fail-under", self.fail_under), ("--max-unjudged", self.max_unjudged))
             for name in limits.by_name
-            if name not in known
+            if name not in names
         ]
         if problems:
             raise ConfigError(problems)
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
         """Yield a message for each condition that a group does not meet; `missing` items did not run."""
-        names = {group_name(one.answering, one.judge) for one in summary.groups} | {
-            one.answering for one in summary.groups
+        names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
+            entry.answering for entry in summary.groups
         }
         for option, limits in (("--fail-under", self.fail_under), ("--max-unjudged", self.max_unjudged)):
             for name in limits.by_name:
@@ -151,10 +151,10 @@ class Conditions:
         if limit is not None and rate is None:
             yield _NO_RATE.format(of)
         elif limit is not None and rate is not None and rate < limit:
-            found = _format_rate_below(rate, limit)
+            text = _format_rate_below(rate, limit)
             if undecided:
-                found += f" if the {quantity(undecided, 'undecided item')} {'is' if undecided == 1 else 'are'} wrong"
-            yield f"The pass rate{of}, {found}, is below --fail-under {limit:g}."
+                text += f" if the {quantity(undecided, 'undecided item')} {'is' if undecided == 1 else 'are'} wrong"
+            yield f"The pass rate{of}, {text}, is below --fail-under {limit:g}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,13 +213,13 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 def note_reuse(screen: Screen, session: RunSession) -> None:
     """Print how many results and replies came from the journal, if any did."""
-    kept, tally = session.result_store, session.tally
-    if kept is None or session.journal is None or not (kept.kept or tally.cached):
+    store, tally = session.result_store, session.tally
+    if store is None or session.journal is None or not (store.kept or tally.cached):
         return
     journal = session.journal.path
-    if kept.kept == len(session):
+    if store.kept == len(session):
         screen.note(
-            f"No new call was made: {_all(kept.kept, 'result')} came from the journal {journal}; "
+            f"No new call was made: {_all(store.kept, 'result')} came from the journal {journal}; "
             f"{'--fresh' if session.resumable else 'another --journal'} starts from scratch."
         )
         return
@@ -229,9 +229,9 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
             f"New: {quantity(tally.made, 'call')}; {quantity(tally.cached, 'identical call')} {took} from these."
         )
         return
-    again = f"; {kept.again} ran again, because a call or a stage had failed" if kept.again else ""
+    again = f"; {store.again} ran again, because a call or a stage had failed" if store.again else ""
     screen.note(
-        f"From the journal {journal}: {kept.kept} of {len(session)} results and "
+        f"From the journal {journal}: {store.kept} of {len(session)} results and "
         f"{tally.cached} {'reply' if tally.cached == 1 else 'replies'}{again}. "
         f"New: {quantity(tally.made, 'call')}."
     )
@@ -239,12 +239,12 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
 
 def _calls_json(session: RunSession) -> dict[str, int]:
     """Return the numbers of new calls, and of replies and results from the journal."""
-    tally, kept = session.tally, session.result_store
+    tally, store = session.tally, session.result_store
     return {
         "made": tally.made,
         "kept": tally.cached,
         "failed": tally.failed,
-        "items_kept": kept.kept if kept is not None else 0,
+        "items_kept": store.kept if store is not None else 0,
         "input_tokens": tally.used.input_tokens,
         "output_tokens": tally.used.output_tokens,
     }
@@ -270,11 +270,11 @@ def _trust_hint(file: Path) -> str:
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool) -> str:
     """Return how much of a stopped run is finished, and how to continue it."""
     where = f", in {path}; `karenina show {quote(str(path))}` prints them" if done else ""
-    kept = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
+    progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
         return (
-            f"{kept}To continue, run the same command with another --output and --skip-done {path}, which skips the "
-            "questions that are judged."
+            f"{progress}To continue, run the same command with another --output and --skip-done {path}, which skips "
+            "the questions that are judged."
         )
     options = ["without --fresh"] if session.resumable else []  # only `karenina run` has the option
     options += ["with a larger --set run_timeout=SECONDS"] if timed_out else []
@@ -282,7 +282,7 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool)
     again = " for the same time again" if timed_out else ""
     resume = f", or `karenina resume {quote(str(session.journal.path))}`{again}" if session.resumable else ""
     return (
-        f"{kept}Every reply is stored in {session.journal.path}. To continue, run the same command again{how}"
+        f"{progress}Every reply is stored in {session.journal.path}. To continue, run the same command again{how}"
         f"{resume}: no finished call is repeated."
     )
 

@@ -68,12 +68,12 @@ class Dataset:
         return total
 
     def _choose(self) -> tuple[str, str]:
-        found, _ = self._get("/splits", {"dataset": self.name})
-        listed = found.get("splits") if isinstance(found, Mapping) else None
+        reply, _ = self._get("/splits", {"dataset": self.name})
+        listed = reply.get("splits") if isinstance(reply, Mapping) else None
         splits = [
-            (str(one.get("config")), str(one.get("split")))
-            for one in (listed if isinstance(listed, list) else ())
-            if isinstance(one, Mapping)
+            (str(split.get("config")), str(split.get("split")))
+            for split in (listed if isinstance(listed, list) else ())
+            if isinstance(split, Mapping)
         ]
         chosen = [
             (subset, split) for subset, split in splits if self.subset in (None, subset) and self.split in (None, split)
@@ -116,8 +116,8 @@ class Dataset:
     def _explain(self, error: urllib.error.HTTPError) -> str:
         reason = ""
         try:
-            found = json.loads(error.read(10_000))
-            reason = f": {' '.join(str(found['error']).split())[:300]}" if isinstance(found, Mapping) else ""
+            reply = json.loads(error.read(10_000))
+            reason = f": {' '.join(str(reply['error']).split())[:300]}" if isinstance(reply, Mapping) else ""
         except (ValueError, KeyError, OSError, RecursionError, http.client.HTTPException):
             reason = ""
         cure = {

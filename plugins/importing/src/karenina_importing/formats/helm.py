@@ -74,14 +74,18 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
         "choices": choices,
         "id": _id(instance),
     }
-    kept = {"split": instance.get("split"), "sub_split": instance.get("sub_split"), "extra": instance.get("extra_data")}
+    metadata = {
+        "split": instance.get("split"),
+        "sub_split": instance.get("sub_split"),
+        "extra": instance.get("extra_data"),
+    }
     left_out = ["image or sound"] if asked.get("multimedia_content") else []
     left_out += ["few-shot example of the prompt"] * int(bool(state.get("num_train_instances")))
     recordings: list[dict[str, Any]] | None = None
     if "request" in state or "result" in state:
-        found, values["failure"] = _recordings(state, model)
-        recordings = found or None
-    return SourceRow(place, values, question=as_metadata(kept), recordings=recordings, left_out=left_out)
+        answers, values["failure"] = _recordings(state, model)
+        recordings = answers or None
+    return SourceRow(place, values, question=as_metadata(metadata), recordings=recordings, left_out=left_out)
 
 
 def _text(reference: Mapping[str, Any]) -> str:
@@ -120,8 +124,8 @@ def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[
     own = request.get("model") if isinstance(request, Mapping) else None
     name = model or (own if isinstance(own, str) else None)
     texts = [completion.get("text") for completion in completions if isinstance(completion, Mapping)]
-    found = [make_recording(text, name) for text in texts if isinstance(text, str) and text]
-    return found, None if found else "the completion is empty"
+    recordings = [make_recording(text, name) for text in texts if isinstance(text, str) and text]
+    return recordings, None if recordings else "the completion is empty"
 
 
 HELM: Final = make_import_format(

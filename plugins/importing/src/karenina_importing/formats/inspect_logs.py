@@ -39,10 +39,10 @@ def _detect(head: FileHead) -> Fit:
     if head.start.startswith(_ZIP):
         with open_archive(head.path) as archive:
             return Fit.YES if any(_SAMPLE.fullmatch(name) for name in archive.names) or _headers(archive) else Fit.NO
-    found = head.document
-    if isinstance(found, Mapping) and isinstance(found.get("eval"), Mapping):
-        return Fit.YES if "samples" in found or "plan" in found else Fit.NO
-    records = found if isinstance(found, list) else head.lines
+    document = head.document
+    if isinstance(document, Mapping) and isinstance(document.get("eval"), Mapping):
+        return Fit.YES if "samples" in document or "plan" in document else Fit.NO
+    records = document if isinstance(document, list) else head.lines
     if head.path.suffix.lower() in TABLES:
         names = head.start.partition(b"\n")[0].decode("utf-8-sig", "replace").strip().split(",")
         records = [dict.fromkeys(name.strip(' "') for name in names)]
@@ -79,7 +79,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         raise BenchmarkFileError(path, "", what, "choose another --from")
     samples = log.get("samples") or []
     _check_samples(path, log, len(samples))
-    ids = {str(one["id"]) for one in samples if isinstance(one, Mapping) and "id" in one}
+    ids = {str(entry["id"]) for entry in samples if isinstance(entry, Mapping) and "id" in entry}
     notes = describe_log(log, len(ids))
     references = _References(path)
     for number, sample in enumerate(samples, 1):
@@ -118,11 +118,11 @@ def _archived(path: Path) -> Iterator[SourceRow]:
             head = read_entry(archive, name, path)
         names = archive.names
         parts: dict[tuple[str, str], list[tuple[int, str]]] = {}
-        for found in filter(None, map(_PARTS.fullmatch, names)):
-            parts.setdefault((found[1], found[2]), []).append((int(found[3]), found[0]))
-        matches = [found for found in map(_SAMPLE.fullmatch, names) if found is not None]
+        for part in filter(None, map(_PARTS.fullmatch, names)):
+            parts.setdefault((part[1], part[2]), []).append((int(part[3]), part[0]))
+        matches = [match for match in map(_SAMPLE.fullmatch, names) if match is not None]
         _check_samples(path, head, len(matches))
-        notes = describe_log(head, len({found[1].rpartition("_epoch_")[0] for found in matches}))
+        notes = describe_log(head, len({match[1].rpartition("_epoch_")[0] for match in matches}))
         references = _References(path)
         for match in matches:
             name = match[0]
@@ -146,35 +146,35 @@ def _read_parts(
     references: _References,
 ) -> dict[str, Any]:
     """Return the values of a sample that are in separate files in its folder."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     path = references.path
     if (folder, "attachments") in parts:
         texts = _read_sequence(archive, parts[folder, "attachments"], path)
-        found["attachments"] = {str(number): text for number, text in texts.items()}
+        values["attachments"] = {str(number): text for number, text in texts.items()}
     if (folder, "messages") in parts and "messages" not in sample:
         pool = _read_sequence(archive, parts[folder, "messages"], path)
         positions = _positions(sample.get("message_refs"), len(pool))
-        found["messages"] = [references.count(folder, pool[number]) for number in positions if number in pool]
+        values["messages"] = [references.count(folder, pool[number]) for number in positions if number in pool]
     if f"{folder}/metadata.json" in archive and "metadata" not in sample:
-        found["metadata"] = read_entry(archive, f"{folder}/metadata.json", path)
-    return found
+        values["metadata"] = read_entry(archive, f"{folder}/metadata.json", path)
+    return values
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
     """Return the items in a sequence of files by position; `chunks` lists each file with its first item's position."""
-    found: dict[int, Any] = {}
+    by_position: dict[int, Any] = {}
     for start, name in chunks:
         items = read_entry(archive, name, path)
-        found.update(enumerate(items if isinstance(items, list) else (), start))
-    return found
+        by_position.update(enumerate(items if isinstance(items, list) else (), start))
+    return by_position
 
 
 def _positions(ranges: Any, count: int) -> Iterator[int]:
     """Yield the positions in ranges such as `[[0, 2], [5, 6]]`; the end of each range is excluded."""
     left = _MOST_MESSAGES
-    for one in ranges if isinstance(ranges, list) else ():
-        if isinstance(one, list) and len(one) == 2 and all(type(place) is int for place in one):
-            for position in range(max(0, one[0]), min(one[1], count)):
+    for bounds in ranges if isinstance(ranges, list) else ():
+        if isinstance(bounds, list) and len(bounds) == 2 and all(type(place) is int for place in bounds):
+            for position in range(max(0, bounds[0]), min(bounds[1], count)):
                 left -= 1
                 if left < 0:
                     return
@@ -221,9 +221,9 @@ def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: 
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return references.count(place, attachments.get(value.removeprefix(_ATTACHMENT), value))
     if isinstance(value, Mapping):
-        return {key: _attach(one, attachments, place, references) for key, one in value.items()}
+        return {key: _attach(item, attachments, place, references) for key, item in value.items()}
     if isinstance(value, list):
-        return [_attach(one, attachments, place, references) for one in value]
+        return [_attach(item, attachments, place, references) for item in value]
     return value
 
 

@@ -35,7 +35,7 @@ _CHOICES: Final = (
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
     """Return the row for a sample; `about` is the `eval` of its log, None for a sample in a dataset."""
-    messages = [one for one in as_list(sample.get("messages")) if isinstance(one, Mapping)]
+    messages = [message for message in as_list(sample.get("messages")) if isinstance(message, Mapping)]
     values = {**sample, "eval": about, "input": _asked(sample.get("input"), messages)}
     recorded = _recorded(messages, _completion(sample))
     if recorded is not None:
@@ -52,7 +52,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
         if _plain(name) in _COMPARED and sample.get("target")
     ]
     return SourceRow(
-        place, values, question={key: one for key, one in ready.items() if one}, left_out=left_out, notes=shown
+        place, values, question={key: value for key, value in ready.items() if value}, left_out=left_out, notes=shown
     )
 
 
@@ -76,22 +76,22 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
     for name in ("metadata", "files"):
         sample[name] = parse_text(sample.get(name))
     for name in ("choices", "input"):
-        given = sample.get(name)
-        if isinstance(given, str) and given.lstrip().startswith("["):
-            sample[name] = parse_text(given)
+        value = sample.get(name)
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            sample[name] = parse_text(value)
     if isinstance(sample.get("choices"), str):
-        sample["choices"] = [one.strip() for one in sample["choices"].split(",")]
+        sample["choices"] = [choice.strip() for choice in sample["choices"].split(",")]
     return make_row(place, sample, None)
 
 
-def _asked(given: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
+def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
     """Return the input of a sample, followed by other texts in the user's messages before the first answer.
 
     An input that is not a string is returned unchanged.
     """
-    if not isinstance(given, str):
-        return given
-    texts = [given]
+    if not isinstance(question, str):
+        return question
+    texts = [question]
     for message in messages:
         if message.get("role") in ("assistant", "tool"):
             break
@@ -100,7 +100,7 @@ def _asked(given: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
         except NotText:
             continue
         # A solver may insert the input in a template, or send a part of it in a separate message.
-        if message.get("role") == "user" and text.strip() and given.strip() not in text and text not in given:
+        if message.get("role") == "user" and text.strip() and question.strip() not in text and text not in question:
             texts.append(text)
     return "\n\n".join(texts)
 
@@ -115,11 +115,11 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     has_thoughts = any(_has_reasoning(answer.get("content")) for answer in answers)
     if not answers or (len(answers) == 1 and not has_tools and not has_thoughts and _has_no_system_message(messages)):
         return None
-    found = [{**message, "content": message.get("content") or ""} for message in messages]
-    last = found[-1]
+    turns = [{**message, "content": message.get("content") or ""} for message in messages]
+    last = turns[-1]
     if completion.strip() and (last["role"] != "assistant" or completion.strip() not in _shown(last["content"])):
-        found.append({"role": "assistant", "content": completion, "source": "generate"})
-    return found
+        turns.append({"role": "assistant", "content": completion, "source": "generate"})
+    return turns
 
 
 def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
@@ -127,13 +127,13 @@ def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def _has_reasoning(content: Any) -> bool:
-    return any(isinstance(one, Mapping) and one.get("type") == "reasoning" for one in as_list(content))
+    return any(isinstance(part, Mapping) and part.get("type") == "reasoning" for part in as_list(content))
 
 
 def _completion(sample: Mapping[str, Any]) -> str:
     output = as_mapping(sample.get("output"))
-    found = output.get("completion")
-    return found if isinstance(found, str) else ""
+    completion = output.get("completion")
+    return completion if isinstance(completion, str) else ""
 
 
 def _shown(content: Any) -> str:
@@ -146,7 +146,7 @@ def _shown(content: Any) -> str:
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
     """Return the fields and the traits for the scorers of a sample, and the scorers that are left out."""
     try:
-        targets = [one for one in as_texts(sample.get("target") or "") if one.strip()]
+        targets = [target for target in as_texts(sample.get("target") or "") if target.strip()]
         choices = as_texts(sample["choices"]) if sample.get("choices") else []
     except NotText:
         targets, choices = [], []
@@ -176,9 +176,9 @@ def _plain(name: str) -> str:
 
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
     """Return the scorers' options by scorer name: the scorers listed in the log, else those that scored the sample."""
-    stated = [one for one in as_list(as_mapping(about).get("scorers")) if isinstance(one, Mapping)]
-    found = {str(one.get("name")): as_mapping(one.get("options")) for one in stated if one.get("name")}
-    return found or {str(name): {} for name in as_mapping(sample.get("scores"))}
+    stated = [scorer for scorer in as_list(as_mapping(about).get("scorers")) if isinstance(scorer, Mapping)]
+    scorers = {str(scorer.get("name")): as_mapping(scorer.get("options")) for scorer in stated if scorer.get("name")}
+    return scorers or {str(name): {} for name in as_mapping(sample.get("scores"))}
 
 
 def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:

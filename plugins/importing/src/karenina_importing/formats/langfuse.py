@@ -33,11 +33,11 @@ _EXPECTED: Final = ("expectedOutput", "expected_output")
 
 
 def _detect(head: FileHead) -> Fit:
-    found = objects(head, *_LISTS)
-    if not found or not all(isinstance(one, Mapping) and "input" in one for one in found):
+    records = objects(head, *_LISTS)
+    if not records or not all(isinstance(record, Mapping) and "input" in record for record in records):
         return Fit.NO
-    items = all(_ITEM & one.keys() and any(key in one for key in _EXPECTED) for one in found)
-    return Fit.YES if items or all("output" in one and _TRACE & one.keys() for one in found) else Fit.NO
+    items = all(_ITEM & record.keys() and any(key in record for key in _EXPECTED) for record in records)
+    return Fit.YES if items or all("output" in record and _TRACE & record.keys() for record in records) else Fit.NO
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
@@ -48,18 +48,18 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             yield _row(row.place, row.values)
 
 
-def _row(place: str, one: Mapping[str, Any]) -> SourceRow:
-    if one.get("status") == "ARCHIVED":
+def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
+    if item.get("status") == "ARCHIVED":
         return SourceRow(place, {}, "the item is archived")
-    truth, left = answered(_decode(next((one[key] for key in _EXPECTED if one.get(key) is not None), None)))
-    values = {**one, "question": asked(_decode(one["input"])), "expected": truth}
-    question = {**as_metadata({"metadata": one.get("metadata")}), **_keywords(one.get("tags"))}
+    truth, left = answered(_decode(next((item[key] for key in _EXPECTED if item.get(key) is not None), None)))
+    values = {**item, "question": asked(_decode(item["input"])), "expected": truth}
+    question = {**as_metadata({"metadata": item.get("metadata")}), **_keywords(item.get("tags"))}
     recordings = None
-    if one.get("output") is not None and _TRACE & one.keys():
-        response, more = answered(_decode(one["output"]))
-        label, scores = _scores(one.get("scores"))
+    if item.get("output") is not None and _TRACE & item.keys():
+        response, more = answered(_decode(item["output"]))
+        label, scores = _scores(item.get("scores"))
         left = [*left, *more]
-        model = one.get("model") or one.get("providedModelName")
+        model = item.get("model") or item.get("providedModelName")
         named = model if isinstance(model, str) else None
         recordings = [make_recording(response, named, label)] if response not in (None, "") else []
         left_out = [*(f"output {name!r:.40}" for name in left), *(f"score {name!r:.40}" for name in scores)]
@@ -84,9 +84,9 @@ def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
     for score in scores if isinstance(scores, list) else ():
         if not isinstance(score, Mapping):
             continue
-        given = score.get("stringValue") if score.get("stringValue") is not None else score.get("value")
-        if score.get("source") == "ANNOTATION" and given is not None:
-            people.append(Score(str(score.get("name")), given, score.get("authorUserId"), score.get("comment")))
+        value = score.get("stringValue") if score.get("stringValue") is not None else score.get("value")
+        if score.get("source") == "ANNOTATION" and value is not None:
+            people.append(Score(str(score.get("name")), value, score.get("authorUserId"), score.get("comment")))
         else:
             others.append(str(score.get("name")))
     label, more = choose_label(people)

@@ -30,9 +30,11 @@ _KEPT: Final = ("split", "dataset_id", "metadata")
 
 
 def _detect(head: FileHead) -> Fit:
-    found = objects(head, *_LISTS)
-    fits = found and all(isinstance(one, Mapping) and isinstance(one.get("inputs"), Mapping) for one in found)
-    return Fit.YES if fits and any("outputs" in one or _RUN & one.keys() for one in found) else Fit.NO
+    records = objects(head, *_LISTS)
+    fits = records and all(
+        isinstance(record, Mapping) and isinstance(record.get("inputs"), Mapping) for record in records
+    )
+    return Fit.YES if fits and any("outputs" in record or _RUN & record.keys() for record in records) else Fit.NO
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
@@ -43,20 +45,20 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             yield _row(row.place, row.values)
 
 
-def _row(place: str, one: Mapping[str, Any]) -> SourceRow:
-    is_run = bool(_RUN & one.keys())
-    reference = one.get("reference_outputs")
-    if reference is None and isinstance(one.get("reference_example"), Mapping):
-        reference = one["reference_example"].get("outputs")
-    truth, left = answered(reference if is_run else one.get("outputs"))
-    values = {**one, "question": asked(one["inputs"]), "expected": truth}
-    question = as_metadata({key: one.get(key) for key in _KEPT})
+def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
+    is_run = bool(_RUN & item.keys())
+    reference = item.get("reference_outputs")
+    if reference is None and isinstance(item.get("reference_example"), Mapping):
+        reference = item["reference_example"].get("outputs")
+    truth, left = answered(reference if is_run else item.get("outputs"))
+    values = {**item, "question": asked(item["inputs"]), "expected": truth}
+    question = as_metadata({key: item.get(key) for key in _KEPT})
     recordings = None
     others: list[str] = []
     if is_run:
-        values["id"] = one.get("reference_example_id") or one.get("id")
-        found, more = _recordings(one)
-        recordings, others = (None if one.get("error") else found), more
+        values["id"] = item.get("reference_example_id") or item.get("id")
+        answers, more = _recordings(item)
+        recordings, others = (None if item.get("error") else answers), more
     left_out = [*(f"output {name!r:.40}" for name in left), *others]
     return SourceRow(place, values, question=question, recordings=recordings, left_out=left_out)
 
@@ -75,21 +77,21 @@ def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]
 def _model(run: Mapping[str, Any]) -> str | None:
     extra = run.get("extra")
     for part in (run.get("metadata"), extra.get("metadata") if isinstance(extra, Mapping) else None):
-        found = part.get("ls_model_name") or part.get("model") if isinstance(part, Mapping) else None
-        if isinstance(found, str):
-            return found
+        name = part.get("ls_model_name") or part.get("model") if isinstance(part, Mapping) else None
+        if isinstance(name, str):
+            return name
     return None
 
 
 def _scores(feedback: Any) -> Iterator[Score]:
     """Yield the scores given by people; evaluator scores are left out."""
-    for one in feedback if isinstance(feedback, list) else ():
-        source = one.get("feedback_source") if isinstance(one, Mapping) else None
+    for entry in feedback if isinstance(feedback, list) else ():
+        source = entry.get("feedback_source") if isinstance(entry, Mapping) else None
         kind = source.get("type") if isinstance(source, Mapping) else None
-        score = one.get("score") if isinstance(one, Mapping) else None
-        score = one.get("value") if isinstance(one, Mapping) and score is None else score
+        score = entry.get("score") if isinstance(entry, Mapping) else None
+        score = entry.get("value") if isinstance(entry, Mapping) and score is None else score
         if kind in _PEOPLE and score is not None:
-            yield Score(str(one.get("key")), score, None, one.get("comment"))
+            yield Score(str(entry.get("key")), score, None, entry.get("comment"))
 
 
 LANGSMITH: Final = make_import_format(

@@ -96,12 +96,12 @@ def _request(arguments: Any) -> Any:
     """Return the text or the messages of the first request; None if there is none."""
     for first, second in _REQUESTS:
         try:
-            found = arguments[first][second]
+            request = arguments[first][second]
         except (KeyError, IndexError, TypeError):
             continue
-        if isinstance(found, list) and len(found) == 1 and isinstance(found[0], str):
-            return as_messages(found[0])
-        return found if isinstance(found, str) else None
+        if isinstance(request, list) and len(request) == 1 and isinstance(request[0], str):
+            return as_messages(request[0])
+        return request if isinstance(request, str) else None
     return None
 
 

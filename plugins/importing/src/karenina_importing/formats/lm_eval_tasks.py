@@ -55,10 +55,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
     """Return the keys of a task, including those of the tasks that it includes. Raises `BenchmarkFileError`."""
-    found = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
-    if not isinstance(found, Mapping):
+    task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
+    if not isinstance(task, Mapping):
         raise BenchmarkFileError(path, "", "it is not an lm-evaluation-harness task", "choose another --from")
-    included = found.get("include")
+    included = task.get("include")
     base: dict[str, Any] = {}
     for name in included if isinstance(included, list) else [included] if included else []:
         if depth >= _MOST_INCLUDED:
@@ -68,7 +68,7 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
         except (NotRead, ValueError) as error:
             raise BenchmarkFileError(path, "include", str(error), "copy the file next to the task") from error
         base |= _read_task(file, folder, depth + 1)
-    return {**base, **found}
+    return {**base, **task}
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
@@ -76,45 +76,45 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
     name, arguments = task.get("dataset_path"), task.get("dataset_kwargs")
     for key in ("custom_dataset", "dataset_path", "dataset_kwargs"):
         _check_not_tagged(task.get(key), path, key)
-    given = arguments.get("data_files") if isinstance(arguments, Mapping) else None
+    data_files = arguments.get("data_files") if isinstance(arguments, Mapping) else None
     if isinstance(name, str) and Path(name).suffix in (*LINES, *TABLES, ".json", ".parquet"):
-        name, given = "json", name
-    if name not in _LOCAL or given is None:
+        name, data_files = "json", name
+    if name not in _LOCAL or data_files is None:
         subset = f" --subset {task['dataset_name']}" if task.get("dataset_name") else ""
         split = next((f" --split {task[key]}" for key in _SPLITS if task.get(key)), "")
         what = f"the task's documents are the Hugging Face dataset {name!s:.80}, not a local file"
         raise BenchmarkFileError(path, "dataset_path", what, f"import them: karenina import hf:{name}{subset}{split}")
-    if isinstance(given, Mapping):
-        split = next((str(task[key]) for key in _SPLITS if task.get(key) in given), next(iter(given), ""))
-        given = given.get(split)
-    found: list[Path] = []
-    _check_not_tagged(given, path, "dataset_kwargs.data_files")
-    for one in given if isinstance(given, list) else [given]:
-        _check_not_tagged(one, path, "dataset_kwargs.data_files")
-        if "://" in str(one):
+    if isinstance(data_files, Mapping):
+        split = next((str(task[key]) for key in _SPLITS if task.get(key) in data_files), next(iter(data_files), ""))
+        data_files = data_files.get(split)
+    paths: list[Path] = []
+    _check_not_tagged(data_files, path, "dataset_kwargs.data_files")
+    for data_file in data_files if isinstance(data_files, list) else [data_files]:
+        _check_not_tagged(data_file, path, "dataset_kwargs.data_files")
+        if "://" in str(data_file):
             raise BenchmarkFileError(
                 path, "dataset_kwargs.data_files", "it is a URL", "download the file next to the task"
             )
         try:
-            found += folder.find(str(one))
+            paths += folder.find(str(data_file))
         except NotRead as error:
             raise BenchmarkFileError(
                 path, "dataset_kwargs.data_files", str(error), "copy it next to the task"
             ) from error
-    for file in found:
+    for file in paths:
         check_not_pointer(file)
-    return found
+    return paths
 
 
 def _check_not_tagged(value: Any, path: Path, key: str) -> None:
     """Raise `BenchmarkFileError` if a value has the tag `!function` or `!include`."""
-    found = _TAG.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _TAG.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         return
-    if found[1] == "include":
-        what = f"the tag !include {found[2]:.80} is not supported: only the key `include` names a file to include"
+    if match[1] == "include":
+        what = f"the tag !include {match[2]:.80} is not supported: only the key `include` names a file to include"
         raise BenchmarkFileError(path, key, what, "write its content here")
-    what = f"the task's documents come from the function {found[2]:.80} of its module, which is not run"
+    what = f"the task's documents come from the function {match[2]:.80} of its module, which is not run"
     cure = "write them to a file next to the task, as JSON lines, and name it in data_files"
     raise BenchmarkFileError(path, key, what, f"{_RUN_IT}; or {cure}")
 
@@ -134,7 +134,9 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
     if task.get("filter_list"):
         notes.append("the task's answer filters are not carried over: a judge reads the whole answer")
     listed = task.get("metric_list")
-    metrics = [one.get("metric") for one in (listed if isinstance(listed, list) else ()) if isinstance(one, Mapping)]
+    metrics = [
+        entry.get("metric") for entry in (listed if isinstance(listed, list) else ()) if isinstance(entry, Mapping)
+    ]
     others = [str(metric) for metric in metrics if metric not in ("exact_match", "acc", "acc_norm")]
     if others:
         notes.append(f"the task's metrics {', '.join(others)} are not carried over")
@@ -170,7 +172,7 @@ def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
     if rule is None or isinstance(rule, int):
         return rule
     if isinstance(rule, list):
-        return [one if not isinstance(one, str) else _fill(one, document) for one in rule]
+        return [item if not isinstance(item, str) else _fill(item, document) for item in rule]
     if isinstance(rule, str) and rule in document:
         return document[rule]
     tagged = _TAG.fullmatch(rule) if isinstance(rule, str) else None
@@ -184,10 +186,10 @@ def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
 
 def _fill(rule: str, document: Mapping[str, Any]) -> str:
     missing: set[str] = set()
-    found = fill(_STRIP.sub(" | trim", rule), document, missing)
+    text = fill(_STRIP.sub(" | trim", rule), document, missing)
     if missing:
         raise NotFilled(f"the document has no {', '.join(sorted(missing))}")
-    return found
+    return text
 
 
 LM_EVAL_TASK: Final = make_import_format(

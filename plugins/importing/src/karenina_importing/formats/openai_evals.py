@@ -39,12 +39,12 @@ def _detect(head: FileHead) -> Fit:
 
 def _items(document: Any) -> list[Any]:
     """Return the output items in an API page or a list, or a single item; empty if a file has none."""
-    found = document
+    items = document
     if isinstance(document, Mapping):
-        found = [document] if document.keys() >= _ITEM else document.get("data")
-    if not isinstance(found, list):
+        items = [document] if document.keys() >= _ITEM else document.get("data")
+    if not isinstance(items, list):
         return []
-    return found if all(isinstance(one, Mapping) and one.keys() >= _ITEM for one in found) else []
+    return items if all(isinstance(item, Mapping) and item.keys() >= _ITEM for item in items) else []
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
@@ -113,46 +113,50 @@ def _detect_registry(head: FileHead) -> Fit:
 
 
 def _registry_rows(path: Path) -> Iterator[SourceRow]:
-    found = read_document(path).value
+    registry = read_document(path).value
     evals = {
-        str(name): one
-        for name, one in (found.items() if isinstance(found, Mapping) else ())
-        if isinstance(one, Mapping) and str(one.get("class", "")).startswith(_CLASS)
+        str(name): entry
+        for name, entry in (registry.items() if isinstance(registry, Mapping) else ())
+        if isinstance(entry, Mapping) and str(entry.get("class", "")).startswith(_CLASS)
     }
     if not evals:
         raise BenchmarkFileError(path, "", "it has no eval with a `class` of OpenAI Evals", "choose another --from")
     first: dict[Path, tuple[str, Mapping[str, Any]]] = {}
     notes: dict[Path, list[str]] = {}
-    for name, one in evals.items():
-        file = _find_samples(path, name, _arguments(one))
+    for name, entry in evals.items():
+        file = _find_samples(path, name, _arguments(entry))
         if file in first:
             what = f"{name} uses the same samples as {first[file][0]}, and is not carried over"
             notes.setdefault(file, []).append(f"{what}: remove {first[file][0]} from the file to import it")
         else:
-            first[file] = name, one
-    for file, (name, one) in first.items():
-        kind = str(one["class"]).rpartition(":")[2]
+            first[file] = name, entry
+    for file, (name, entry) in first.items():
+        kind = str(entry["class"]).rpartition(":")[2]
         for row in read_lines(file):
             place = f"{name}, {row.place}"
-            found = _registry_row(place, row.values, kind, _arguments(one)) if not row.problem else None
-            yield SourceRow(place, {}, row.problem) if found is None else replace(found, notes=notes.get(file, []))
+            converted = _registry_row(place, row.values, kind, _arguments(entry)) if not row.problem else None
+            yield (
+                SourceRow(place, {}, row.problem)
+                if converted is None
+                else replace(converted, notes=notes.get(file, []))
+            )
 
 
-def _arguments(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = one.get("args")
-    return found if isinstance(found, Mapping) else {}
+def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    arguments = entry.get("args")
+    return arguments if isinstance(arguments, Mapping) else {}
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
     """Return an eval's sample file. Raises `BenchmarkFileError`."""
-    given = arguments.get("samples_jsonl")
-    if not isinstance(given, str):
+    file_name = arguments.get("samples_jsonl")
+    if not isinstance(file_name, str):
         what = "the eval names no sample file (`samples_jsonl`); a program makes the samples"
         raise BenchmarkFileError(path, name, what, "run the eval with oaieval, and import the record")
     problem = ""
     for folder in (path.parent, path.parent.parent / "data", path.parent / "data"):
         try:
-            (file,) = Folder(folder).find(given)
+            (file,) = Folder(folder).find(file_name)
         except (NotRead, ValueError) as error:
             problem = problem or str(error)
             continue
@@ -171,7 +175,7 @@ def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: M
     if kind == "Includes":
         several = ideal if isinstance(ideal, list) else [ideal]
         ignores = arguments.get("ignore_case") is True
-        assertion = {"type": "icontains-any" if ignores else "contains-any", "value": [str(one) for one in several]}
+        assertion = {"type": "icontains-any" if ignores else "contains-any", "value": [str(text) for text in several]}
     elif spec in _GRADED:
         value = sample.get("criteria") if spec == "closedqa" else ideal
         assertion = {"type": _GRADED[spec], "value": value}
@@ -180,9 +184,11 @@ def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: M
     elif kind not in _COMPARING:
         left_out.append(f"eval of the class {kind:.60}")
     left_out += ["few-shot examples"] if arguments.get("num_few_shot") else []
-    done = convert([assertion] if assertion else [], {}, rendered=lambda one: one.get("value"))
-    kept = {key: value for key, value in sample.items() if key not in ("input", "ideal") and value not in (None, "")}
-    question = {**done.question, **({"metadata": kept} if kept else {})}
+    done = convert([assertion] if assertion else [], {}, rendered=lambda asserted: asserted.get("value"))
+    metadata = {
+        key: value for key, value in sample.items() if key not in ("input", "ideal") and value not in (None, "")
+    }
+    question = {**done.question, **({"metadata": metadata} if metadata else {})}
     return SourceRow(place, sample, question=question, left_out=[*left_out, *done.left_out])
 
 

@@ -33,8 +33,8 @@ def _detect(head: FileHead) -> Fit:
     if head.path.suffix.lower() in YAML:
         text = head.text()
         return Fit.YES if _CASES.search(text) and _INPUTS.search(text) else Fit.NO
-    found = head.document.get("cases") if isinstance(head.document, Mapping) else None
-    fits = isinstance(found, list) and found and all(isinstance(one, Mapping) and "inputs" in one for one in found)
+    cases = head.document.get("cases") if isinstance(head.document, Mapping) else None
+    fits = isinstance(cases, list) and cases and all(isinstance(case, Mapping) and "inputs" in case for case in cases)
     return Fit.YES if fits else Fit.NO
 
 
@@ -61,8 +61,8 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
     evaluators = [*_evaluators(shared), *_evaluators(case.get("evaluators"))]
     question, left_out = _convert(evaluators, expected)
     metadata = case.get("metadata")
-    kept = metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
-    question = {**as_metadata({"name": name, **{str(key): value for key, value in kept.items()}}), **question}
+    fields = metadata if isinstance(metadata, Mapping) else {"metadata": metadata}
+    question = {**as_metadata({"name": name, **{str(key): value for key, value in fields.items()}}), **question}
     values = {**case, "question": asked(case["inputs"]), "expected": expected}
     if isinstance(expected, Mapping | list):
         values["expected"] = json.dumps(expected, ensure_ascii=False, default=str)
@@ -77,37 +77,37 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
 
 def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each evaluator's name and arguments; an evaluator is a name, `{name: arguments}`, or has a key `name`."""
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, str):
-            yield one, {}
-        elif isinstance(one, Mapping) and isinstance(one.get("name"), str):
-            yield _with_arguments(one["name"], one.get("arguments"))
-        elif isinstance(one, Mapping) and len(one) == 1:
-            yield _with_arguments(*next(iter(one.items())))
+    for evaluator in listed if isinstance(listed, list) else ():
+        if isinstance(evaluator, str):
+            yield evaluator, {}
+        elif isinstance(evaluator, Mapping) and isinstance(evaluator.get("name"), str):
+            yield _with_arguments(evaluator["name"], evaluator.get("arguments"))
+        elif isinstance(evaluator, Mapping) and len(evaluator) == 1:
+            yield _with_arguments(*next(iter(evaluator.items())))
         else:
             yield "without a name", {}
 
 
-def _with_arguments(name: Any, given: Any) -> tuple[str, dict[str, Any]]:
-    known = _ARGUMENT.get(str(name))
+def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
+    argument = _ARGUMENT.get(str(name))
     names = {"value", "rubric", "criteria", "case_sensitive", "as_strings", "evaluation_name"}
-    if isinstance(given, Mapping) and (known is None or known in given or names & given.keys()):
-        return str(name), {str(key): value for key, value in given.items()}
-    if known is not None and given is not None:
-        return str(name), {known: given[0] if isinstance(given, list) and len(given) == 1 else given}
+    if isinstance(arguments, Mapping) and (argument is None or argument in arguments or names & arguments.keys()):
+        return str(name), {str(key): value for key, value in arguments.items()}
+    if argument is not None and arguments is not None:
+        return str(name), {argument: arguments[0] if isinstance(arguments, list) and len(arguments) == 1 else arguments}
     return str(name), {}
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
     """Return the keys of a question for its evaluators, and the names of the evaluators that are left out."""
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
-    for name, given in evaluators:
+    for name, arguments in evaluators:
         if name == "EqualsExpected" and isinstance(expected, Mapping):
             declared = _fields(expected)
             fields |= declared
             left_out += [f"field {key!s:.40} of EqualsExpected" for key in expected if key not in declared]
             continue
-        assertion = _assertion(name, given, expected)
+        assertion = _assertion(name, arguments, expected)
         if assertion is None:
             left_out.append(f"evaluator {name:.60}")
         else:
@@ -137,21 +137,21 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _assertion(name: str, given: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
+def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
     """Return the promptfoo assertion that corresponds to an evaluator; None if there is none."""
-    label = given.get("evaluation_name")
+    label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}
-    value = given.get(_ARGUMENT.get(name, "value"))
+    value = arguments.get(_ARGUMENT.get(name, "value"))
     if name == "EqualsExpected" and expected is not None and not isinstance(expected, list):
         return {"type": "equals", "value": expected, **named}
     if name == "Equals" and value is not None and not isinstance(value, Mapping | list):
         return {"type": "equals", "value": value, **named}
     if name == "Contains" and isinstance(value, str | int | float | list) and value not in ("", []):
-        kind = "contains" if given.get("case_sensitive", True) else "icontains"
+        kind = "contains" if arguments.get("case_sensitive", True) else "icontains"
         return {"type": f"{kind}-all" if isinstance(value, list) else kind, "value": value, **named}
     if name == "LLMJudge" and isinstance(value, str) and value.strip():
         shown = json.dumps(expected, ensure_ascii=False, default=str) if not isinstance(expected, str) else expected
-        with_expected = given.get("include_expected_output") is True and expected is not None
+        with_expected = arguments.get("include_expected_output") is True and expected is not None
         return {"type": "llm-rubric", "value": f"{value}\nExpected: {shown}" if with_expected else value, **named}
     if name == "GEval" and isinstance(value, str) and value.strip():
         return {"type": "llm-rubric", "value": value, **named}

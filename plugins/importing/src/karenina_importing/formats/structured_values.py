@@ -32,7 +32,7 @@ def asked(value: Any) -> Any:
     if len(value) == 1:
         return asked(next(iter(value.values())))
     name = _first(value, _ASKED)
-    lines = [f"{key}: {_shown(one)}" for key, one in value.items() if key != name and one not in (None, "", [], {})]
+    lines = [f"{key}: {_shown(item)}" for key, item in value.items() if key != name and item not in (None, "", [], {})]
     if name is None:
         return "\n".join(lines)
     question = _shown(value[name])
@@ -67,8 +67,8 @@ def _shown(value: Any) -> str:
 
 def as_metadata(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return `{"metadata": values}` with the values that are not empty; an empty mapping if there are none."""
-    found = {key: value for key, value in values.items() if value not in (None, "", [], {})}
-    return {"metadata": found} if found else {}
+    metadata = {key: value for key, value in values.items() if value not in (None, "", [], {})}
+    return {"metadata": metadata} if metadata else {}
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
@@ -103,8 +103,8 @@ def as_messages(value: Any) -> Any:
     """Return the messages in a string that contains them as JSON; return any other value unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith("["):
         return value
-    found = parse_text(value)
-    return found if is_conversation(found) else value
+    messages = parse_text(value)
+    return messages if is_conversation(messages) else value
 
 
 def make_recording(response: Any, model: str | None = None, label: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -131,9 +131,9 @@ def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
     if head.lines and not isinstance(listed, list):
         yield from read_lines(path)
         return
-    found: Sequence[Any] = listed if isinstance(listed, list) else [read_json(path)]
-    for number, one in enumerate(found, 1):
-        if isinstance(one, Mapping):
-            yield SourceRow(f"item {number}", one)
+    items: Sequence[Any] = listed if isinstance(listed, list) else [read_json(path)]
+    for number, item in enumerate(items, 1):
+        if isinstance(item, Mapping):
+            yield SourceRow(f"item {number}", item)
         else:
             yield SourceRow(f"item {number}", {}, "the item is not an object")

@@ -57,14 +57,14 @@ def _detect(head: FileHead) -> Fit:
     if head.start.startswith(_PARQUET) or head.path.suffix.lower() in TABLES:
         return Fit.MAYBE
     if head.path.suffix.lower() in YAML:
-        found = _read_yaml(head.path)
-        rows = isinstance(found, list) and bool(found) and all(isinstance(one, Mapping) for one in found)
-        return Fit.MAYBE if rows or (isinstance(found, Mapping) and suggest_rows(found)) else Fit.NO
+        document = _read_yaml(head.path)
+        rows = isinstance(document, list) and bool(document) and all(isinstance(row, Mapping) for row in document)
+        return Fit.MAYBE if rows or (isinstance(document, Mapping) and suggest_rows(document)) else Fit.NO
     if isinstance(head.document, Mapping) and len(head.lines) < 2 and suggest_rows(head.document):
         return Fit.MAYBE
-    found = head.document
-    is_list = isinstance(found, list) and bool(found) and all(isinstance(one, Mapping) for one in found)
-    is_named = found is None or len(head.lines) > 1 or head.path.suffix.lower() in LINES
+    document = head.document
+    is_list = isinstance(document, list) and bool(document) and all(isinstance(row, Mapping) for row in document)
+    is_named = document is None or len(head.lines) > 1 or head.path.suffix.lower() in LINES
     is_lines = is_named and bool(head.lines) and all(isinstance(line, Mapping) for line in head.lines)
     return Fit.MAYBE if is_list or is_lines else Fit.NO
 
@@ -85,8 +85,8 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
     """Yield the rows of a file: those at the path `rows` in a JSON document, or in a sheet of a workbook."""
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
-    if suffix == ".json" and rows is None and encoding is None and is_page(found := read_json(path)):
-        yield from page_rows(found)
+    if suffix == ".json" and rows is None and encoding is None and is_page(document := read_json(path)):
+        yield from page_rows(document)
         return
     opened = open_rows(
         path,
@@ -116,42 +116,44 @@ def _suffix_of(head: FileHead) -> str:
         return ".parquet"
     if suffix in TABLES:
         return suffix
-    found = head.document
+    document = head.document
     is_document = (
-        isinstance(found, list) or is_page(found) or (isinstance(found, Mapping) and bool(suggest_rows(found)))
+        isinstance(document, list)
+        or is_page(document)
+        or (isinstance(document, Mapping) and bool(suggest_rows(document)))
     )
     return ".json" if suffix not in LINES and is_document else ".jsonl"
 
 
-def _choose(rows: Sequence[SourceRow], given: FieldMapping) -> tuple[FieldMapping, list[str]]:
-    """Return `given`, completed with the columns of a table for names that are not mapped, and notes for the user."""
+def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
+    """Return the mapping, completed with the columns of a table for unmapped names, and notes for the user."""
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for value in values for name in value))
-    known = {name: paths[0] for name, paths in given.paths.items() if paths}
-    chosen = {(TRUTH if name == _RAW_ANSWER else name): path for name, path in known.items() if name != "error"}
-    roles = choose_roles(columns, values, chosen, taken=names_in(" ".join(known.values())))
+    mapped = {name: paths[0] for name, paths in mapping.paths.items() if paths}
+    chosen = {(TRUTH if name == _RAW_ANSWER else name): path for name, path in mapped.items() if name != "error"}
+    roles = choose_roles(columns, values, chosen, taken=names_in(" ".join(mapped.values())))
     if QUESTION not in roles.columns:
-        return given, []
+        return mapping, []
     table = make_question_rows(
-        [Row(number, value) for number, value in enumerate(values)], roles, choice_by=given.choice_by, option="--map"
+        [Row(number, value) for number, value in enumerate(values)], roles, choice_by=mapping.choice_by, option="--map"
     )
     if table.problem:
         raise ConfigError([f"{table.problem}; {table.cure}"])
-    found = _paths(table, values)
-    removed = {name for name, paths in given.paths.items() if not paths}
-    paths = {**{name: path for name, path in found.items() if name not in removed}, **given.paths}
-    by = given.choice_by or (table.choice_by if table.choice_by in ("index", "number") else None)
+    default_paths = _paths(table, values)
+    removed = {name for name, paths in mapping.paths.items() if not paths}
+    paths = {**{name: path for name, path in default_paths.items() if name not in removed}, **mapping.paths}
+    by = mapping.choice_by or (table.choice_by if table.choice_by in ("index", "number") else None)
     notes = [*table.notes, *table.warnings]
-    unused = [part for one in table.unused for part in _unused_parts(one, known.values(), values)]
+    unused = [part for column in table.unused for part in _unused_parts(column, mapped.values(), values)]
     notes += [f"not used: {name_columns(unused)}"] if unused else []
-    name, _, key = ".".join(found.get(_RAW_ANSWER, ())).partition(".")
+    name, _, key = ".".join(default_paths.get(_RAW_ANSWER, ())).partition(".")
     if (
         key
         and key != "aliases"
         and any(isinstance(value[name], Mapping) and value[name].get("aliases") for value in values)
     ):
         notes.append(f"not used: '{name}.aliases', which some rows lack; to use it, --map raw_answer={name}.aliases")
-    return replace(given, paths=paths, choice_by=by), notes
+    return replace(mapping, paths=paths, choice_by=by), notes
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -177,9 +179,11 @@ def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str
     if TRUTH in roles.columns:
         truth = roles.columns[TRUTH]
         objects = [value[truth] for value in values if value.get(truth)]
-        objects = [part for one in objects for part in (one if isinstance(one, list) else [one])]
-        keys = [key for key in ALIASES if objects and all(isinstance(one, Mapping) and key in one for one in objects)]
-        if "aliases" in keys and not all(one["aliases"] for one in objects):
+        objects = [part for item in objects for part in (item if isinstance(item, list) else [item])]
+        keys = [
+            key for key in ALIASES if objects and all(isinstance(item, Mapping) and key in item for item in objects)
+        ]
+        if "aliases" in keys and not all(item["aliases"] for item in objects):
             keys = [*(key for key in keys if key != "aliases"), "aliases"]  # some answers have no aliases
         paths[_RAW_ANSWER] = (f"{truth}.{keys[0]}" if keys else truth,)
     return paths

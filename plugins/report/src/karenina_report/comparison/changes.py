@@ -34,8 +34,8 @@ def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]
             if a != b:
                 pair = (None if a is None else float(a), None if b is None else float(b))
                 values.setdefault(question.id, {})[metric] = pair
-    found = [_change(id, *pairing.questions[id], values[id], rules) for id in pairing.questions if id in values]
-    return sorted(found, key=lambda change: (not change.flipped, not change.undecided, -_size(change)))
+    changes = [_change(id, *pairing.questions[id], values[id], rules) for id in pairing.questions if id in values]
+    return sorted(changes, key=lambda change: (not change.flipped, not change.undecided, -_size(change)))
 
 
 def _size(change: Change) -> float:
@@ -97,13 +97,13 @@ def _fields(ours: Results, theirs: Results) -> Iterator[tuple[str, tuple[float |
 
 
 def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
-    found: dict[str, list[bool]] = {}
+    by_name: dict[str, list[bool]] = {}
     for result in results:
         for checks in (result.template.field_results, result.template.regex_validation_results):
             for name, passed in (checks or {}).items():
                 if passed is not None:
-                    found.setdefault(name, []).append(passed)
-    return found
+                    by_name.setdefault(name, []).append(passed)
+    return by_name
 
 
 def _values(ours: Results, theirs: Results, differing: Container[str], rules: Rules) -> Iterator[FieldValues]:
@@ -124,13 +124,13 @@ def _values(ours: Results, theirs: Results, differing: Container[str], rules: Ru
 
 def _extracted(results: Results) -> dict[str, Counter[str]]:
     """Count the extracted values of each field, as text; results without an extraction are left out."""
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for result in results:
         for name, text, _, _ in field_rows(result):
-            values = found.setdefault(name, Counter())
+            values = counts.setdefault(name, Counter())
             if result.template.parsed_llm_response is not None:
                 values[text] += 1
-    return found
+    return counts
 
 
 def _shares(counts: Counter[str]) -> dict[str, float]:

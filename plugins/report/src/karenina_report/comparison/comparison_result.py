@@ -187,7 +187,7 @@ class Change(ReportModel):
     def undecided(self) -> int:
         """-1 if the question is undecided more often in A, 1 if more often in B, and 0 if equally often."""
         shares = [
-            one.outcomes.get(Outcome.UNDECIDED, 0) / (sum(one.outcomes.values()) or 1) for one in (self.a, self.b)
+            side.outcomes.get(Outcome.UNDECIDED, 0) / (sum(side.outcomes.values()) or 1) for side in (self.a, self.b)
         ]
         return (shares[1] > shares[0]) - (shares[1] < shares[0])
 
@@ -264,10 +264,10 @@ class Comparison(SectionsView, ReportModel):
         `direction` keeps only flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps only
         questions with at least one of these keywords. Raises `ConfigError` if no changed question has a keyword.
         """
-        wanted = set(map(compose, keywords))
-        known = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
-        for word in sorted(wanted - known.keys()):
-            there = did_you_mean(word, known) or "; none has any keyword"
+        selected = set(map(compose, keywords))
+        all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
+        for word in sorted(selected - all_keywords.keys()):
+            there = did_you_mean(word, all_keywords) or "; none has any keyword"
             raise ConfigError([f"no question that changed has the keyword {word!r}{there}"])
         higher = {None: None, "worse": "a", "better": "b"}[direction]
         pairs = [
@@ -276,7 +276,7 @@ class Comparison(SectionsView, ReportModel):
                     "changes": [
                         change
                         for change in pair.changes
-                        if higher in (None, change.higher_in) and (not wanted or wanted & set(change.keywords))
+                        if higher in (None, change.higher_in) and (not selected or selected & set(change.keywords))
                     ]
                 }
             )
@@ -290,15 +290,17 @@ class Comparison(SectionsView, ReportModel):
         The condition is empty for the interval over all results. Further intervals are for each judge, if there are
         several, and for undecided results counted as wrong in `other` and right in `label`.
         """
-        found: list[tuple[str, tuple[float, float] | None]] = []
+        limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:
             if {pair.a, pair.b} == {label, other}:
                 turned = pair.a == label
                 worst = pair.highest if turned else pair.lowest
                 intervals = [
                     ("", pair.difference()),
-                    *((f", judged by {judge},", one) for judge, one in pair.by_judge.items()),
+                    *((f", judged by {judge},", difference) for judge, difference in pair.by_judge.items()),
                     (f", with undecided results of {other} as wrong and of {label} as right,", worst),
                 ]
-                found += [(what, one.limits(turned=turned)) for what, one in intervals if one is not None]
-        return found
+                limits += [
+                    (what, difference.limits(turned=turned)) for what, difference in intervals if difference is not None
+                ]
+        return limits

@@ -136,16 +136,16 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
         yield "Flips", _flips_text(main, pair)
     if any(group.pass_rate.undecided for label in (pair.a, pair.b) for group in rates[label]):
         yield "Undecided", _undecided_text(pair, rates)
-    for one, right, wrong in ((pair.highest, pair.a, pair.b), (pair.lowest, pair.b, pair.a)):
-        if one is not None:
-            yield "", f"right in {right}, wrong in {wrong}: {_difference_text(one)}"
+    for difference, right, wrong in ((pair.highest, pair.a, pair.b), (pair.lowest, pair.b, pair.a)):
+        if difference is not None:
+            yield "", f"right in {right}, wrong in {wrong}: {_difference_text(difference)}"
     if main is not None:
         if main.bounds is not None:
             yield "Bounds", _bounds_text(main, pair)
         if main.power is not None:
             yield "Detectable", _power_text(main)
-    for judge, one in pair.by_judge.items():
-        yield "By judge", f"{in_one_line(judge)}: {_difference_text(one)}, {p_text(one)}"
+    for judge, difference in pair.by_judge.items():
+        yield "By judge", f"{in_one_line(judge)}: {_difference_text(difference)}, {p_text(difference)}"
     if pair.same_answers:
         yield "Answers", "both runs have the same stored answers: replicates are paired"
 
@@ -165,11 +165,12 @@ def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
         yield "Note", in_one_line(note)
 
 
-def _difference_text(one: Difference) -> str:
-    if one.low is None:
-        return f"{points(one.difference)} points; one {'question' if one.questions == 1 else 'unit'} has no interval"
-    rough = f" (rough: {quantity(one.units, 'unit')})" if one.units < _FEW else ""
-    return f"{points(one.difference)} points, 95% CI {interval(one.low, one.high)}{rough}"
+def _difference_text(difference: Difference) -> str:
+    if difference.low is None:
+        unit = "question" if difference.questions == 1 else "unit"
+        return f"{points(difference.difference)} points; one {unit} has no interval"
+    rough = f" (rough: {quantity(difference.units, 'unit')})" if difference.units < _FEW else ""
+    return f"{points(difference.difference)} points, 95% CI {interval(difference.low, difference.high)}{rough}"
 
 
 def p_text(one: Difference) -> str:
@@ -185,18 +186,22 @@ def _p_equals(p: float) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def _size(one: Difference, unit: str) -> str:
-    alike = "" if one.units == one.questions else f" in {quantity(one.units, 'unit')} of one {unit.replace('_', ' ')}"
-    each = f", {one.replicates:.3g} results each" if one.replicates > 1 else ""
-    return f"{_questions(one.questions)}{alike}{each}"
+def _size(difference: Difference, unit: str) -> str:
+    alike = (
+        ""
+        if difference.units == difference.questions
+        else f" in {quantity(difference.units, 'unit')} of one {unit.replace('_', ' ')}"
+    )
+    each = f", {difference.replicates:.3g} results each" if difference.replicates > 1 else ""
+    return f"{_questions(difference.questions)}{alike}{each}"
 
 
 def _questions(count: int) -> str:
     return quantity(count, "question")
 
 
-def _flips_text(one: Difference, pair: Pair) -> str:
-    flipped = one.flipped
+def _flips_text(difference: Difference, pair: Pair) -> str:
+    flipped = difference.flipped
     return (
         f"{_questions(flipped.questions)}: {flipped.higher_in_a} better in {pair.a}, {flipped.higher_in_b} in {pair.b}"
     )
@@ -216,8 +221,8 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
     return f"{more}; pass rates, all, if the undecided are wrong: {lower}"
 
 
-def _bounds_text(one: Difference, pair: Pair) -> str:
-    bounds = one.bounds
+def _bounds_text(difference: Difference, pair: Pair) -> str:
+    bounds = difference.bounds
     assert bounds is not None
     holds = "the sign does not depend on them" if bounds.sign_holds else "the sign depends on them"
     return (
@@ -226,22 +231,22 @@ def _bounds_text(one: Difference, pair: Pair) -> str:
     )
 
 
-def _power_text(one: Difference) -> str:
-    power = one.power
+def _power_text(difference: Difference) -> str:
+    power = difference.power
     assert power is not None
     most = f"{100 * power.detectable:.1f} points" if power.detectable <= 1 else "no difference, not even 100 points"
-    found = f"{most} (80% power)"
+    text = f"{most} (80% power)"
     if power.six_flips:
-        found += ", which is more than the share that flips: at least 6 flips in one direction are needed"
+        text += ", which is more than the share that flips: at least 6 flips in one direction are needed"
     needed = ", ".join(f"{count:,} for {size}" for size, count in power.questions.items())
-    found += f"; questions needed for a difference in points: {needed}"
+    text += f"; questions needed for a difference in points: {needed}"
     if power.within is None or power.at_best is None:
-        return f"{found}; whether more replicates would help is not known with one replicate"
-    return f"{found}; more replicates: {min(100.0, 100 * power.at_best):.1f} points at best"
+        return f"{text}; whether more replicates would help is not known with one replicate"
+    return f"{text}; more replicates: {min(100.0, 100 * power.at_best):.1f} points at best"
 
 
-def _group_interval(one: Group) -> str:
-    return ("rough " if one.low is not None and one.questions < _FEW else "") + interval(one.low, one.high)
+def _group_interval(group: Group) -> str:
+    return ("rough " if group.low is not None and group.questions < _FEW else "") + interval(group.low, group.high)
 
 
 def _changed_text(pair: Pair) -> str:
@@ -261,14 +266,14 @@ def _ids(ids: Sequence[str]) -> str:
     return ", ".join(in_one_line(id) for id in ids[:_MOST_NAMES]) + (", ..." if len(ids) > _MOST_NAMES else "")
 
 
-def _metric_row(one: Difference) -> list[str]:
-    p = p_value(one.p if one.p_adjusted is None else one.p_adjusted)
+def _metric_row(difference: Difference) -> list[str]:
+    p = p_value(difference.p if difference.p_adjusted is None else difference.p_adjusted)
     return [
-        in_one_line(one.metric),
-        percent(one.a),
-        percent(one.b),
-        points(one.difference),
-        interval(one.low, one.high),
+        in_one_line(difference.metric),
+        percent(difference.a),
+        percent(difference.b),
+        points(difference.difference),
+        interval(difference.low, difference.high),
         p,
     ]
 
@@ -276,8 +281,8 @@ def _metric_row(one: Difference) -> list[str]:
 def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
-        ("To and from undecided", [one for one in pair.changes if one.undecided and not one.flipped]),
-        ("Other changes", [one for one in pair.changes if not one.undecided and not one.flipped]),
+        ("To and from undecided", [changed for changed in pair.changes if changed.undecided and not changed.flipped]),
+        ("Other changes", [changed for changed in pair.changes if not changed.undecided and not changed.flipped]),
     ):
         if changes and most:
             blocks: list[Block] = [Title(f"{title} ({min(most, len(changes))} of {_questions(len(changes))})")]
@@ -299,14 +304,18 @@ def _change_rows(change: Change) -> list[tuple[str, str]]:
     return rows
 
 
-def _values_text(one: FieldValues) -> str:
+def _values_text(values: FieldValues) -> str:
     """Return what was extracted in both runs, with the truth and the rule: `40 -> 6, truth 40, rule ExactMatch`."""
-    sides = f"{_extracted_text(one.a)} -> {_extracted_text(one.b)}" if one.a != one.b else _extracted_text(one.a)
-    parts = [f"{in_one_line(one.name)}: {sides}"]
-    if one.truths:
-        parts.append(f"truth {' or '.join(shorten(text, _MOST_OF_A_VALUE) for text in one.truths)}")
-    if one.rule is not None:
-        parts.append(f"rule {shorten(one.rule, _MOST_OF_A_VALUE)}")
+    sides = (
+        f"{_extracted_text(values.a)} -> {_extracted_text(values.b)}"
+        if values.a != values.b
+        else _extracted_text(values.a)
+    )
+    parts = [f"{in_one_line(values.name)}: {sides}"]
+    if values.truths:
+        parts.append(f"truth {' or '.join(shorten(text, _MOST_OF_A_VALUE) for text in values.truths)}")
+    if values.rule is not None:
+        parts.append(f"rule {shorten(values.rule, _MOST_OF_A_VALUE)}")
     return ", ".join(parts)
 
 

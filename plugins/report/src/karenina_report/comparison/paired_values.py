@@ -99,8 +99,8 @@ def pair_values(
     Only results of `judges` (default: those of the pairing) and questions in `ids` (default: all) are used. If both
     runs contain the same stored answers, replicates that only one run judged are set apart as `unpaired`.
     """
-    wanted = set(pairing.judges if judges is None else judges)
-    found = []
+    counted = set(pairing.judges if judges is None else judges)
+    paired = []
     for id in pairing.questions if ids is None else ids:
         if metric.questions is not None and id not in metric.questions:
             continue
@@ -108,16 +108,16 @@ def pair_values(
         for side, results in zip(sides, pairing.questions[id], strict=True):
             for result in results:
                 judge = pairing.judge_name(result)
-                if judge in wanted:
+                if judge in counted:
                     _add_value(
                         side, metric, result, (result.metadata.replicate or 1, judge if pairing.same_judges else "")
                     )
-        one = PairedQuestion(id, *sides)
+        question = PairedQuestion(id, *sides)
         if pairing.same_answers:
-            _set_unpaired_aside(one)
+            _set_unpaired_aside(question)
         if any(side.has_values or side.missing for side in sides):
-            found.append(one)
-    return found
+            paired.append(question)
+    return paired
 
 
 def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, place: Place) -> None:
@@ -128,10 +128,10 @@ def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, p
         side.missing += 1
 
 
-def _set_unpaired_aside(one: PairedQuestion) -> None:
+def _set_unpaired_aside(question: PairedQuestion) -> None:
     """Move the values of replicates that occur in only one run to `unpaired`."""
-    both = one.a.values.keys() & one.b.values.keys()
-    for side in (one.a, one.b):
+    both = question.a.values.keys() & question.b.values.keys()
+    for side in (question.a, question.b):
         side.unpaired = [value for place, some in side.values.items() if place not in both for value in some]
         side.values = {place: some for place, some in side.values.items() if place in both}
 
@@ -150,9 +150,9 @@ def estimate_difference(
     both = [question for question in questions if question.is_complete]
     if not both:
         return None
-    fractions = [one.difference for one in both]
-    units = [unit_of(one.id) for one in both]
-    replicates = fmean((one.a.count + one.b.count) / 2 for one in both)
+    fractions = [question.difference for question in both]
+    units = [unit_of(question.id) for question in both]
+    replicates = fmean((question.a.count + question.b.count) / 2 for question in both)
     shown = mean_difference([float(fraction) for fraction in fractions], units, replicates=replicates)
     plain = mean_difference([float(fraction) for fraction in fractions], units, pseudo=False)
     sums: dict[Hashable, Fraction] = {}
@@ -170,8 +170,8 @@ def estimate_difference(
         questions=len(both),
         units=shown.units,
         replicates=replicates,
-        a=_mean(one.a.mean for one in both),
-        b=_mean(one.b.mean for one in both),
+        a=_mean(question.a.mean for question in both),
+        b=_mean(question.b.mean for question in both),
         difference=float(sum(fractions, Fraction(0)) / len(both)),
         low=None if shown.low is None else max(-1.0, shown.low),
         high=None if shown.high is None else min(1.0, shown.high),
@@ -186,8 +186,8 @@ def estimate_difference(
 
 
 def _mean(values: Iterable[Fraction | None]) -> float:
-    known = [value for value in values if value is not None]
-    return float(sum(known, Fraction(0)) / len(known))
+    present = [value for value in values if value is not None]
+    return float(sum(present, Fraction(0)) / len(present))
 
 
 def _plain(low: float | None, high: float | None, p: float | None) -> PlainInterval | None:
@@ -208,21 +208,21 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
 def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
     if error is None:
         return None
-    found = detectable(error)
+    least = detectable(error)
     within = _within(both, same_answers=same_answers)
     return Power(
-        detectable=found,
-        six_flips=found > flipping,
+        detectable=least,
+        six_flips=least > flipping,
         questions={points: questions_needed(error, len(both), points / 100) for points in _POINTS},
         within=within,
-        at_best=found * (1 - within) ** 0.5 if within is not None else None,
+        at_best=least * (1 - within) ** 0.5 if within is not None else None,
     )
 
 
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
     """Return the share of the variance of the differences that comes from replicates."""
-    found = [one for question in both if (one := _noise(question, same_answers=same_answers)) is not None]
-    return within_question_share(found, [float(one.difference) for one in both]) if found else None
+    noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
+    return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:

@@ -55,12 +55,12 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
     `any_judge` also compares runs with different judges or judge prompts, `any_template` also questions whose template,
     truth or text changed. Raises `ConfigError` if nothing can be compared.
     """
-    found = Pairing(judge_name=make_judge_namer([a.results, b.results]))
-    found.notes += _other_settings(a, b)
-    _choose_judges(found, a, b, any_judge=any_judge)
+    pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
+    pairing.notes += _other_settings(a, b)
+    _choose_judges(pairing, a, b, any_judge=any_judge)
     ours, theirs = (_by_question(run.results) for run in (a, b))
-    found.only_a = [id for id in ours if id not in theirs]
-    found.only_b = [id for id in theirs if id not in ours]
+    pairing.only_a = [id for id in ours if id not in theirs]
+    pairing.only_b = [id for id in theirs if id not in ours]
     changed: dict[str, list[str]] = {}
     for id in ours:
         if id in theirs:
@@ -69,19 +69,20 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
                 changed[id] = differing
             if not differing or any_template:
                 chosen = [
-                    [one for one in group if found.judge_name(one) in found.judges] for group in (ours[id], theirs[id])
+                    [result for result in group if pairing.judge_name(result) in pairing.judges]
+                    for group in (ours[id], theirs[id])
                 ]
-                found.questions[id] = (chosen[0], chosen[1])
+                pairing.questions[id] = (chosen[0], chosen[1])
     if not any_template:
-        found.changed = changed
+        pairing.changed = changed
     elif changed:
         what = " or ".join(dict.fromkeys(name for names in changed.values() for name in names))
         which = ", ".join([*islice(changed, _MOST_NAMES), *(["..."] if len(changed) > _MOST_NAMES else [])])
-        found.notes.append(f"{quantity(len(changed), 'question')} with a different {what}, compared anyway: {which}")
-    if not found.questions:
-        raise ConfigError([_nothing_in_common(a, b, found)])
-    found.same_answers = _same_answers(found.questions.values())
-    return found
+        pairing.notes.append(f"{quantity(len(changed), 'question')} with a different {what}, compared anyway: {which}")
+    if not pairing.questions:
+        raise ConfigError([_nothing_in_common(a, b, pairing)])
+    pairing.same_answers = _same_answers(pairing.questions.values())
+    return pairing
 
 
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
@@ -90,13 +91,16 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
     Undecided results with the same values get the same verdict in both runs: they count as right if they are a larger
     share of the favored run's results, else as wrong. Returns None if no result is undecided.
     """
-    if not any(map(_is_undecided, (one for pair in pairing.questions.values() for side in pair for one in side))):
+    if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
     questions = {}
     for id, sides in pairing.questions.items():
         favored, other = (_shares_of_undecided(sides[at]) for at in (in_favor_of, 1 - in_favor_of))
         right = {values for values, share in favored.items() if share > other.get(values, 0)}
-        questions[id] = ([_decided(one, right) for one in sides[0]], [_decided(one, right) for one in sides[1]])
+        questions[id] = (
+            [_decided(result, right) for result in sides[0]],
+            [_decided(result, right) for result in sides[1]],
+        )
     return replace(pairing, questions=questions)
 
 
@@ -134,14 +138,14 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
     return grouped
 
 
-def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
+def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
     """Set `judges` to those that both runs share (with `any_judge`, to all). Raises `ConfigError` if there are none."""
-    ours, theirs = (_prompts(run.results, found.judge_name) for run in (a, b))
+    ours, theirs = (_prompts(run.results, pairing.judge_name) for run in (a, b))
     if any_judge:
-        found.judges = [*dict.fromkeys([*ours, *theirs])]
-        found.same_judges = set(ours) == set(theirs)
-        if not found.same_judges:
-            found.notes.append("the runs have different judges: a difference may come from the judges")
+        pairing.judges = [*dict.fromkeys([*ours, *theirs])]
+        pairing.same_judges = set(ours) == set(theirs)
+        if not pairing.same_judges:
+            pairing.notes.append("the runs have different judges: a difference may come from the judges")
         return
     both = [name for name in ours if name in theirs]
     if not both:
@@ -153,8 +157,8 @@ def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
         )
     added = _added_prompts(a, b)
     changed = [name for name in both if ours[name] != theirs[name]]
-    found.judges = [] if added else [name for name in both if name not in changed]
-    if not found.judges:
+    pairing.judges = [] if added else [name for name in both if name not in changed]
+    if not pairing.judges:
         what = f"the prompts {', '.join(added)}" if added else "the system prompt"
         raise ConfigError(
             [
@@ -163,19 +167,19 @@ def _choose_judges(found: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
                 "the journal, which calls only the judge; --any-judge compares them anyway"
             ]
         )
-    found.notes += [f"the system prompt of the judge {name} changed: this judge is left out" for name in changed]
+    pairing.notes += [f"the system prompt of the judge {name} changed: this judge is left out" for name in changed]
     left_out = [name for name in [*ours, *theirs] if name not in both]
-    found.notes += [f"only one run has the judge {name}: this judge is left out" for name in dict.fromkeys(left_out)]
+    pairing.notes += [f"only one run has the judge {name}: this judge is left out" for name in dict.fromkeys(left_out)]
 
 
 def _prompts(
     results: Iterable[VerificationResult], judge_name: Callable[[VerificationResult], str]
 ) -> dict[str, set[str]]:
     """Return the system prompts of each judge."""
-    found: dict[str, set[str]] = defaultdict(set)
+    prompts: dict[str, set[str]] = defaultdict(set)
     for result in results:
-        found[judge_name(result)].add(result.metadata.parsing_system_prompt or "")
-    return found
+        prompts[judge_name(result)].add(result.metadata.parsing_system_prompt or "")
+    return prompts
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
@@ -211,9 +215,9 @@ _RUN_SETTINGS: Final = frozenset({"answering_models", "parsing_models", "replica
 def _changing_results(names: Iterable[str]) -> list[str]:
     from karenina_core.config import all_settings
 
-    wanted = list(names)
-    owned = all_settings() if wanted else {}
-    return [name for name in wanted if name not in owned or owned[name].changes_results]
+    settings = list(names)
+    owned = all_settings() if settings else {}
+    return [name for name in settings if name not in owned or owned[name].changes_results]
 
 
 def _differing(ours: Results, theirs: Results) -> list[str]:
@@ -226,7 +230,7 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
     }
     differing = []
     for name, fact in facts.items():
-        sides = [{value for one in group if (value := fact(one)) is not None} for group in (ours, theirs)]
+        sides = [{value for result in group if (value := fact(result)) is not None} for group in (ours, theirs)]
         if sides[0] and sides[1] and sides[0] != sides[1]:
             differing.append(name)
     return list(dict.fromkeys("truth" if name == "extracted truth" else name for name in differing))
@@ -250,9 +254,9 @@ def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
     return some
 
 
-def _nothing_in_common(a: Run, b: Run, found: Pairing) -> str:
-    if found.changed:
-        what = " and ".join(dict.fromkeys(f"the {name}" for names in found.changed.values() for name in names))
+def _nothing_in_common(a: Run, b: Run, pairing: Pairing) -> str:
+    if pairing.changed:
+        what = " and ".join(dict.fromkeys(f"the {name}" for names in pairing.changed.values() for name in names))
         return (
             f"{what} changed between {a.name} and {b.name} for each question in both, so they are not comparable: "
             f"{RESCORE}; --any-template compares them anyway"

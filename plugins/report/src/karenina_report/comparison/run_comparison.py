@@ -59,7 +59,7 @@ def compare(
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
-    found = compare_runs(
+    comparison = compare_runs(
         runs,
         baseline=baseline,
         by=by,
@@ -79,7 +79,7 @@ def compare(
         find_missing_rules(loaded, (result for run in runs for result in run.results)) if loaded is not None else ()
     )
     notes = [*(Note(name="Benchmark", text=text) for text in missing), *find_notes(noted)]
-    return found.model_copy(update={"notes": notes})
+    return comparison.model_copy(update={"notes": notes})
 
 
 def compare_runs(
@@ -104,9 +104,9 @@ def compare_runs(
         )
     labels = [run_label(number) for number in range(len(runs))]
     base = _baseline(baseline, runs, labels)
-    known = {**(questions.scales if questions is not None else {}), **(scales or {})}
+    all_scales = {**(questions.scales if questions is not None else {}), **(scales or {})}
     named = [*(cuts or {}), *(scales or {})]
-    options = _Options(by, cluster, cuts or {}, known, named, questions, rules or {}, any_judge, any_template)
+    options = _Options(by, cluster, cuts or {}, all_scales, named, questions, rules or {}, any_judge, any_template)
     places = (
         combinations(range(len(runs)), 2) if base is None else [(at, base) for at in range(len(runs)) if at != base]
     )
@@ -151,14 +151,14 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
         for names in ([run.source for run in runs], labels, [run.name for run in runs]):
             if names.count(baseline) == 1:
                 return names.index(baseline)
-    known = [*labels, *(run.name for run in runs)]
-    raise ConfigError([f"there is no run {baseline!r}: the baseline is one of {', '.join(known)}"])
+    choices = [*labels, *(run.name for run in runs)]
+    raise ConfigError([f"there is no run {baseline!r}: the baseline is one of {', '.join(choices)}"])
 
 
 def run_facts(run: Run, label: str) -> ComparedRun:
     """Return the models, counts, tokens, time and cost of a run."""
     usage, cost = run.usage, run.journal_info.cost
-    known = cost is not None and (cost.known or cost.cost > 0)
+    has_cost = cost is not None and (cost.known or cost.cost > 0)
     return ComparedRun(
         label=label,
         name=run.name,
@@ -171,7 +171,7 @@ def run_facts(run: Run, label: str) -> ComparedRun:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         seconds=run.seconds,
-        cost_usd=float(to_dollars(cost.cost)) if cost is not None and known else None,
+        cost_usd=float(to_dollars(cost.cost)) if cost is not None and has_cost else None,
         cost_is_whole=cost is not None and cost.known,
         missing_cost=run.missing_cost,
         cost_is_shared=run.shares_journal,
@@ -180,15 +180,15 @@ def run_facts(run: Run, label: str) -> ComparedRun:
 
 def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair:
     pairing = pair_runs(a, b, any_judge=options.any_judge, any_template=options.any_template)
-    everything = [one for pair in pairing.questions.values() for side in pair for one in side]
+    everything = [result for pair in pairing.questions.values() for side in pair for result in side]
     units = assign_units(everything, options.cluster, options.questions)
     metrics = [*verdict_metrics(everything), *trait_metrics(everything, options.cuts, options.scales)]
     check_trait_names(everything, options.named)
     seen = {metric.name: pair_values(metric, pairing) for metric in metrics}
     differences = [
-        found
+        estimate
         for metric in metrics
-        if (found := estimate_difference(metric, seen[metric.name], units.of, same_answers=pairing.same_answers))
+        if (estimate := estimate_difference(metric, seen[metric.name], units.of, same_answers=pairing.same_answers))
         is not None
     ]
     main = metrics[0]
@@ -210,7 +210,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         only_a=pairing.only_a,
         only_b=pairing.only_b,
         changed=pairing.changed,
-        unpaired=[one.id for one in seen[main.name] if not one.is_complete],
+        unpaired=[question.id for question in seen[main.name] if not question.is_complete],
         differences=[
             difference for difference in differences if difference.metric != NOT_JUDGED or difference.a or difference.b
         ],
@@ -226,8 +226,8 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
     """Return a warning if the shares of undecided results, which have no verdict to compare, differ between runs."""
-    sides = [[one for pair in pairing.questions.values() for one in pair[side]] for side in (0, 1)]
-    counts = [sum(one.outcome is Outcome.UNDECIDED for one in side) for side in sides]
+    sides = [[result for pair in pairing.questions.values() for result in pair[side]] for side in (0, 1)]
+    counts = [sum(result.outcome is Outcome.UNDECIDED for result in side) for side in sides]
     shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]
     if shares[0] == shares[1]:
         return []
@@ -241,43 +241,45 @@ def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:
     if len(pairing.judges) < 2 or not pairing.same_judges:
         return {}
-    found = {}
+    by_judge = {}
     for judge in pairing.judges:
-        one = estimate_difference(
+        estimate = estimate_difference(
             main, pair_values(main, pairing, [judge]), units.of, same_answers=pairing.same_answers
         )
-        if one is not None:
-            found[judge] = one
-    return found
+        if estimate is not None:
+            by_judge[judge] = estimate
+    return by_judge
 
 
 def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
-    values = find_column(by, [one for pair in pairing.questions.values() for side in pair for one in side], questions)
+    values = find_column(
+        by, [result for pair in pairing.questions.values() for side in pair for result in side], questions
+    )
     ids: dict[str, list[str]] = defaultdict(list)
     for id, (ours, theirs) in pairing.questions.items():
         for value in dict.fromkeys(value for result in [*ours, *theirs] for value in values(result)):
             ids[value].append(id)
-    found = []
+    groups = []
     for value in sorted(ids):
-        one = _group(value, pair_values(main, pairing, ids=ids[value]), main, units)
-        if one is not None:
-            found.append(one)
-    return found
+        group = _group(value, pair_values(main, pairing, ids=ids[value]), main, units)
+        if group is not None:
+            groups.append(group)
+    return groups
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
-    one = estimate_difference(main, questions, units.of)
-    if one is None:
+    difference = estimate_difference(main, questions, units.of)
+    if difference is None:
         return None
-    enough = one.questions >= LEAST_OF_A_GROUP
+    enough = difference.questions >= LEAST_OF_A_GROUP
     return Group(
         value=value,
-        questions=one.questions,
-        a=one.a,
-        b=one.b,
-        difference=one.difference,
-        low=one.low if enough else None,
-        high=one.high if enough else None,
+        questions=difference.questions,
+        a=difference.a,
+        b=difference.b,
+        difference=difference.difference,
+        low=difference.low if enough else None,
+        high=difference.high if enough else None,
     )
 
 

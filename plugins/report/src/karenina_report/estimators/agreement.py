@@ -108,8 +108,8 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
     def coefficient(observed: Array, totals: Array) -> Array:
         ratings = totals.sum(axis=-1)
         chance = ((totals / ratings[..., None]) ** 2).sum(axis=-1)
-        found: Array = (observed * raters / ratings - chance) / (1 - chance)
-        return found
+        coefficients: Array = (observed * raters / ratings - chance) / (1 - chance)
+        return coefficients
 
     return _with_interval(*_sums(whole, agreement), coefficient)
 
@@ -133,8 +133,8 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
 
     def coefficient(observed: Array, totals: Array) -> Array:
         size = totals.sum(axis=-1)
-        found: Array = 1 - (size - 1) * observed / (size * size - (totals * totals).sum(axis=-1))
-        return found
+        coefficients: Array = 1 - (size - 1) * observed / (size * size - (totals * totals).sum(axis=-1))
+        return coefficients
 
     return _with_interval(*_sums(several, disagreement), coefficient)
 
@@ -150,7 +150,7 @@ def _sums(
         counts = Counter(ratings)
         measured[unit] = measured.get(unit, 0.0) + measure(counts)
         counted.setdefault(unit, Counter()).update(counts)
-    return list(measured.values()), [[counts[one] for one in classes] for counts in counted.values()]
+    return list(measured.values()), [[counts[label] for label in classes] for counts in counted.values()]
 
 
 def _with_interval(
@@ -170,10 +170,10 @@ def _with_interval(
     units = len(measured)
     if classes.sum(axis=0).min() < LEAST_OF_A_CLASS or units < 2:
         return Kappa(value, None, None)
-    random, found = np.random.default_rng(_SEED), []
+    random, coefficients = np.random.default_rng(_SEED), []
     for _ in range(_RESAMPLES // _AT_ONCE):
         drawn = random.multinomial(units, np.full(units, 1 / units), _AT_ONCE)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found.append(coefficient(drawn @ of_units, drawn @ classes))
-    low, high = np.nanquantile(np.concatenate(found), [0.025, 0.975])
+            coefficients.append(coefficient(drawn @ of_units, drawn @ classes))
+    low, high = np.nanquantile(np.concatenate(coefficients), [0.025, 0.975])
     return Kappa(value, float(low), float(high))

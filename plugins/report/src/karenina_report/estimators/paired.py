@@ -119,7 +119,7 @@ def mean_difference(
     groups = len(sums)
     if groups < 2:
         return MeanDifference(mean, groups, None, None, None)
-    spread, taken, size = sum(one * one for one in sums.values()), groups, float(count)
+    spread, taken, size = sum(total * total for total in sums.values()), groups, float(count)
     if pseudo:
         per_unit = count / groups
         spread += per_unit / replicates + 2 * (per_unit * mean) ** 2

@@ -33,9 +33,9 @@ def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, f
         len(sizes),
         items,
         total,
-        sum((one * one for one in sums.values()), Fraction(0)),
+        sum((unit_total * unit_total for unit_total in sums.values()), Fraction(0)),
         sum((sums[unit] * sizes[unit] for unit in sums), Fraction(0)),
-        sum(one * one for one in sizes.values()),
+        sum(unit_size * unit_size for unit_size in sizes.values()),
         graded=True,
     )
     mean = float(total / items)
@@ -106,31 +106,31 @@ def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceC
     mean = fmean(value for question in cells for judge in question for value in judge)
     of_question = [fmean(value for judge in question for value in judge) for question in cells]
     of_judge = [fmean(value for question in cells for value in question[at]) for at in range(judges)]
-    between = judges * replicates * sum((one - mean) ** 2 for one in of_question) / (questions - 1)
+    between = judges * replicates * sum((value - mean) ** 2 for value in of_question) / (questions - 1)
     answers = _answers(cells, of_question)
     if judges == 1:
         assert answers is not None
         return VarianceComponents(
             _at_least_0({QUESTION: (between - answers) / replicates, REST: answers}), (JUDGE, BOTH)
         )
-    by_judge = questions * replicates * sum((one - mean) ** 2 for one in of_judge) / (judges - 1)
+    by_judge = questions * replicates * sum((value - mean) ** 2 for value in of_judge) / (judges - 1)
     interaction = _interaction(cells, of_question, of_judge, mean)
     judge = (by_judge - interaction) / (questions * replicates)
     if answers is None:
-        found = {QUESTION: (between - interaction) / judges, JUDGE: judge, BOTH_AND_REST: interaction}
-        return VarianceComponents(_at_least_0(found), (BOTH, REST))
+        components = {QUESTION: (between - interaction) / judges, JUDGE: judge, BOTH_AND_REST: interaction}
+        return VarianceComponents(_at_least_0(components), (BOTH, REST))
     noise = _noise(cells, of_question)
-    found = {
+    components = {
         QUESTION: (between - answers - interaction + noise) / (judges * replicates),
         JUDGE: judge,
         BOTH: (interaction - noise) / replicates,
         REST: noise + max(0.0, (answers - noise) / judges),
     }
-    return VarianceComponents(_at_least_0(found), ())
+    return VarianceComponents(_at_least_0(components), ())
 
 
-def _at_least_0(found: dict[str, float]) -> dict[str, float]:
-    return {name: max(0.0, one) for name, one in found.items()}
+def _at_least_0(components: dict[str, float]) -> dict[str, float]:
+    return {name: max(0.0, component) for name, component in components.items()}
 
 
 def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float | None:
@@ -151,9 +151,9 @@ def _interaction(
 ) -> float:
     """Return the mean square of the interaction of question and judge."""
     total = sum(
-        (fmean(values) - one - other + mean) ** 2
-        for question, one in zip(cells, of_question, strict=True)
-        for values, other in zip(question, of_judge, strict=True)
+        (fmean(values) - question_mean - judge_mean + mean) ** 2
+        for question, question_mean in zip(cells, of_question, strict=True)
+        for values, judge_mean in zip(question, of_judge, strict=True)
     )
     return len(cells[0][0]) * total / ((len(cells) - 1) * (len(of_judge) - 1))
 

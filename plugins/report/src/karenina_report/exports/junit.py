@@ -25,9 +25,9 @@ def junit_xml(results: Iterable[VerificationResult]) -> bytes:
     """Return the JUnit XML of results, with a test suite for each answering model and judge."""
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
-    for models, found in _by_models(results):
+    for models, group in _by_models(results):
         suite = SubElement(root, "testsuite", name=_text(models))
-        counts = _add_cases(suite, models, found)
+        counts = _add_cases(suite, models, group)
         _set_counts(suite, *counts)
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
     _set_counts(root, *totals)
@@ -41,9 +41,9 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
     def models(result: VerificationResult) -> str:
         return f"{result.metadata.answering_id} judged by {result.metadata.parsing_id}"
 
-    found = list(results)
-    order = {name: place for place, name in enumerate(dict.fromkeys(map(models, found)))}
-    return groupby(sorted(found, key=lambda result: order[models(result)]), models)
+    all_results = list(results)
+    order = {name: place for place, name in enumerate(dict.fromkeys(map(models, all_results)))}
+    return groupby(sorted(all_results, key=lambda result: order[models(result)]), models)
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:

@@ -28,7 +28,7 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
 
     `failures` are the reasons for which the run fails, which come first.
     """
-    found = VerificationResultSet(results)
+    result_set = VerificationResultSet(results)
     yield "## Karenina"
     yield ""
     for failure in failures:
@@ -36,23 +36,23 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
         yield ""
     yield "| answering model | judge | pass rate | 95% interval | judged | not judged |"
     yield "|---|---|---|---|---|---|"
-    for (answering, judge), summary in found.by_models().items():
+    for (answering, judge), summary in result_set.by_models().items():
         yield (
             f"| {_text(answering)} | {_text(judge)} | {_rate(summary.pass_rate)} | {_interval(summary.pass_rate)} | "
             f"{summary.judged} of {summary.items} | {summary.not_judged} |"
         )
-    yield from _outcomes(found.summary())
+    yield from _outcomes(result_set.summary())
     names: list[tuple[str, Callable[[VerificationResultMetadata], str]]] = [
         ("answering model", lambda meta: meta.answering_id),
         ("judge", lambda meta: meta.parsing_id),
     ]
-    several = [(name, of) for name, of in names if len({of(result.metadata) for result in found}) > 1]
-    yield from _failed_items([result for result in found if not result.outcome.passes], several)
+    several = [(name, of) for name, of in names if len({of(result.metadata) for result in result_set}) > 1]
+    yield from _failed_items([result for result in result_set if not result.outcome.passes], several)
 
 
 def _rate(rate: Rate) -> str:
-    found = "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
-    return found + undecided_text(rate)
+    text = "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
+    return text + undecided_text(rate)
 
 
 def _interval(rate: Rate) -> str:

@@ -42,53 +42,55 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
-        found = [one for one in offered if one.value.name == name]
-        names = [one.value.name for one in offered]
+        fitting = [offer for offer in offered if offer.value.name == name]
+        names = [offer.value.name for offer in offered]
         missing = f"there is no export format {name!r}{did_you_mean(name, names)} All formats: {', '.join(names)}"
     elif output is None or not output.suffix:
         return choose(plugins, "jsonl", None)
     else:
-        found = _with_suffix_of(output, offered)
+        fitting = _with_suffix_of(output, offered)
         missing = (
             f"the format of {output} is not known: end its name with {_suffixes(offered)}, or choose one with --format"
         )
-    if not found:
+    if not fitting:
         raise ConfigError([missing + not_loaded(plugins)])
-    found.sort(key=lambda one: official_first(one.distribution))
-    if len(found) > 1:
-        both = " and ".join(f"{one.distribution} {one.version}" for one in found)
+    fitting.sort(key=lambda offer: official_first(offer.distribution))
+    if len(fitting) > 1:
+        both = " and ".join(f"{offer.distribution} {offer.version}" for offer in fitting)
         raise ConfigError(
             [
-                f"two plugins offer the export format {found[0].value.name!r}: {both}; block one of them: "
-                f'[plugins] block = ["{found[-1].distribution}"]'
+                f"two plugins offer the export format {fitting[0].value.name!r}: {both}; block one of them: "
+                f'[plugins] block = ["{fitting[-1].distribution}"]'
             ]
         )
-    return found[0].value
+    return fitting[0].value
 
 
 def can_read(plugins: Plugins, path: Path) -> bool:
     """Return whether the path has the suffix of a format that can be read back."""
     offered = plugins.offers(karenina_exporters)
-    return bool(_with_suffix_of(path, [one for one in offered if one.value.read is not None]))
+    return bool(_with_suffix_of(path, [offer for offer in offered if offer.value.read is not None]))
 
 
 def _with_suffix_of(path: Path, offered: Sequence[Offer[Exporter]]) -> list[Offer[Exporter]]:
     """Return the formats for the longest suffix of the name: `.csv.gz` before `.gz`."""
     name = path.name.lower()
-    found = [(len(suffix), one) for one in offered for suffix in one.value.suffixes if name.endswith(suffix)]
-    return [one for length, one in found if length == max(length for length, _ in found)]
+    matches = [(len(suffix), offer) for offer in offered for suffix in offer.value.suffixes if name.endswith(suffix)]
+    return [offer for length, offer in matches if length == max(length for length, _ in matches)]
 
 
 def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
     """Read the results back from a file that an exporter wrote. Raises `ConfigError` if no format can read it."""
-    found = choose(plugins, None, path)
-    if found.read is None:
-        raise ConfigError([f"results cannot be read from {path}: the format {found.name} does not store whole results"])
-    return found.read(path)
+    exporter = choose(plugins, None, path)
+    if exporter.read is None:
+        raise ConfigError(
+            [f"results cannot be read from {path}: the format {exporter.name} does not store whole results"]
+        )
+    return exporter.read(path)
 
 
 def _suffixes(offered: Iterable[Offer[Exporter]]) -> str:
-    return ", ".join(suffix for one in offered for suffix in one.value.suffixes)
+    return ", ".join(suffix for offer in offered for suffix in offer.value.suffixes)
 
 
 _LINES: Final = (".jsonl", ".ndjson")
@@ -113,7 +115,7 @@ class ResultSource:
     rescored: bool = False
 
     def __iter__(self) -> Iterator[VerificationResult]:
-        return (one for one in self.open() if self.model in (None, one.metadata.answering_id))
+        return (result for result in self.open() if self.model in (None, result.metadata.answering_id))
 
     def table(self, name: str) -> Table:
         """Return a table of the results, or `calls` from the journal. Raises `ConfigError` for an unknown name."""
@@ -160,8 +162,8 @@ def _has_result_lines(path: Path) -> bool:
 
 def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the distributions in the header of a result file, with their versions."""
-    found = header.get("distributions")
-    return {str(name): str(version) for name, version in found.items()} if isinstance(found, dict) else {}
+    versions = header.get("distributions")
+    return {str(name): str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _first_line(path: Path) -> bytes:

@@ -174,10 +174,10 @@ class _Sheets:
             text = text[:_LONGEST_CELL]
         if not could_be_formula(text):
             return text
-        made = WriteOnlyCell(sheet, value=text)
-        made.data_type = "s"
-        made.quotePrefix = True
-        return made
+        text_cell = WriteOnlyCell(sheet, value=text)
+        text_cell.data_type = "s"
+        text_cell.quotePrefix = True
+        return text_cell
 
 
 def _read_excel(path: Path) -> Iterator[VerificationResult]:

@@ -87,12 +87,12 @@ def make_item(
 
 
 def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
-    kept = ("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds")
-    made: dict[str, Any] = {**{key: row[key] for key in kept}, "reply": _reply_text(row)}
+    keys = ("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds")
+    call: dict[str, Any] = {**{key: row[key] for key in keys}, "reply": _reply_text(row)}
     if prompt is not None:
-        made["messages"] = [_make_message(message) for message in prompt.messages]
-        made["request"] = json.dumps(prompt.request, ensure_ascii=False, indent=2) if prompt.request else None
-    return made
+        call["messages"] = [_make_message(message) for message in prompt.messages]
+        call["request"] = json.dumps(prompt.request, ensure_ascii=False, indent=2) if prompt.request else None
+    return call
 
 
 def _make_message(message: Message) -> dict[str, str]:
@@ -152,9 +152,11 @@ class ItemIndex:
         usage = (template.usage_metadata or {}).get("total", {})
         granular = template.verify_granular_result
         rows = field_rows(result)
-        one = len(rows) == 1
-        extracted = [_named(name, text, alone=one) for name, text, _, _ in rows] if template.parsed_llm_response else []
-        truths = [_named(name, text, alone=one) for name, _, text, _ in rows if text]
+        single = len(rows) == 1
+        extracted = (
+            [_named(name, text, alone=single) for name, text, _, _ in rows] if template.parsed_llm_response else []
+        )
+        truths = [_named(name, text, alone=single) for name, _, text, _ in rows if text]
         values = {
             "run": run,
             "id": meta.result_id,
@@ -181,12 +183,12 @@ class ItemIndex:
 
     def to_json(self) -> dict[str, Any]:
         """Return the index with the texts that it refers to, as JSON values."""
-        ordered = [one for one in Outcome if one.value in self._outcomes]
-        places = {self._outcomes[one.value]: place for place, one in enumerate(ordered)}
+        ordered = [outcome for outcome in Outcome if outcome.value in self._outcomes]
+        places = {self._outcomes[outcome.value]: place for place, outcome in enumerate(ordered)}
         return {
             "index": {**self._columns, "outcome": [places[place] for place in self._columns["outcome"]]},
             "questions": list(self._questions),
-            "outcomes": [{"name": one.value, "class": one.group} for one in ordered],
+            "outcomes": [{"name": outcome.value, "class": outcome.group} for outcome in ordered],
             "models": list(self._models),
             "judges": list(self._judges),
             "keywords": list(self._keywords),
@@ -199,8 +201,8 @@ def _named(name: str, text: str, *, alone: bool) -> str:
     return shown if alone else f"{shorten(name, _MOST_OF_A_VALUE)}: {shown}"
 
 
-def _position(known: dict[str, int], text: str) -> int:
-    return known.setdefault(text, len(known))
+def _position(positions: dict[str, int], text: str) -> int:
+    return positions.setdefault(text, len(positions))
 
 
 MOST_OF_FILE: Final = 2_000_000
@@ -232,18 +234,18 @@ class PageFiles:
             return {**shown, "note": f"left out by the run: {kept.left_out}"}
         if folders is None:
             return {**shown, "note": self._miss("the results are in memory, without a folder of files")}
-        found = folders.find(kept)
-        if found.problem is not None:
-            return {**shown, "note": self._miss(found.problem)}
-        size = len(found.content)
+        file = folders.find(kept)
+        if file.problem is not None:
+            return {**shown, "note": self._miss(file.problem)}
+        size = len(file.content)
         if size > MOST_OF_FILE or self._used + size > MOST_OF_PAGE:
             limit = f"{format_size(MOST_OF_FILE)} of a file, {format_size(MOST_OF_PAGE)} of all"
             self._miss(f"{_TOO_LARGE} ({limit})")
-            return {**shown, "note": f"{_TOO_LARGE}; it is {found.path}"}
+            return {**shown, "note": f"{_TOO_LARGE}; it is {file.path}"}
         self._used += size
-        data = base64.b64encode(found.content).decode("ascii")
-        picture = picture_type(found.content)
-        return {**shown, "data": data, "picture": picture, "text": picture is None and _is_text(found.content)}
+        data = base64.b64encode(file.content).decode("ascii")
+        picture = picture_type(file.content)
+        return {**shown, "data": data, "picture": picture, "text": picture is None and _is_text(file.content)}
 
     def _miss(self, why: str) -> str:
         self._missing[why] += 1

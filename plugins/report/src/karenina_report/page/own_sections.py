@@ -32,8 +32,8 @@ def run_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _outcomes(page: PageRuns) -> PageSection:
-    found = {name for run in page.runs for name, count in run.summary.outcomes.items() if count}
-    names = [one.value for one in Outcome if one.value in found]
+    outcomes = {name for run in page.runs for name, count in run.summary.outcomes.items() if count}
+    names = [outcome.value for outcome in Outcome if outcome.value in outcomes]
     columns = [Column("Run"), *(Column(name, "count") for name in names), Column("items", "count")]
     rows: list[list[Cell]] = [
         [f"{label}: {run.name}", *(run.summary.outcomes.get(name, 0) for name in names), run.summary.items]
@@ -81,30 +81,30 @@ def _models(page: PageRuns) -> PageSection:
 
 def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
     """Return the rates of all runs by a column in one table and plot; None if no run has more than one value in it."""
-    found = {
+    by_run = {
         label: {group.value: group for group in group_rates(run.results, by, assign_units(run.results, None))}
         for label, run in zip(page.labels, page.runs, strict=True)
     }
-    if all(len(groups) < 2 for groups in found.values()):
+    if all(len(groups) < 2 for groups in by_run.values()):
         return None
     judged: Counter[str] = Counter()
-    for groups in found.values():
+    for groups in by_run.values():
         for value, group in groups.items():
             judged[value] += group.rate.out_of
-    several = len(found) > 1
-    undecided = any(group.rate.undecided for groups in found.values() for group in groups.values())
+    several = len(by_run) > 1
+    undecided = any(group.rate.undecided for groups in by_run.values() for group in groups.values())
     shown = [value for value, _ in judged.most_common(_MOST_KEYWORDS)]
     rows: list[list[Cell]] = [
         [
             value,
             *((label,) if several else ()),
-            *(one.rate.value, one.rate.low, one.rate.high),
-            *((one.rate.undecided, one.rate.if_undecided_wrong) if undecided else ()),
-            *(one.rate.hits, one.rate.out_of, one.not_judged),
+            *(row_group.rate.value, row_group.rate.low, row_group.rate.high),
+            *((row_group.rate.undecided, row_group.rate.if_undecided_wrong) if undecided else ()),
+            *(row_group.rate.hits, row_group.rate.out_of, row_group.not_judged),
         ]
         for value in shown
-        for label, groups in found.items()
-        if (one := groups.get(value)) is not None
+        for label, groups in by_run.items()
+        if (row_group := groups.get(value)) is not None
     ]
     columns = [
         Column("Name"),

@@ -109,15 +109,15 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
     """Return the prompts of the calls in the sources' journals, as far as the benchmark still produces them."""
     from karenina_engine.offline.replay import find_prompts
 
-    found: dict[str, SentPrompt] = {}
+    prompts: dict[str, SentPrompt] = {}
     if benchmark is None:
-        return found
+        return prompts
     for journal in filter(None, map(find_journal, sources)):
         try:
-            found |= find_prompts(journal, benchmark)
+            prompts |= find_prompts(journal, benchmark)
         except KareninaError as error:
             warn(f"the prompts of {journal} are left out: {error}")
-    return found
+    return prompts
 
 
 def _unused_journal(source: Source) -> Path | None:
@@ -185,9 +185,9 @@ def _run_facts(
                 "run_name": run.results[0].metadata.run_name,
                 "ended": max((result.metadata.timestamp for result in run.results), default=""),
                 "stages": sorted(run.stages),
-                "statistics": found.model_dump(mode="json"),
+                "statistics": described.model_dump(mode="json"),
             }
-            for run, label, found in zip(page.runs, page.labels, statistics, strict=True)
+            for run, label, described in zip(page.runs, page.labels, statistics, strict=True)
         ]
     }
 
@@ -215,7 +215,7 @@ def _items(
 
     Results that a run in progress adds after `runs` were read are left out. Raises `ConfigError` if some are missing.
     """
-    known = {one.metadata.result_id for run in runs for one in run.results}
+    ids = {item.metadata.result_id for run in runs for item in run.results}
     first = 0
     for source in sources:
         journal = find_journal(source)
@@ -225,7 +225,7 @@ def _items(
         numbers: dict[str, int] = {}
         for result in iterate_results(source):
             meta = result.metadata
-            if model not in (None, meta.answering_id) or meta.result_id not in known:
+            if model not in (None, meta.answering_id) or meta.result_id not in ids:
                 continue
             number = numbers.setdefault(meta.answering_id, first + len(numbers))
             calls = list(view.calls_of(result)) if view is not None else []

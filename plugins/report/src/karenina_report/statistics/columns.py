@@ -57,12 +57,12 @@ def find_column(
     if questions is not None and name in questions.columns:
         of_questions = questions.columns[name]
         return lambda result: of_questions.get(result.question_id, ())
-    reported = dict.fromkeys(key for one in results for values in one.extensions.values() for key in values)
+    reported = dict.fromkeys(key for item in results for values in item.extensions.values() for key in values)
     if name in reported:
         return lambda result: _as_values(next((own[name] for own in result.extensions.values() if name in own), None))
-    known = [*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]
+    names = [*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]
     more = "" if questions is not None else "; --benchmark FILE (in Python benchmark=) adds those of its questions"
-    raise ConfigError([f"there is no column {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}{more}"])
+    raise ConfigError([f"there is no column {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}{more}"])
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
@@ -93,7 +93,7 @@ def _calls_judge(result: VerificationResult) -> bool:
     meta, usage = result.metadata, result.template.usage_metadata or {}
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
         return True
-    return any(name not in _ANSWER_USAGE and one.get("calls") for name, one in usage.items())
+    return any(name not in _ANSWER_USAGE and counts.get("calls") for name, counts in usage.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ def assign_units(
     units: dict[str, Hashable] = {}
     groups: dict[Hashable, list[str]] = defaultdict(list)
     for id, result in first.items():
-        found = " ".join(" ".join(values(result)).split())
-        units[id] = ("unit", found) if found else ("question", id)
+        value = " ".join(" ".join(values(result)).split())
+        units[id] = ("unit", value) if value else ("question", id)
         groups[units[id]].append(id)
     alike = [ids for ids in groups.values() if len(ids) > 1]
     if not alike:

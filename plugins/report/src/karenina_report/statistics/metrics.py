@@ -55,7 +55,7 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
     """Yield the verdict metrics: the pass rate, the share not judged, and partial credit if there is any."""
     yield Metric(RATE, verdict, unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
-    judged = [(one.question_id, partial_credit(one)) for one in results if verdict(one) is not None]
+    judged = [(item.question_id, partial_credit(item)) for item in results if verdict(item) is not None]
     grades = {grade for _, grade in judged if grade is not None}
     if grades - {0.0, 1.0} and all(0 <= grade <= 1 for grade in grades):
         some = frozenset(question for question, grade in judged if grade is not None)
@@ -75,10 +75,10 @@ def unjudged(result: VerificationResult) -> bool:
 
 def partial_credit(result: VerificationResult) -> float | None:
     """Return the granular result; None without a verdict, or if it is not a finite number."""
-    found = result.template.verify_granular_result
-    if not result.outcome.has_verdict or not isinstance(found, int | float) or not isfinite(found):
+    credit = result.template.verify_granular_result
+    if not result.outcome.has_verdict or not isinstance(credit, int | float) or not isfinite(credit):
         return None
-    return float(found)
+    return float(credit)
 
 
 @lru_cache(maxsize=4096)
@@ -99,18 +99,18 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
     """
     if result.rubric is None:
         return {}
-    found: dict[str, Score] = dict.fromkeys(result.rubric.trait_errors or {})
+    scores: dict[str, Score] = dict.fromkeys(result.rubric.trait_errors or {})
     labels = result.rubric.labels()
     for name, score in result.rubric.get_all_trait_scores().items():
         if name in labels and score is not None:
-            found[name] = labels[name]  # the score is the index of a class, so its mean is meaningless
+            scores[name] = labels[name]  # the score is the index of a class, so its mean is meaningless
         elif isinstance(score, dict):
-            found |= {f"{name}.{part}": float(one) for part, one in score.items() if is_number(one)}
+            scores |= {f"{name}.{part}": float(value) for part, value in score.items() if is_number(value)}
         elif is_number(score):
-            found[name] = float(score)
+            scores[name] = float(score)
         elif score is None or isinstance(score, str):
-            found[name] = score
-    return found
+            scores[name] = score
+    return scores
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -140,26 +140,26 @@ def trait_metrics(
         for name, score in scores[id(result)].items():
             if name not in seen and len(seen) >= MOST_TRAITS:
                 continue
-            one = seen.setdefault(name, _Seen())
-            one.questions.add(result.question_id)
+            trait = seen.setdefault(name, _Seen())
+            trait.questions.add(result.question_id)
             if isinstance(score, str):
-                one.labels.add(score)
+                trait.labels.add(score)
             elif score is not None:
-                one.numbers.add(score)
-    for name, one in seen.items():
-        make = partial(_metric, scores, name, frozenset(one.questions))
-        yield from _number_metrics(name, one.numbers, make, cuts, scales)
-        for label in sorted(one.labels) if len(one.labels) <= _MOST_LABELS else ():
+                trait.numbers.add(score)
+    for name, trait in seen.items():
+        make = partial(_metric, scores, name, frozenset(trait.questions))
+        yield from _number_metrics(name, trait.numbers, make, cuts, scales)
+        for label in sorted(trait.labels) if len(trait.labels) <= _MOST_LABELS else ():
             yield make(f"{name} is {label}", partial(_is_label, label=label))
 
 
 def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
     """Raise `ConfigError` if a trait in `names` has no number in any result."""
-    known = {name for result in results for name, score in trait_scores(result).items() if is_number(score)}
-    strange = [name for name in dict.fromkeys(names) if name not in known]
+    scored = {name for result in results for name, score in trait_scores(result).items() if is_number(score)}
+    strange = [name for name in dict.fromkeys(names) if name not in scored]
     if strange:
         raise ConfigError(
-            [f"no result has a score of the trait {name!r}{did_you_mean(name, known)}" for name in strange]
+            [f"no result has a score of the trait {name!r}{did_you_mean(name, scored)}" for name in strange]
         )
 
 
@@ -216,7 +216,7 @@ def _metric(
         return own[trait] is None if trait in own else not result.outcome.judged
 
     def _scores_of(result: VerificationResult) -> Mapping[str, Score]:
-        found = scores.get(id(result))
-        return found if found is not None else trait_scores(result)
+        stored = scores.get(id(result))
+        return stored if stored is not None else trait_scores(result)
 
     return Metric(name, value, missing, questions, note)

@@ -73,12 +73,12 @@ def describe(
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
     questions = read_benchmark_questions(loaded) if loaded is not None else None
-    found = describe_runs(runs, by=by, cluster=cluster, cuts=cuts, scales=scales, questions=questions)
+    described = describe_runs(runs, by=by, cluster=cluster, cuts=cuts, scales=scales, questions=questions)
     if loaded is None:
-        return found
+        return described
     return [
-        one.model_copy(update={"notes": [*one.notes, *find_absent(loaded, run.results)]})
-        for one, run in zip(found, runs, strict=True)
+        statistics.model_copy(update={"notes": [*statistics.notes, *find_absent(loaded, run.results)]})
+        for statistics, run in zip(described, runs, strict=True)
     ]
 
 
@@ -93,8 +93,8 @@ def describe_runs(
 ) -> list[RunStatistics]:
     """Return statistics of runs that are already read, as `describe` does."""
     check_trait_names([result for run in runs for result in run.results], [*(cuts or {}), *(scales or {})])
-    known = {**(questions.scales if questions is not None else {}), **(scales or {})}
-    return [_description(run, by, cluster, cuts or {}, known, questions) for run in runs]
+    all_scales = {**(questions.scales if questions is not None else {}), **(scales or {})}
+    return [_description(run, by, cluster, cuts or {}, all_scales, questions) for run in runs]
 
 
 def _description(
@@ -108,7 +108,7 @@ def _description(
     units = assign_units(run.results, cluster, questions)
     judge_name = make_judge_namer([run.results])
     verdicts = _verdicts(run.results, judge_name)
-    rated = {answer: found for answer, found in verdicts.items() if len(found) > 1}
+    rated = {answer: by_judge for answer, by_judge in verdicts.items() if len(by_judge) > 1}
     judges = list(dict.fromkeys(judge_name(result) for result in run.results))
     return RunStatistics(
         name=run.name,
@@ -127,7 +127,9 @@ def _description(
         groups=group_rates(run.results, by, units, questions) if by is not None else [],
         draws=list(_draws(verdicts)),
         variance=_variance(verdicts, judges),
-        agreement=[one for pair in combinations(judges, 2) if (one := _agreement(rated, pair, units)) is not None],
+        agreement=[
+            agreement for pair in combinations(judges, 2) if (agreement := _agreement(rated, pair, units)) is not None
+        ],
         fleiss=as_coefficient(fleiss_kappa(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
         krippendorff=as_coefficient(krippendorff_alpha(*_ratings(rated, judges, units))) if len(judges) > 1 else None,
     )
@@ -135,12 +137,12 @@ def _description(
 
 def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
     """Return the verdicts on each answer, by judge."""
-    found: dict[Answer, dict[str, bool]] = defaultdict(dict)
+    verdicts: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)
         if value is not None:
-            found[result.question_id, result.metadata.replicate or 1][judge_name(result)] = bool(value)
-    return found
+            verdicts[result.question_id, result.metadata.replicate or 1][judge_name(result)] = bool(value)
+    return verdicts
 
 
 def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
@@ -153,7 +155,7 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    partial = [one for one in verdict_metrics(results) if one.name == PARTIAL_CREDIT]
+    partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
             (units.of(result.question_id), as_fraction(value))
@@ -183,13 +185,13 @@ def group_rates(
 ) -> list[GroupRate]:
     """Return the pass rate of the results with each value of the column `by`, sorted by value."""
     values = find_column(by, results, questions)
-    found: dict[str, list[VerificationResult]] = defaultdict(list)
+    by_value: dict[str, list[VerificationResult]] = defaultdict(list)
     for result in results:
         for value in values(result):
-            found[value].append(result)
+            by_value[value].append(result)
     return [
-        GroupRate(value=value, rate=_rate(found[value], units), not_judged=sum(map(unjudged, found[value])))
-        for value in sorted(found)
+        GroupRate(value=value, rate=_rate(by_value[value], units), not_judged=sum(map(unjudged, by_value[value])))
+        for value in sorted(by_value)
     ]
 
 
@@ -221,21 +223,21 @@ def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[st
         for question in questions
         if all(judge in verdicts.get((question, replicate), ()) for replicate in replicates for judge in judges)
     ]
-    found = estimate_components(cells)
-    if found is None:
+    components = estimate_components(cells)
+    if components is None:
         return None
     return Variance(
         questions=len(cells),
         judges=len(judges),
         replicates=len(replicates),
-        shares=found.shares,
-        unknown=found.unknown,
+        shares=components.shares,
+        unknown=components.unknown,
     )
 
 
 def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, str], units: Units) -> Agreement | None:
     a, b = judges
-    both = [(answer, found[a], found[b]) for answer, found in rated.items() if a in found and b in found]
+    both = [(answer, by_judge[a], by_judge[b]) for answer, by_judge in rated.items() if a in by_judge and b in by_judge]
     if not both:
         return None
     item_units = [units.of(answer[0]) for answer, _, _ in both]
@@ -244,7 +246,7 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
         a=a,
         b=b,
         raw=raw_agreement(item_units, pairs),
-        correct_by_a=fmean(one for one, _ in pairs),
+        correct_by_a=fmean(correct for correct, _ in pairs),
         correct_by_b=fmean(other for _, other in pairs),
         kappa=as_coefficient(cohen_kappa(item_units, pairs)),
     )
@@ -255,5 +257,5 @@ def _ratings(
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
     return (
         [units.of(question) for question, _ in rated],
-        [[found.get(judge) for judge in judges] for found in rated.values()],
+        [[by_judge.get(judge) for judge in judges] for by_judge in rated.values()],
     )

@@ -47,21 +47,25 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
         yield [Title("Agreement of judges on the same answers"), *pairs]
 
 
-def _fact_rows(found: RunStatistics) -> Iterator[tuple[str, str]]:
-    names = [found.name, found.answering_model, *([found.source] if found.source is not None else [])]
+def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
+    names = [
+        statistics.name,
+        statistics.answering_model,
+        *([statistics.source] if statistics.source is not None else []),
+    ]
     yield "Run", in_one_line(", ".join(dict.fromkeys(names)))
-    for place, (judge, rate) in enumerate(found.by_judge.items()):
-        name = "" if found.pass_rate is not None else f"{in_one_line(judge)}: "
-        yield "" if place else "Pass rate", name + _rate_text(rate, _units(found))
-    if found.summary.not_judged:
-        yield "Not judged", f"{found.summary.not_judged:,} of {found.summary.items:,}"
-    yield "Judges", in_one_line(", ".join(found.judges))
-    yield "Variance", _variance_text(found)
-    if found.fleiss is not None:
-        yield "Fleiss' kappa", _coefficient_text(found.fleiss)
-    if found.krippendorff is not None:
-        yield "Krippendorff", f"alpha {_coefficient_text(found.krippendorff)}"
-    for note in found.notes:
+    for place, (judge, rate) in enumerate(statistics.by_judge.items()):
+        name = "" if statistics.pass_rate is not None else f"{in_one_line(judge)}: "
+        yield "" if place else "Pass rate", name + _rate_text(rate, _units(statistics))
+    if statistics.summary.not_judged:
+        yield "Not judged", f"{statistics.summary.not_judged:,} of {statistics.summary.items:,}"
+    yield "Judges", in_one_line(", ".join(statistics.judges))
+    yield "Variance", _variance_text(statistics)
+    if statistics.fleiss is not None:
+        yield "Fleiss' kappa", _coefficient_text(statistics.fleiss)
+    if statistics.krippendorff is not None:
+        yield "Krippendorff", f"alpha {_coefficient_text(statistics.krippendorff)}"
+    for note in statistics.notes:
         yield "Note", in_one_line(note)
 
 
@@ -75,12 +79,12 @@ def _rate_text(rate: Rate, units: str) -> str:
     )
 
 
-def _units(found: RunStatistics) -> str:
-    return f"{found.unit.replace('_', ' ')}s"
+def _units(statistics: RunStatistics) -> str:
+    return f"{statistics.unit.replace('_', ' ')}s"
 
 
-def _variance_text(found: RunStatistics) -> str:
-    variance = found.variance
+def _variance_text(statistics: RunStatistics) -> str:
+    variance = statistics.variance
     if variance is None:
         return "its components cannot be separated with one judge and one replicate, or with one question"
     shares = ", ".join(f"{share:.0%} {name}" for name, share in variance.shares.items()) or "nothing varies"
@@ -102,10 +106,10 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
     yield "  kappa", _coefficient_text(pair.kappa) if pair.kappa is not None else undefined
 
 
-def _coefficient_text(found: Coefficient) -> str:
-    if found.low is None or found.high is None:
-        return f"{found.value:.3f}, without an interval: too few results have the rarer verdict"
-    return f"{found.value:.3f} {_bounds(found.low, found.high)}"
+def _coefficient_text(coefficient: Coefficient) -> str:
+    if coefficient.low is None or coefficient.high is None:
+        return f"{coefficient.value:.3f}, without an interval: too few results have the rarer verdict"
+    return f"{coefficient.value:.3f} {_bounds(coefficient.low, coefficient.high)}"
 
 
 def _rate_cells(rate: Rate) -> list[str]:

@@ -75,8 +75,8 @@ class Converted:
     @property
     def question(self) -> dict[str, Any]:
         """The keys of a question in a YAML benchmark, without empty ones."""
-        found = {"answer": self.fields, "strategy": self.strategy, "rubric": self.traits}
-        return {key: value for key, value in found.items() if value}
+        parts = {"answer": self.fields, "strategy": self.strategy, "rubric": self.traits}
+        return {key: value for key, value in parts.items() if value}
 
 
 def convert(
@@ -117,9 +117,9 @@ def expected_answer(
             continue  # the transformed response is only a part of the answer
         value = rendered(assertion)
         value = assertion.get("value") if value is None else value
-        found = [_filled_answer(one, variables) for one in (value if isinstance(value, list) else [value])]
-        if found and None not in found:
-            return found if isinstance(value, list) else found[0]
+        answers = [_filled_answer(item, variables) for item in (value if isinstance(value, list) else [value])]
+        if answers and None not in answers:
+            return answers if isinstance(value, list) else answers[0]
     return None
 
 
@@ -140,8 +140,8 @@ def read_part(transform: Any) -> str | None:
     """
     if not transform:
         return ""
-    found = _PART.fullmatch(transform) if isinstance(transform, str) else None
-    return None if found is None else found[1]
+    match = _PART.fullmatch(transform) if isinstance(transform, str) else None
+    return None if match is None else match[1]
 
 
 def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
@@ -260,19 +260,19 @@ class _Converter:
         if self.transform or not isinstance(code, str):
             return None
         try:
-            found = read_javascript(fill_all(code, self.variables), self.variables)
+            declared = read_javascript(fill_all(code, self.variables), self.variables)
         except NotFilled:
             return None
-        if found is not None and negated:
-            rule, holds = found["verify_with"], found.get("ground_truth", True)
-            found = {**({"ground_truth": False} if holds else {}), "verify_with": rule}
-        return found
+        if declared is not None and negated:
+            rule, holds = declared["verify_with"], declared.get("ground_truth", True)
+            declared = {**({"ground_truth": False} if holds else {}), "verify_with": rule}
+        return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
         """Return the value of an assertion with templates filled in; `_UNKNOWN` if only promptfoo can do that."""
-        known = self.rendered(assertion)
-        if known is not None:
-            return known
+        rendered = self.rendered(assertion)
+        if rendered is not None:
+            return rendered
         value = assertion.get("value")
         if base in _PROGRAMS or _is_program(value):
             return value
@@ -328,9 +328,9 @@ class _Converter:
         self.done.left_out.append(f"{kind} (a trait to be written)")
 
     def _add_to_rubric(self, trait: dict[str, Any]) -> None:
-        if any({**one, "name": ""} == {**trait, "name": ""} for one in self.done.traits):
+        if any({**other, "name": ""} == {**trait, "name": ""} for other in self.done.traits):
             return
-        trait["name"] = _unique(trait["name"], {one["name"]: one for one in self.done.traits})
+        trait["name"] = _unique(trait["name"], {other["name"]: other for other in self.done.traits})
         self.done.traits.append(trait)
 
 
@@ -377,7 +377,7 @@ def _reserved_names() -> frozenset[str]:
 
 def _unique(name: str, taken: Mapping[str, Any]) -> str:
     number = 2
-    found = name
-    while found in taken:
-        found, number = f"{name}_{number}", number + 1
-    return found
+    unique = name
+    while unique in taken:
+        unique, number = f"{name}_{number}", number + 1
+    return unique

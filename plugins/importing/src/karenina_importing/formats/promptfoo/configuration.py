@@ -131,9 +131,11 @@ class _Config:
         if prompts and not usable:
             return
         read = list(islice(tests, _MOST_ROWS))
-        given = [_merge(self._default, test.values) for test in read if not test.problem]
-        if given and not any(one.get("assert") or as_mapping(one.get("vars")).keys() & set(ANSWERS) for one in given):
-            count = f"None of the {len(given)} tests asserts" if len(given) > 1 else "There is no test that asserts"
+        merged = [_merge(self._default, test.values) for test in read if not test.problem]
+        if merged and not any(
+            values.get("assert") or as_mapping(values.get("vars")).keys() & set(ANSWERS) for values in merged
+        ):
+            count = f"None of the {len(merged)} tests asserts" if len(merged) > 1 else "There is no test that asserts"
             cure = f"add `assert` in {self._document.file}, or traits to the benchmark"
             self._notes.insert(0, f"{count} anything: {cure}")
         for test in chain(read, tests):
@@ -163,19 +165,19 @@ class _Config:
         notes, self._notes = self._notes, []
         return SourceRow(place, {}, problem, notes=notes)
 
-    def _read_default(self, given: Any) -> Mapping[str, Any]:
-        if isinstance(given, str):
+    def _read_default(self, default: Any) -> Mapping[str, Any]:
+        if isinstance(default, str):
             try:
-                given = self._folder.value(given)
+                default = self._folder.value(default)
             except NotRead as error:
                 raise BenchmarkFileError(self._document.file, "", f"defaultTest: {error}", "write it out") from error
-        if given is not None and not isinstance(given, Mapping):
+        if default is not None and not isinstance(default, Mapping):
             self._notes.append("Not carried over from the configuration: defaultTest, which is not an object")
-        return given if isinstance(given, Mapping) else {}
+        return default if isinstance(default, Mapping) else {}
 
-    def _scenarios(self, given: Any) -> Iterator[Test]:
+    def _scenarios(self, scenarios: Any) -> Iterator[Test]:
         """Yield each test of each scenario, once with each of the scenario's sets of values."""
-        for number, scenario in enumerate(given if isinstance(given, list) else [], 1):
+        for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
             line = self._document.line(("scenarios", number - 1))
             place = f"line {line}" if line else f"scenario {number}"
             document = self._document
@@ -187,33 +189,35 @@ class _Config:
                     yield Test(place, {}, str(error))
                     continue
                 document, path = Document(self._document.file, scenario, {}, {}), ()
-            for one in scenario if isinstance(scenario, list) else [scenario]:
-                unread = ", ".join(unread_keys(as_mapping(one), _SCENARIO_KEYS))
+            for entry in scenario if isinstance(scenario, list) else [scenario]:
+                unread = ", ".join(unread_keys(as_mapping(entry), _SCENARIO_KEYS))
                 self._notes += [f"Not carried over from the scenario at {place}: {unread}"] if unread else []
-                if not isinstance(one, Mapping):
+                if not isinstance(entry, Mapping):
                     yield Test(place, {}, "the scenario is not an object")
                     continue
                 try:
-                    bases = list(self._scenario_values(one.get("config")))
+                    bases = list(self._scenario_values(entry.get("config")))
                 except NotRead as error:
                     yield Test(place, {}, f"config: {error}")
                     continue
                 for base in bases or [{}]:
-                    for test in read_tests(one.get("tests") or [{}], document, (*path, "tests"), self._folder):
+                    for test in read_tests(entry.get("tests") or [{}], document, (*path, "tests"), self._folder):
                         yield Test(test.place if path else place, _merge(base, test.values), test.problem)
 
-    def _scenario_values(self, given: Any) -> Iterator[Mapping[str, Any]]:
+    def _scenario_values(self, config: Any) -> Iterator[Mapping[str, Any]]:
         """Yield a scenario's sets of values, including those in files. Raises `NotRead`."""
-        for entry in _list_of(given):
+        for entry in _list_of(config):
             for base in _list_of(self._folder.value(entry)) if isinstance(entry, str) else [entry]:
                 if not isinstance(base, Mapping):
                     raise NotRead(f"{base!r:.60} is not an object with values such as `vars`")
                 yield base
 
-    def _prompts(self, given: Any) -> Iterator[Prompt]:
-        if isinstance(given, Mapping):
-            given = [{"id": name, "label": label} for name, label in given.items()]
-        for number, entry in enumerate(given if isinstance(given, list) else [] if given is None else [given], 1):
+    def _prompts(self, prompts: Any) -> Iterator[Prompt]:
+        if isinstance(prompts, Mapping):
+            prompts = [{"id": name, "label": label} for name, label in prompts.items()]
+        for number, entry in enumerate(
+            prompts if isinstance(prompts, list) else [] if prompts is None else [prompts], 1
+        ):
             label = str(entry.get("label") or "") if isinstance(entry, Mapping) else ""
             if isinstance(entry, Mapping):
                 keys, unread = ", ".join(map(str, entry)), ", ".join(unread_keys(entry, _PROMPT_KEYS))
@@ -229,7 +233,7 @@ class _Config:
                     continue
                 if not isinstance(entry, str):
                     raise NotRead(what)
-                yield from (Prompt(raw, label or one) for raw, one in self._read_prompt(entry))
+                yield from (Prompt(raw, label or default_label) for raw, default_label in self._read_prompt(entry))
             except NotRead as error:
                 yield Prompt(None, str(number), str(error))
 
@@ -276,21 +280,21 @@ class _Config:
             variables = self._read_variables(values.get("vars"))
             if isinstance(values.get("prompt"), str):
                 variables.setdefault("prompt", values["prompt"])
-            used = names_in([one.raw for one in prompts]) | names_in(values.get("assert"))
+            used = names_in([candidate.raw for candidate in prompts]) | names_in(values.get("assert"))
             turns = [
                 str(key) for key, variable in variables.items() if key not in used and turns_of(str(key), variable)
             ]
             conversation = {key: variables.pop(key) for key in turns}
-            wanted = [str(one) for one in _list_of(values.get("prompts"))]
-            chosen = [one for one in prompts if not wanted or _is_wanted(one.label, wanted)]
+            names = [str(name) for name in _list_of(values.get("prompts"))]
+            chosen = [candidate for candidate in prompts if not names or _is_wanted(candidate.label, names)]
             combinations = list(expand(variables, whole=options.get("disableVarExpansion") is True))
             self._count += len(combinations) * max(1, len(chosen))
             if self._count > _MOST_ROWS:
                 what = f"its tests and prompts make more than {_MOST_ROWS:,} questions"
                 raise BenchmarkFileError(self._document.file, "", what, "split it into several files")
-            for found in combinations:
-                for prompt in chosen or [self._default_prompt(found)]:
-                    filled = {**fill_variables(found), **conversation}
+            for combination in combinations:
+                for prompt in chosen or [self._default_prompt(combination)]:
+                    filled = {**fill_variables(combination), **conversation}
                     yield self._row(test.place, prompt, values, options, filled, turns)
         except (NotRead, NotFilled) as error:
             yield self._problem(test.place, str(error))
@@ -309,17 +313,17 @@ class _Config:
             return Prompt("")
         return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
-    def _read_variables(self, given: Any) -> dict[str, Any]:
+    def _read_variables(self, source: Any) -> dict[str, Any]:
         """Return the variables, with file names replaced by the content of the files. Raises `NotRead`."""
-        if isinstance(given, str):
-            given = self._folder.value(given)
-        found = dict(given) if isinstance(given, Mapping) else {}
-        for name, value in found.items():
+        if isinstance(source, str):
+            source = self._folder.value(source)
+        variables = dict(source) if isinstance(source, Mapping) else {}
+        for name, value in variables.items():
             if isinstance(value, str) and value.startswith(FILE):
                 if _PROGRAM.search(value):
                     raise NotRead(f"a program generates the variable {name!r:.40} ({value!r:.80}): {RUN_IT}")
-                found[name] = self._folder.value(value)
-        return found
+                variables[name] = self._folder.value(value)
+        return variables
 
     def _row(
         self,
@@ -358,13 +362,16 @@ class _Config:
         left_out += [name for name in ("assertScoringFunction",) if values.get(name)]
         left_out += unread_of_test(values) + [f"the conversation in {name:.40}" for name in turns]
         own = as_mapping(values.get("metadata")).items()
-        left_out += [f"metadata.{key!s:.40}, which is long" for key, one in own if one and not is_short(one)]
+        left_out += [f"metadata.{key!s:.40}, which is long" for key, value in own if value and not is_short(value)]
         used = names_in(prompt.raw) | names_in(assertions) | set(turns)
-        given = {key: value for key, value in variables.items() if key not in used and is_short(value)}
-        metadata = {**given, **{key: one for key, one in as_mapping(values.get("metadata")).items() if is_short(one)}}
+        unused = {key: value for key, value in variables.items() if key not in used and is_short(value)}
+        metadata = {
+            **unused,
+            **{key: value for key, value in as_mapping(values.get("metadata")).items() if is_short(value)},
+        }
         secrets = sorted(key for key in metadata if _SECRET.search(str(key)))
         left_out += [f"the value {name!s:.60}, which may be a secret" for name in secrets]
-        metadata = {key: one for key, one in metadata.items() if key not in secrets}
+        metadata = {key: value for key, value in metadata.items() if key not in secrets}
         question = {**done.question, **({"metadata": metadata} if metadata else {})}
         notes, self._notes = self._notes, []
         return SourceRow(
@@ -385,16 +392,19 @@ class _Config:
         """Return the assertions with references replaced by the assertions in `assertionTemplates`."""
         if not isinstance(assertions, list):
             return assertions
-        found = []
-        for one in assertions:
-            reference = one.get("$ref") if isinstance(one, Mapping) else None
+        resolved = []
+        for assertion in assertions:
+            reference = assertion.get("$ref") if isinstance(assertion, Mapping) else None
             if isinstance(reference, str) and reference.startswith("#/"):
                 value: Any = self._value
                 for key in reference[2:].split("/"):
                     value = value.get(key) if isinstance(value, Mapping) else None
-                one = {**as_mapping(value), **{key: given for key, given in one.items() if key != "$ref"}}
-            found.append(one)
-        return found
+                assertion = {
+                    **as_mapping(value),
+                    **{key: setting for key, setting in assertion.items() if key != "$ref"},
+                }
+            resolved.append(assertion)
+        return resolved
 
     def _read_value(self, name: str) -> Any:
         try:
@@ -405,20 +415,20 @@ class _Config:
 
 def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
     """Return a test with inherited values: variables and options are merged, assertions are concatenated."""
-    found = {**base, **{key: value for key, value in test.items() if value is not None}}
+    merged = {**base, **{key: value for key, value in test.items() if value is not None}}
     for key in ("vars", "options", "metadata"):
         if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):
-            found[key] = {**base[key], **test[key]}
+            merged[key] = {**base[key], **test[key]}
     if isinstance(base.get("assert"), list) and isinstance(test.get("assert"), list):
         skips = as_mapping(test.get("options")).get("disableDefaultAsserts") is True
-        found["assert"] = test["assert"] if skips else [*base["assert"], *test["assert"]]
-    return found
+        merged["assert"] = test["assert"] if skips else [*base["assert"], *test["assert"]]
+    return merged
 
 
-def _is_wanted(label: str, wanted: list[str]) -> bool:
+def _is_wanted(label: str, names: list[str]) -> bool:
     return any(
-        label == one or label.startswith(f"{one}:") or (one.endswith("*") and label.startswith(one[:-1]))
-        for one in wanted
+        label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
+        for name in names
     )
 
 

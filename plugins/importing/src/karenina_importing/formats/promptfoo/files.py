@@ -41,23 +41,23 @@ class Folder:
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
-            found = [self.path / plain]
+            paths = [self.path / plain]
         elif PurePath(plain).is_absolute() or ".." in PurePath(plain).parts:
-            found = [self.path / plain.partition("*")[0]]
+            paths = [self.path / plain.partition("*")[0]]
         else:
             try:
-                found = sorted(islice(self.path.glob(plain), _MOST_FILES + 1))
+                paths = sorted(islice(self.path.glob(plain), _MOST_FILES + 1))
             except (ValueError, OSError, NotImplementedError) as error:
                 raise NotRead(f"the files {name!r:.80} cannot be found: {error}") from error
-            if len(found) > _MOST_FILES:
+            if len(paths) > _MOST_FILES:
                 raise NotRead(f"{name!r:.80} names more than {_MOST_FILES:,} files")
-        for one in found:
-            if not stays_below(self.path, str(one.absolute())):
+        for path in paths:
+            if not stays_below(self.path, str(path.absolute())):
                 raise NotRead(f"{name!r:.80} leads out of the folder of the configuration; copy the file into it")
-        missing = not found or not all(one.is_file() for one in found)
+        missing = not paths or not all(path.is_file() for path in paths)
         if missing:
             raise NotRead(f"there is no file {name!r:.80} in the configuration's folder")
-        return found
+        return paths
 
     def text(self, path: Path) -> str:
         """Return the text of a file. Raises `NotRead`."""

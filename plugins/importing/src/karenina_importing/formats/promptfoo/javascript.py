@@ -64,7 +64,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Not:
-    one: _Condition
+    condition: _Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +103,23 @@ def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] |
     if _PARSED.fullmatch(code) and "\n" in code:
         return {"verify_with": {"type": "TraceJSON"}}
     try:
-        found = _Reader(code, variables).read()
+        condition = _Reader(code, variables).read()
         negated = False
-        while isinstance(found, _Not):
-            found, negated = found.one, not negated
-        return {**({"ground_truth": False} if negated else {}), "verify_with": _rule(found)}
+        while isinstance(condition, _Not):
+            condition, negated = condition.condition, not negated
+        return {**({"ground_truth": False} if negated else {}), "verify_with": _rule(condition)}
     except NotTranslated:
         return None
 
 
-def _rule(found: _Condition) -> dict[str, Any]:
-    if isinstance(found, _Found) and found.text is not None and not found.any_case:
-        return {"type": "TraceContains", "substring": found.text}  # if case were ignored, it would find ß for ss
-    several = found.several if isinstance(found, _Any) else (found,)
+def _rule(condition: _Condition) -> dict[str, Any]:
+    if isinstance(condition, _Found) and condition.text is not None and not condition.any_case:
+        return {"type": "TraceContains", "substring": condition.text}  # if case were ignored, it would find ß for ss
+    several = condition.several if isinstance(condition, _Any) else (condition,)
     any_case = isinstance(several[0], _Found) and several[0].any_case
-    patterns = [one.pattern for one in several if isinstance(one, _Found) and one.any_case is any_case]
+    patterns = [part.pattern for part in several if isinstance(part, _Found) and part.any_case is any_case]
     if len(patterns) < len(several):
-        pattern, any_case = rf"\A{_look(found)}", False
+        pattern, any_case = rf"\A{_look(condition)}", False
     elif len(patterns) == 1:
         pattern = patterns[0]
     else:
@@ -128,15 +128,15 @@ def _rule(found: _Condition) -> dict[str, Any]:
     return {"type": "TraceRegex", "pattern": pattern, **({"flags": flags} if flags else {})}
 
 
-def _look(found: _Condition) -> str:
+def _look(condition: _Condition) -> str:
     """Return a lookahead pattern that matches at the start of a response if the condition holds."""
-    if isinstance(found, _Found):
-        return rf"(?=[\s\S]*?(?{'i' if found.any_case else ''}:{found.pattern}))"
-    if isinstance(found, _Not):
-        inner = _look(found.one)
-        return f"(?!{inner[3:]}" if isinstance(found.one, _Found) else f"(?!{inner})"
-    parts = map(_look, found.several)
-    return "".join(parts) if isinstance(found, _All) else f"(?:{'|'.join(parts)})"
+    if isinstance(condition, _Found):
+        return rf"(?=[\s\S]*?(?{'i' if condition.any_case else ''}:{condition.pattern}))"
+    if isinstance(condition, _Not):
+        inner = _look(condition.condition)
+        return f"(?!{inner[3:]}" if isinstance(condition.condition, _Found) else f"(?!{inner})"
+    parts = map(_look, condition.several)
+    return "".join(parts) if isinstance(condition, _All) else f"(?:{'|'.join(parts)})"
 
 
 def _strip(text: str) -> str:
@@ -163,31 +163,31 @@ class _Reader:
         # promptfoo returns the value of code on one line, and runs several lines as a function body.
         if "\n" in self.code:
             self._need(_RETURN)
-        found = self._read_any()
+        condition = self._read_any()
         while self._take(";"):
             pass
         if self.at < len(self.code):
             raise NotTranslated(self.code)
-        return found
+        return condition
 
     def _skip(self) -> None:
         while blank := _BLANK.match(self.code, self.at):
             self.at = blank.end()
 
-    def _take(self, wanted: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `wanted` at the current position and skip it and the blanks after it; None if it does not match."""
-        pattern = re.compile(re.escape(wanted)) if isinstance(wanted, str) else wanted
-        found = pattern.match(self.code, self.at)
-        if found is not None:
-            self.at = found.end()
+    def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
+        """Match `token` at the current position and skip it and the blanks after it; None if it does not match."""
+        pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
+        match = pattern.match(self.code, self.at)
+        if match is not None:
+            self.at = match.end()
             self._skip()
-        return found
+        return match
 
-    def _need(self, wanted: str | re.Pattern[str]) -> re.Match[str]:
-        found = self._take(wanted)
-        if found is None:
+    def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
+        match = self._take(token)
+        if match is None:
             raise NotTranslated(self.code)
-        return found
+        return match
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
@@ -217,20 +217,20 @@ class _Reader:
         """
         with self._deeper():
             if self._take("!"):
-                one = self._read_match() or self._read_one(compared=False)
-                return one.one if isinstance(one, _Not) else _Not(one)
+                condition = self._read_match() or self._read_one(compared=False)
+                return condition.condition if isinstance(condition, _Not) else _Not(condition)
             if self._take("("):
-                found = self._read_any()
+                condition = self._read_any()
                 self._need(")")
-                return found
+                return condition
             if self._take("["):
                 return self._read_list()
             if self.code.startswith("/", self.at):
                 regex = self._need(_REGEX)
                 self._need(".test(")
-                found = self._read_regex(regex, self._read_output())
+                condition = self._read_regex(regex, self._read_output())
                 self._need(")")
-                return found
+                return condition
             matched = self._read_match()
             if matched is not None:
                 sign = self._need(_COMPARED)[1]
@@ -244,27 +244,27 @@ class _Reader:
             return None
         output = self._read_output()
         self._need(_MATCH)
-        found = self._read_regex(self._need(_REGEX), output)
+        condition = self._read_regex(self._need(_REGEX), output)
         self._need(")")
-        return found
+        return condition
 
     def _read_output(self) -> _Output:
         """Return the output that is tested: `output` or a constant, with the methods that change it."""
         if self._take("String("):
-            found = self._read_output()
+            output = self._read_output()
             self._need(")")
         else:
             name = self._need(_NAME)[0]
             if name not in self.outputs:
                 raise NotTranslated(self.code)
-            found = self.outputs[name]
+            output = self.outputs[name]
         while True:
             if changed := self._take(_CASE):
-                found = replace(found, case=changed[1].lower())
+                output = replace(output, case=changed[1].lower())
             elif self._take(_TRIM):
-                found = replace(found, trimmed=True)
+                output = replace(output, trimmed=True)
             elif not self._take(_STRING):
-                return found
+                return output
 
     def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
         if output != _Output():
@@ -282,15 +282,15 @@ class _Reader:
                 return _Found(rf"\A{blank}{pattern}", any_case)
             if method[1] == "endsWith":
                 return _Found(rf"{pattern}{blank}\Z", any_case)
-            found = _Found(pattern, any_case, text)
+            condition = _Found(pattern, any_case, text)
             if method[1] == "includes":
-                return found
+                return condition
             if not compared:
                 raise NotTranslated(self.code)
             if self._take(_FOUND):
-                return found
+                return condition
             self._need(_NOT_FOUND)
-            return _Not(found)
+            return _Not(condition)
         if not compared:
             raise NotTranslated(self.code)
         if self._take(_LENGTH):

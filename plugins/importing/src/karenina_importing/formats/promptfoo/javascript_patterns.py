@@ -46,12 +46,12 @@ def translate(source: str, flags: str) -> str:
     """
     if len(source) > _LONGEST or not set(flags) <= set("dgimsu") or len(set(flags)) < len(flags) or {*"iu"} <= {*flags}:
         raise NotTranslated(flags)
-    found = _Pattern(source, flags).translate()
+    pattern = _Pattern(source, flags).translate()
     try:
-        compile_pattern(found, ["ASCII", "IGNORECASE"] if "i" in flags else ["ASCII"])
+        compile_pattern(pattern, ["ASCII", "IGNORECASE"] if "i" in flags else ["ASCII"])
     except BadPattern as error:
         raise NotTranslated(source) from error
-    return found
+    return pattern
 
 
 def escape(text: str, *, any_case: bool = False) -> str:
@@ -59,7 +59,7 @@ def escape(text: str, *, any_case: bool = False) -> str:
 
     With `any_case`, raises `NotTranslated` for letters whose other case is not exactly one letter.
     """
-    return "".join(_literal(one, any_case=any_case) for one in text)
+    return "".join(_literal(char, any_case=any_case) for char in text)
 
 
 def _literal(character: str, *, any_case: bool) -> str:
@@ -146,11 +146,11 @@ class _Pattern:
         )
 
     def _open_group(self) -> None:
-        found = _GROUP.match(self.source, self.at)
-        if found is None or (found[0] == "(" and self.source.startswith("?", found.end())) or len(self.groups) > 50:
+        match = _GROUP.match(self.source, self.at)
+        if match is None or (match[0] == "(" and self.source.startswith("?", match.end())) or len(self.groups) > 50:
             raise NotTranslated(self.source)
-        self.at = found.end()
-        opened = "(" if found[0].endswith(">") else found[0]
+        self.at = match.end()
+        opened = "(" if match[0].endswith(">") else match[0]
         self.groups.append((opened, len(self.parts)))
         self._add(opened, repeatable=False)
 
@@ -232,7 +232,7 @@ class _Pattern:
         self.at += 1
         if character == "\\":
             name = self.source[self.at : self.at + 1]
-            sets = {"s": SPACE, "S": _NO_SPACE, **{one: f"\\{one}" for one in "dDwW"}}
+            sets = {"s": SPACE, "S": _NO_SPACE, **{letter: f"\\{letter}" for letter in "dDwW"}}
             if name in sets:
                 self.at += 1
                 return "", sets[name]

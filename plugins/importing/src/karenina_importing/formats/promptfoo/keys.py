@@ -80,9 +80,9 @@ def is_simulated(provider: Any) -> bool:
 
 def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str]:
     """Yield the unknown keys of an object that have a value: at most 20, then "other keys"."""
-    found = (key for key, one in value.items() if key not in known and one not in (None, False, "", [], {}))
-    yield from (in_one_line(str(key))[:_LONGEST] for key in islice(found, _MOST))
-    if next(found, None) is not None:
+    keys = (key for key, content in value.items() if key not in known and content not in (None, False, "", [], {}))
+    yield from (in_one_line(str(key))[:_LONGEST] for key in islice(keys, _MOST))
+    if next(keys, None) is not None:
         yield "other keys"
 
 
@@ -102,7 +102,7 @@ def unread_of_test(test: Any) -> list[str]:
 def _meant(key: str) -> str:
     """Return a note on which key was probably meant by a key that promptfoo does not read; empty if none is similar."""
     stem = key.casefold().replace("_", "")
-    right = next((one for one in _LIKE if stem.startswith(one[:6]) or f"{stem}s" == one), None)
+    right = next((name for name in _LIKE if stem.startswith(name[:6]) or f"{stem}s" == name), None)
     return "" if right is None else f" (promptfoo does not read `{key}`: did you mean `{right}`?)"
 
 

@@ -83,30 +83,30 @@ def describe_providers(config: Mapping[str, Any]) -> list[str]:
 
 def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
     """Yield the providers in a configuration."""
-    given = config.get("providers") or config.get("targets")
+    providers = config.get("providers") or config.get("targets")
     environment = as_mapping(config.get("env"))
-    for one in (given if isinstance(given, list) else [given])[:1000]:
-        if isinstance(one, str):
-            yield _Provider(one, {}, [environment])
-        elif isinstance(one, Mapping):
-            name, inner = one.get("id"), one
-            if name is None and len(one) == 1:
-                name, inner = next(iter(one.items()))
+    for entry in (providers if isinstance(providers, list) else [providers])[:1000]:
+        if isinstance(entry, str):
+            yield _Provider(entry, {}, [environment])
+        elif isinstance(entry, Mapping):
+            name, inner = entry.get("id"), entry
+            if name is None and len(entry) == 1:
+                name, inner = next(iter(entry.items()))
             if isinstance(name, str):
                 own = as_mapping(as_mapping(inner).get("env"))
                 yield _Provider(name, as_mapping(as_mapping(inner).get("config")), [own, environment])
 
 
-def _address(one: _Provider) -> tuple[str, str | None]:
+def _address(provider: _Provider) -> tuple[str, str | None]:
     """Return the setting with a provider's own base URL, and the URL: None without one, `ADDRESS` if it is unknown."""
-    prefix = one.name.partition(":")[0].upper()
-    found = [(key, one.settings.get(key), True) for key in _HOSTS]
-    found += [(key, one.settings.get(key), False) for key in _ADDRESSES]
-    for environment in one.environments:
-        found.append((f"{prefix}_API_HOST", environment.get(f"{prefix}_API_HOST"), True))
+    prefix = provider.name.partition(":")[0].upper()
+    candidates = [(key, provider.settings.get(key), True) for key in _HOSTS]
+    candidates += [(key, provider.settings.get(key), False) for key in _ADDRESSES]
+    for environment in provider.environments:
+        candidates.append((f"{prefix}_API_HOST", environment.get(f"{prefix}_API_HOST"), True))
         variables = (f"{prefix}_API_BASE_URL", f"{prefix}_BASE_URL")
-        found += [(key, environment.get(key), False) for key in variables]
-    key, value, is_host = next((one for one in found if one[1]), ("", None, False))
+        candidates += [(key, environment.get(key), False) for key in variables]
+    key, value, is_host = next((candidate for candidate in candidates if candidate[1]), ("", None, False))
     if value is None:
         return "", None
     text = value.strip() if isinstance(value, str) else ""

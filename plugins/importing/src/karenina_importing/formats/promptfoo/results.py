@@ -49,11 +49,13 @@ def _detect(head: FileHead) -> Fit:
         return Fit.YES if _is_yaml(head.path) else Fit.NO
     if suffix in TABLES:
         return Fit.YES if EXPECTED.encode() in head.start.partition(b"\n")[0] else Fit.NO
-    found = _results(head.document)
-    if found == []:
+    results = _results(head.document)
+    if results == []:
         # Other tools write a list with this name too, but none of them nests it in an object of the same name.
         return Fit.MAYBE if isinstance(head.document["results"], list) else Fit.YES
-    is_summary = bool(found) and all(isinstance(one, Mapping) and one.keys() >= _RESULT for one in found or ())
+    is_summary = bool(results) and all(
+        isinstance(result, Mapping) and result.keys() >= _RESULT for result in results or ()
+    )
     if is_summary or head.record.keys() >= _LINE or is_configuration(head.document):
         return Fit.YES
     tests = head.document if isinstance(head.document, list) else head.lines
@@ -74,10 +76,10 @@ def _is_yaml(path: Path) -> bool:
 
 def _results(document: Any) -> list[Any] | None:
     """Return the list of results, which is one or two levels deep, depending on the version; None if there is none."""
-    found = document.get("results") if isinstance(document, Mapping) else None
-    if isinstance(found, Mapping):
-        found = found.get("results")
-    return found if isinstance(found, list) else None
+    results = document.get("results") if isinstance(document, Mapping) else None
+    if isinstance(results, Mapping):
+        results = results.get("results")
+    return results if isinstance(results, list) else None
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
@@ -96,16 +98,16 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         yield from config_rows(path)
         return
     document = read_json(path) if head.is_json else None
-    found = _results(document)
-    if found is None and (is_configuration(document) or isinstance(document, list)):
+    results = _results(document)
+    if results is None and (is_configuration(document) or isinstance(document, list)):
         yield from config_rows(path)
         return
-    if found is None:
+    if results is None:
         what = "it has neither promptfoo results, in `results.results`, nor the tests of a configuration"
         raise BenchmarkFileError(path, "", what, "write it with `promptfoo eval -o results.json`")
-    if not found:
+    if not results:
         raise BenchmarkFileError(path, "", "its results are empty: no test was run", "run `promptfoo eval -o` again")
-    for number, result in enumerate(found, 1):
+    for number, result in enumerate(results, 1):
         yield _row(f"result {number}", result)
 
 
@@ -140,12 +142,12 @@ def _prompt(prompt: Any) -> Mapping[str, Any]:
 def _failure(result: Mapping[str, Any]) -> Any:
     """Return why a result has no answer; None if it has one."""
     response = result.get("response")
-    given = response if isinstance(response, Mapping) else {}
-    if given.get("error"):
-        return given["error"]
-    if _is_stripped(given.get("output")):
+    body = response if isinstance(response, Mapping) else {}
+    if body.get("error"):
+        return body["error"]
+    if _is_stripped(body.get("output")):
         return "the output was left out by promptfoo (PROMPTFOO_STRIP_RESPONSE_OUTPUT)"
-    if result.get("failureReason") == _ERROR or given.get("output") is None:
+    if result.get("failureReason") == _ERROR or body.get("output") is None:
         return result.get("error") or None
     return None
 
@@ -157,7 +159,7 @@ def _is_stripped(value: Any) -> bool:
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
     """Return a function that returns the value that promptfoo filled in for an assertion; None if it is not known."""
     graded = _get(result, "gradingResult", "componentResults")
-    parts = [one for one in graded if isinstance(one, Mapping)] if isinstance(graded, list) else []
+    parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 
     def find(assertion: Mapping[str, Any]) -> Any:
         values = (

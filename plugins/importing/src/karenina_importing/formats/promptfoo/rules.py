@@ -29,8 +29,8 @@ def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: boo
         least = min(1.0, number(assertion.get("threshold"), _SIMILARITY)) or _SIMILARITY
         rule: dict[str, Any] = {"type": "SemanticMatch", "threshold": least}
         return {"type": "str", "description": _MEANT, "ground_truth": value, "verify_with": rule}
-    found = _read_trace(base, value, assertion)
-    return None if found is None else {**({"ground_truth": False} if negated else {}), "verify_with": found}
+    primitive = _read_trace(base, value, assertion)
+    return None if primitive is None else {**({"ground_truth": False} if negated else {}), "verify_with": primitive}
 
 
 def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
@@ -72,7 +72,7 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
             return None
         if plain == "contains-any":
             return {"type": "TraceRegex", "pattern": "|".join(map(re.escape, several)), **flags}
-        ahead = "".join(rf"(?=[\s\S]*?{re.escape(one)})" for one in several)
+        ahead = "".join(rf"(?=[\s\S]*?{re.escape(text)})" for text in several)
         return {"type": "TraceRegex", "pattern": rf"\A{ahead}", **flags}
     if len(texts) != 1:
         return None
@@ -90,10 +90,10 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
 
 def _length(value: Any, unit: str) -> dict[str, Any] | None:
     bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
-    found = {key: int(number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}
-    if not found or min(found.values()) < 0 or found.get("min", 0) > found.get("max", math.inf):
+    limits = {key: int(number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}
+    if not limits or min(limits.values()) < 0 or limits.get("min", 0) > limits.get("max", math.inf):
         return None
-    return {"type": "TraceLength", **found, "unit": unit}
+    return {"type": "TraceLength", **limits, "unit": unit}
 
 
 def _compiles(pattern: str) -> bool:
@@ -109,20 +109,20 @@ def _compiles(pattern: str) -> bool:
 def _split(text: str) -> list[str]:
     """Return the comma-separated values in a text; values may be quoted."""
     try:
-        return [one.strip() for one in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
+        return [part.strip() for part in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
     except csv.Error:
-        return [one.strip() for one in text.split(",")]
+        return [part.strip() for part in text.split(",")]
 
 
 def texts_of(value: Any) -> list[str]:
     """Return the items of a value as text; objects are left out."""
-    return [show(one) for one in (value if isinstance(value, list) else [value]) if not isinstance(one, Mapping)]
+    return [show(item) for item in (value if isinstance(value, list) else [value]) if not isinstance(item, Mapping)]
 
 
 def number(value: Any, default: float) -> float:
     """Return a value as a finite number; `default` if it is not one."""
     try:
-        found = default if isinstance(value, bool) else float(value)
+        parsed = default if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         return default
-    return found if math.isfinite(found) else default
+    return parsed if math.isfinite(parsed) else default

@@ -36,17 +36,17 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
     """
     if "{{" not in template and "{%" not in template and "{#" not in template:
         return template
-    kept: list[str] = []
+    verbatim: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
-        kept.append(match[1])
-        return f"\0{len(kept) - 1}\0"
+        verbatim.append(match[1])
+        return f"\0{len(verbatim) - 1}\0"
 
     text = _COMMENT.sub("", _RAW.sub(keep, template.replace("\0", "")))
     if "{%" in text:
         raise NotFilled(f"the template has a statement, {_shorten(text[text.index('{%') :])}")
     text = _fill_places(text, variables, missing)
-    return re.sub(r"\0([0-9]+)\0", lambda match: kept[int(match[1])], text) if kept else text
+    return re.sub(r"\0([0-9]+)\0", lambda match: verbatim[int(match[1])], text) if verbatim else text
 
 
 def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
@@ -66,34 +66,34 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):
-        return {key: fill_all(one, variables, missing) for key, one in value.items()}
+        return {key: fill_all(item, variables, missing) for key, item in value.items()}
     if isinstance(value, list):
-        return [fill_all(one, variables, missing) for one in value]
+        return [fill_all(item, variables, missing) for item in value]
     return value
 
 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables, with references to other variables filled in. Raises `NotFilled`."""
-    found = dict(variables)
+    filled = dict(variables)
     for _ in range(_DEEPEST):
-        open_names = [name for name, value in found.items() if isinstance(value, str) and "{{" in value]
+        open_names = [name for name, value in filled.items() if isinstance(value, str) and "{{" in value]
         if not open_names:
             break
-        size = sum(len(value) for value in found.values() if isinstance(value, str))
+        size = sum(len(value) for value in filled.values() if isinstance(value, str))
         for name in open_names:
-            template, found[name] = found[name], ""  # a variable may refer to itself
-            found[name] = fill(template, found)
-            size += len(found[name]) - len(template)
+            template, filled[name] = filled[name], ""  # a variable may refer to itself
+            filled[name] = fill(template, filled)
+            size += len(filled[name]) - len(template)
             if size > _LONGEST + len(variables):
                 raise NotFilled(f"its variables, which refer to others, have more than {_LONGEST:,} characters")
-    return found
+    return filled
 
 
 def names_in(template: Any) -> set[str]:
     """Return the names of the variables that the templates in a value contain."""
     if isinstance(template, str):
         expressions = (_EXPRESSION.fullmatch(match[1]) for match in _PLACE.finditer(template))
-        return {found[1] for found in expressions if found is not None}
+        return {match[1] for match in expressions if match is not None}
     parts = template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
     return set().union(*map(names_in, parts))
 
@@ -106,18 +106,18 @@ def show(value: Any) -> str:
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    found = _EXPRESSION.fullmatch(expression)
-    if found is None:
+    match = _EXPRESSION.fullmatch(expression)
+    if match is None:
         raise NotFilled(f"the template has an expression, {_shorten('{{' + expression + '}}')}")
-    name, keys, filters = found[1], re.findall(_KEY, found[2]), _FILTER.findall(found[3])
+    name, keys, filters = match[1], re.findall(_KEY, match[2]), _FILTER.findall(match[3])
     if name == "env" and name not in variables:
         raise NotFilled(f"the template reads the environment, {_shorten('{{' + expression + '}}')}")
     value: Any = variables.get(name, MISSING)
     for key in keys:
         value = look_up(value, key.strip(".[] '\"")) if value is not MISSING else value
-    defaults = {one for one, _ in filters} & {"default", "d"}
+    defaults = {used_filter for used_filter, _ in filters} & {"default", "d"}
     if missing is not None and value is MISSING and not defaults:
-        missing.add(name + found[2])
+        missing.add(name + match[2])
     for filter_name, argument in filters:
         if filter_name not in _FILTERS:
             raise NotFilled(f"the template has the filter {filter_name!r:.40}")

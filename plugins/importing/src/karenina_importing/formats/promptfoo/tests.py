@@ -80,11 +80,11 @@ def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
         yield Test(place, {}, f"the tests are at {name!r:.80}: download them, and name the file")
         return
     try:
-        found = folder.find(name.partition("#")[0])
+        paths = folder.find(name.partition("#")[0])
     except NotRead as error:
         yield Test(place, {}, str(error))
         return
-    for file in found:
+    for file in paths:
         try:
             for test in read_test_file(file, folder):
                 named = f"{file.name}, {test.place}" if test.place else file.name
@@ -100,13 +100,13 @@ def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
             yield Test(where, cells if "vars" in cells or isinstance(cells.get("assert"), list) else row_test(cells))
         return
     document = folder.document(file)
-    given = document.value
-    if isinstance(given, Mapping) and "tests" in given:
-        yield from read_tests(given["tests"], document, ("tests",), folder)
-    elif isinstance(given, Mapping):
-        yield Test("", given)
-    elif isinstance(given, list):
-        for test in read_tests(given, document, (), folder):
+    content = document.value
+    if isinstance(content, Mapping) and "tests" in content:
+        yield from read_tests(content["tests"], document, ("tests",), folder)
+    elif isinstance(content, Mapping):
+        yield Test("", content)
+    elif isinstance(content, list):
+        for test in read_tests(content, document, (), folder):
             values = test.values if test.problem or _is_test(test.values) else row_test(test.values)
             yield Test(test.place, values, test.problem)
     else:
@@ -133,18 +133,18 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
         elif key.startswith("__metadata:") and text:
             name = key.removeprefix("__metadata:")
             is_list = name.endswith("[]")
-            test["metadata"][name.removesuffix("[]")] = [one.strip() for one in text.split(",")] if is_list else text
+            test["metadata"][name.removesuffix("[]")] = [part.strip() for part in text.split(",")] if is_list else text
         elif not key.startswith("__"):
             test["vars"][key] = "" if cell is None else cell
         elif text and not _CONFIG.fullmatch(key):
             test[key] = cell
     for key, cell in cells.items():
-        if (found := _CONFIG.fullmatch(key)) and cell not in (None, ""):
+        if (match := _CONFIG.fullmatch(key)) and cell not in (None, ""):
             for name, assertion in numbered.items():
-                if found[1] in (EXPECTED, name):
-                    assertion[found[2]] = cell
+                if match[1] in (EXPECTED, name):
+                    assertion[match[2]] = cell
     metric = test.pop("metric", None)
-    test["assert"] = [{**one, **({"metric": metric} if metric else {})} for one in numbered.values()]
+    test["assert"] = [{**asserted, **({"metric": metric} if metric else {})} for asserted in numbered.values()]
     return test
 
 
@@ -155,14 +155,14 @@ def parse_assertion(text: str) -> dict[str, Any]:
         if _PROGRAM.search(text):
             return {"type": "python" if ".py" in text else "javascript", "value": text}
         return {"type": "equals", "value": text}
-    found = _ASSERTION.fullmatch(text)
-    base = "" if found is None else found["type"].removeprefix("not-")
-    if found is None or base not in _TYPES:
+    match = _ASSERTION.fullmatch(text)
+    base = "" if match is None else match["type"].removeprefix("not-")
+    if match is None or base not in _TYPES:
         return {"type": "equals", "value": text}
-    if found["value"] is None and found["threshold"] is None and "-" not in base:
+    if match["value"] is None and match["threshold"] is None and "-" not in base:
         return {"type": "equals", "value": text}  # a word such as *cost* or *python*, which is also a type
-    kind, value = _SHORT.get(found["type"], found["type"]), (found["value"] or "").strip()
-    least = float(found["threshold"]) if _is_number(found["threshold"]) else 0
+    kind, value = _SHORT.get(match["type"], match["type"]), (match["value"] or "").strip()
+    least = float(match["threshold"]) if _is_number(match["threshold"]) else 0
     least = least or _THRESHOLDS.get(base, 0)
     return {"type": kind, **({"value": value} if value else {}), **({"threshold": least} if least else {})}
 
