@@ -91,7 +91,7 @@ def together(
     options, without = (["--hypothesis-profile=thorough"], "") if release else ([], " and not release")
     beside = [*processes, "-m", f"not forks{without}", *folders]
     apart = ["-m", f"forks{without}", *forking]  # the processes of xdist have threads
-    commands = [["pytest", *options, *some] for some in (beside, apart)]
+    commands = [["pytest", *options, *some] for some in ([beside, apart] if forking else [beside])]
     settings: dict[str, Any] = {
         "description": description,
         "deps": "\n".join([*editable(*members), *TOOLS]),

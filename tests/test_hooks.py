@@ -211,7 +211,7 @@ def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.Mo
     assert "Getting small and tiny" in done.err
     assert "tiny was never measured." in done.err
     assert len((tmp_path / "karenina-demo.results.jsonl").read_text("utf-8").splitlines()) == 3
-    assert (none.code, "karenina-local has one: pip install" in none.err) == (2, True)
+    assert (none.code, "karenina-local does: pip install" in none.err) == (2, True)
 
 
 def test_a_plugin_cannot_replace_a_core_command(plugins: Plugins, capsys: pytest.CaptureFixture[str]) -> None:

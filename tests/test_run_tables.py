@@ -155,4 +155,4 @@ def test_a_benchmark_without_the_questions_is_named(site: Environment, command: 
     done = site.karenina(command, *results, "--benchmark", "two.xlsx", "--sheet", "Sheet")
 
     said = " ".join((done.stdout + done.stderr).split())
-    assert "1 question of the results is not in the benchmark; a table may be read otherwise" in said
+    assert "1 question of the results is not in the benchmark; a table may have been read with other options" in said

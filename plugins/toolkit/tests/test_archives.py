@@ -64,7 +64,7 @@ def test_no_more_is_unpacked_than_is_stated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [10, 2000])
 def test_an_entry_has_its_stated_size(tmp_path: Path, size: int) -> None:
-    with pytest.raises(FileError, match="not what the archive states"):
+    with pytest.raises(FileError, match="differs from the one that the archive states"):
         read(state_size(write(tmp_path / "a.zip", {"a.json": bytes(1000)}, zipfile.ZIP_STORED), size))
 
 

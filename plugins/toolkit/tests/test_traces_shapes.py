@@ -711,7 +711,7 @@ def test_a_text_that_is_no_conversation_stays_a_text(text: str) -> None:
         ([{"role": "assistant", "source": "generate", "content": 5}], "entry 1: its content is int"),
         ([{"type": "user", "sessionId": "s", "message": {"content": 5}}], "entry 1: its content is int"),
         ({"messages": [{"role": "user", "content": "attachment://" + "0" * 32}], "attachments": {}}, "is missing"),
-        ({"agent_states": {"a": {}}}, "hold 0 conversations"),
+        ({"agent_states": {"a": {}}}, "contain 0 conversations"),
         ({"input": 1.5, "new_items": []}, "its input is float"),
     ],
 )

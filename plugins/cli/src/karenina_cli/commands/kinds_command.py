@@ -61,17 +61,20 @@ def meaning_of(kind: type) -> str:
 
 
 def _list_kinds(
-    kinds: Mapping[str, type[Kind]],
+    registered_kinds: Callable[[], Mapping[str, type[Kind]]],
     hook: Callable[[], Sequence[type[Kind]]],
     fields_of: Callable[[type[Kind]], list[ListedField]],
     usage_of: Callable[[str, Sequence[ListedField]], str],
 ) -> list[ListedKind]:
-    """Return `kinds`, a mapping by name, for printing. `hook` is the hook through which plugins offer more of them."""
+    """Return the kinds for printing. `hook` is the hook through which plugins offer more of them.
+
+    `registered_kinds` returns the kinds by name. It is called after plugins have been loaded, which registers theirs.
+    """
     from karenina_core import plugins
 
     offered = {offer.value: offer.distribution for offer in plugins.active_plugins().offers(hook)}
     listed = []
-    for name, kind in kinds.items():
+    for name, kind in registered_kinds().items():
         fields, meaning = fields_of(kind), meaning_of(kind)
         owner = offered.get(kind) or distribution_of(kind)
         listed.append(ListedKind(name, owner, meaning, fields, usage_of(name, fields)))
@@ -139,7 +142,7 @@ def list_trait_kinds() -> Sequence[ListedKind]:
     from karenina_core.data.rubrics import trait_kinds
     from karenina_rubric.hookspecs import karenina_trait_kinds
 
-    return _list_kinds(trait_kinds(), karenina_trait_kinds, _fields_of, _usage_in_rubric)
+    return _list_kinds(trait_kinds, karenina_trait_kinds, _fields_of, _usage_in_rubric)
 
 
 def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
@@ -183,7 +186,7 @@ def list_primitives() -> Sequence[ListedKind]:
     from karenina_template.hookspecs import karenina_primitives
     from karenina_template.templates import known_primitives
 
-    return _list_kinds(known_primitives(), karenina_primitives, list_fields, _usage_in_template)
+    return _list_kinds(known_primitives, karenina_primitives, list_fields, _usage_in_template)
 
 
 def _usage_in_template(name: str, fields: Sequence[ListedField]) -> str:
