@@ -214,7 +214,10 @@ class Server:
             await client[1].close()
 
     def _client_of_process(self) -> Client:
-        """Return the client of this process, created by the first call in it. Raises `ConnectionFailed` if that fails."""
+        """Return the client of this process, created by the first call in it.
+
+        Raises `ConnectionFailed` if it cannot be created.
+        """
         if self._client is None or self._client[0] != os.getpid():
             self._client = (os.getpid(), self._build_client())
         return self._client[1]

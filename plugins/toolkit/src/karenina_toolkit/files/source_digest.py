@@ -73,8 +73,8 @@ def _target(link: Path) -> Path:
 def _content(path: Path, room: int) -> tuple[bytes, int]:
     """Return a digest of the file's content, and the bytes of the folder that may still be read.
 
-    For a file larger than `room`, this is its size and modification time, and no further file is read. For an
-    unreadable file, it is empty.
+    A file larger than `room` is not read: its size and modification time take the place of the digest, and no bytes are
+    left. The digest of an unreadable file is empty.
     """
     try:
         # O_NONBLOCK: it may have been replaced by a FIFO.

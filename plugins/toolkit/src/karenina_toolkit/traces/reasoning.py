@@ -133,7 +133,7 @@ def _split_channels(text: str) -> tuple[str, str] | None:
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
-    """Return reasoning and answer by marks such as `<think>`; None if no reasoning begins or ends the way it must.
+    """Return reasoning and answer by marks such as `<think>`; None if the marks do not enclose or end any reasoning.
 
     The answer is empty if the text was `cut_off` in its reasoning.
     """

@@ -134,7 +134,10 @@ def _call_of_block(block: Entry) -> ToolCall:
 
 
 def _call(call: Any, arguments: str) -> ToolCall:
-    """Return a tool call, whose arguments are under the key `arguments`. Raises `TraceFormatError` without a name."""
+    """Return a tool call, whose arguments are under the key `arguments`.
+
+    Raises `TraceFormatError` if the call has no name.
+    """
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str):
         raise TraceFormatError("one of its tool calls has no name")

@@ -68,9 +68,9 @@ def read_transcript(text: str) -> list[Message]:
     """Return the messages of a text that begins with a role.
 
     A line inside a message that looks like a role cannot be told from one between messages, so use this function only
-    for texts that are known to be transcripts, and prefer recordings of messages if there are any. Calls (`Tool call:
-    search({"text": "x"})`) have arguments in JSON; results (`Tool (search): ...`, `Tool (search, error): ...`) belong
-    to the first call without one. Raises `TraceFormatError` for any other text.
+    for texts that are known to be transcripts, and prefer recordings of messages if there are any. Calls
+    (`Tool call: search({"text": "x"})`) have arguments in JSON; results (`Tool (search): ...`,
+    `Tool (search, error): ...`) belong to the first call without one. Raises `TraceFormatError` for any other text.
     """
     text = text.strip()
     if _find_first(_PRINTED, text):
