@@ -1,4 +1,4 @@
-"""The agent port: the Claude CLI's agent in a workspace."""
+"""The agent port: runs the Claude CLI as an agent in a workspace."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """Return an MCP server that offers `tools`, or None without tools.
+    """Return an MCP server that offers `tools`; None if there are no tools.
 
     `lost` is called with the error when a tool's server is gone. Tools are called as by all other adapters, so that the
     same call fails with the same message.
@@ -76,8 +76,9 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
 class ClaudeAgent:
     """The agent port. The CLI uses its own tools in the workspace, and the run's tools.
 
-    The CLI's requests pass through this process. So a turn is one reply from the model, a failed request is retried
-    alone, and the tool calls in the last turn are not executed. Without a workspace, the CLI has only the run's tools.
+    The CLI's requests pass through this process. Therefore a turn is one reply from the model, a failed request is
+    retried alone, and the tool calls in the last turn are not executed. Without a workspace, the CLI has only the run's
+    tools.
     """
 
     guards_calls: ClassVar[bool] = True
@@ -109,6 +110,11 @@ class ClaudeAgent:
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
+        """Return the run's tools by name.
+
+        Raises `PortError` if two tools have the same name, the CLI's `own` tools included, or the workspace is not a
+        folder.
+        """
         by_name: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():
             raise self._refused(f"the workspace {options.workspace} is not a folder")
@@ -118,6 +124,7 @@ class ClaudeAgent:
         return by_name
 
     def _refused(self, why: str) -> PortError:
+        """Return a permanent error that names the model and server."""
         return PortError(f"{self._runner.where}: {why}", category=ErrorCategory.PERMANENT)
 
 
@@ -143,7 +150,7 @@ class _AgentTask:
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
         """Request the model's next turn. If it calls tools and turns are left, return it; else end the run.
 
-        Returns None if the run is over.
+        Returns None if the run is over; its result or error is in `end`.
         """
         async with self._asking:
             if self.end.done():
@@ -168,7 +175,10 @@ class _AgentTask:
             self.end.set_exception(error)
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Record tool results, because there may be no next request that contains them."""
+        """Record tool results, because there may be no next request that contains them.
+
+        Raises `CLIError` if the CLI reports its end.
+        """
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
             blocks = [block for block in message.content if isinstance(block, ToolResultBlock)]
@@ -190,6 +200,10 @@ class _AgentTask:
         )
 
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
+        """Record the tool results in the request, and return the model's next turn.
+
+        Raises `PortError` if the request fails, or if the trace has become too long.
+        """
         self._record_results(results_in(request))
         size = TraceSize()
         for message in self.reply().trace:
@@ -202,10 +216,12 @@ class _AgentTask:
         return await (guard(ask, self.reply().trace) if guard is not None else ask())
 
     def _record_results(self, results: Mapping[str, tuple[str, bool]]) -> None:
+        """Add tool results to the last turn; they are dropped before the first turn."""
         if self._results:
             self._results[-1].update(results)
 
     def _record_turn(self, turn: Turn) -> None:
+        """Add the model's turn to the trace and the usage."""
         self._said.append(turn.message)
         self._results.append({})
         self.usage += turn.usage

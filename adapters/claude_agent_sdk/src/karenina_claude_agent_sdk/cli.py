@@ -45,7 +45,7 @@ _SHELL: Final = "Bash"
 class CLIError(Exception):
     """Raised when the CLI cannot be started, or ends too early. The message contains the reason, if it is known.
 
-    `lasting` means that a retry would not help.
+    `lasting` says that a retry would not help.
     """
 
     def __init__(self, message: str, *, lasting: bool = False) -> None:
@@ -57,9 +57,9 @@ class CLIError(Exception):
 class CLISettings:
     """The settings of one CLI run.
 
-    `folder` is the working directory (None: an empty folder), `tools` are the CLI's own tools that are allowed, `bare`
-    leaves out the CLI's description of its environment, `server` offers the run's tools, and `schema` is the JSON
-    Schema of the answer.
+    `folder` is the working directory (None: an empty folder), `tools` names the CLI's own tools that are allowed,
+    `bare` leaves out the CLI's description of its environment, `server` offers the run's tools, and `schema` is the
+    JSON Schema of the answer.
     """
 
     model_name: str
@@ -81,9 +81,10 @@ class CLI:
     process: CLIProcess
 
     async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
-        """Send the conversation to the CLI, and yield what the CLI sends after the last message. Raises `CLIError`.
+        """Send the conversation to the CLI, and yield what the CLI sends after the last message.
 
-        The CLI reads one message at a time. Earlier messages are sent as history, which it does not answer.
+        The CLI reads one message at a time. Earlier messages are sent as history, which it does not answer. Raises
+        `CLIError` when the CLI ends or cannot be reached.
         """
         try:
             received = self.client.receive_messages()
@@ -102,6 +103,8 @@ class CLI:
         raise CLIError(await _why("it ended", self.process))
 
     async def _tell(self, entry: WireMessage) -> None:
+        """Send one message to the CLI."""
+
         async def one() -> AsyncIterator[dict[str, Any]]:
             yield entry
 
@@ -110,7 +113,10 @@ class CLI:
 
 @asynccontextmanager
 async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
-    """Start a CLI whose model is at `url`, in a temporary home directory. Raises `CLIError`."""
+    """Start a CLI whose model is at `url`, in a temporary home directory that is removed afterwards.
+
+    Raises `CLIError` if the CLI is not installed or does not start.
+    """
     home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: a cancellation would leave the folder behind
     try:
         folder = setting.folder if setting.folder is not None else home / "empty"
@@ -136,14 +142,20 @@ async def start_cli(setting: CLISettings, url: str) -> AsyncIterator[CLI]:
 
 
 async def _why(error: str, process: CLIProcess) -> str:
+    """Return the error, with the CLI's error output if there is any."""
     return "; its error output: ".join(part for part in (error, await process.read_error_output()) if part)
 
 
 def _to_entry(entry: WireMessage) -> WireMessage:
+    """Return a message in the form in which the CLI reads it."""
     return {"type": entry["role"], "message": entry, "parent_tool_use_id": None, "session_id": ""}
 
 
 def _command(setting: CLISettings, home: Path) -> list[str]:
+    """Return the command line of the CLI, and write the system prompt to a file in `home`.
+
+    Raises `CLIError` if the CLI is not installed.
+    """
     cli = cli_of(setting.extra)
     if cli is None:
         raise CLIError(
@@ -177,6 +189,7 @@ def _rule(tool: str) -> str | None:
 
 
 def _environment(setting: CLISettings, home: Path, folder: Path, url: str) -> dict[str, str]:
+    """Return the CLI's complete environment: some of this process's variables, and the settings of the run."""
     passed = {name: os.environ[name] for name in (*_PASSED, *setting.extra.pass_env) if name in os.environ}
     return {
         **passed,

@@ -41,7 +41,7 @@ class CLIProcess(Transport):
         self._stderr = ""
 
     async def connect(self) -> None:
-        """Start the CLI. Raises `OSError`."""
+        """Start the CLI. Raises `OSError` if it cannot be started."""
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=PIPE,
@@ -64,7 +64,10 @@ class CLIProcess(Transport):
             raise CLIConnectionError("it has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the CLI's messages until `close` is called. Raises `CLIConnectionError` if the CLI ends by itself."""
+        """Yield the CLI's messages until `close` is called. Lines that do not begin an object are skipped.
+
+        Raises `CLIConnectionError` if the CLI ends by itself, or writes a line that is too long or is not JSON.
+        """
         process = self._process
         if process is None or process.stdout is None:
             return
@@ -92,7 +95,7 @@ class CLIProcess(Transport):
         return self._process is not None and self._process.returncode is None
 
     async def read_error_output(self) -> str:
-        """Return the end of the CLI's error output on one line, after a short wait for it."""
+        """Return the tail of the CLI's stderr as a single line, waiting briefly for it to arrive."""
         if self._watch is not None:
             await asyncio.wait([self._watch], timeout=_MOMENT)
         return " ".join(self._stderr.split())
@@ -119,6 +122,7 @@ class CLIProcess(Transport):
         _end_all(_find_marked(self._mark))
 
     async def _read_stderr(self, process: Process) -> None:
+        """Keep the last 2000 characters of the CLI's error output until it ends."""
         while process.stderr is not None and (chunk := await process.stderr.read(_CHUNK)):
             self._stderr = (self._stderr + chunk.decode("utf-8", "replace"))[-_KEPT_OF_STDERR:]
 
@@ -132,12 +136,14 @@ async def _wait_for_end(process: Process) -> None:
 
 
 async def _discard(pipe: asyncio.StreamReader) -> None:
+    """Read a pipe to its end, unless another task reads it."""
     with suppress(RuntimeError):  # another task still reads it
         while await pipe.read(_CHUNK):
             pass
 
 
 def _message(line: bytearray) -> dict[str, Any]:
+    """Return a line of the CLI as a message. Raises `CLIConnectionError` if it is not JSON."""
     try:
         message: dict[str, Any] = json.loads(line)
     except (ValueError, RecursionError):
@@ -146,12 +152,14 @@ def _message(line: bytearray) -> dict[str, Any]:
 
 
 def _end_group(pid: int) -> None:
+    """Kill a process group; do nothing on Windows, or if it has ended."""
     if os.name == "posix":
         with suppress(OSError):
             os.killpg(pid, signal.SIGKILL)
 
 
 def _end_all(pids: set[int]) -> None:
+    """Kill the processes `pids`, but never this one; those that have ended are ignored."""
     for pid in pids - {os.getpid()}:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)

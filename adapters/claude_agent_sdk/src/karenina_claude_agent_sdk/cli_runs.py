@@ -1,7 +1,7 @@
 """CLI runs for one model, which are ended as soon as the port has its result, and the proxy that serves them.
 
-The CLI sends its requests to the proxy, which listens on the loopback interface. So each request is counted, errors are
-classified by their status rather than by the CLI, there are no hidden retries, and the API key is not in a process
+The CLI sends its requests to the proxy, which listens on the loopback interface. Thus each request is counted, errors
+are classified by their status rather than by the CLI, there are no hidden retries, and the API key is not in a process
 whose commands could read it.
 """
 
@@ -47,7 +47,7 @@ class ModelProxy:
         self._url = ""
 
     async def start(self) -> None:
-        """Start the proxy if it is not running."""
+        """Start the proxy if it is not running. Raises `OSError` if it cannot listen."""
         async with self._starting:
             if self._runner is not None:
                 return
@@ -80,6 +80,7 @@ class ModelProxy:
             await runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Return the response to a request of a run; 404 for an unknown run or path."""
         name, _, path = request.path.lstrip("/").partition("/")
         answer = self._runs.get(name)
         if answer is None or request.method != "POST" or path != "v1/messages":
@@ -96,6 +97,7 @@ class ModelProxy:
             asked.cancel()
 
     async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
+        """Return the reply as a stream of events, with pings until it arrives."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
@@ -125,7 +127,7 @@ class CLITask(Protocol[T]):
         """Return the reply to a request from the CLI, or None if the run is over."""
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Process a message from the CLI."""
+        """Process a message from the CLI. May raise `CLIError`, which ends the run."""
 
 
 class CLIRunner:
@@ -141,7 +143,10 @@ class CLIRunner:
         self._model_proxy = ModelProxy()
 
     async def run(self, setting: CLISettings, wire: Sequence[WireMessage], work: CLITask[T]) -> T:
-        """Run the CLI on the conversation until `work.end` is done, and return its result. Raises `PortError`."""
+        """Run the CLI on the conversation until `work.end` is done, and return its result.
+
+        Raises the `PortError` of `work.end`, or another one if the last message is not a user's or the CLI fails.
+        """
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
                 f"{self.where}: the last message must be a user's, because the Claude CLI answers only those",
@@ -166,6 +171,8 @@ class CLIRunner:
 
 
 async def _run_until_done(received: AsyncGenerator[claude_agent_sdk.Message, None], work: CLITask[T]) -> None:
+    """Process the CLI's messages until the task ends. Raises `CLIError` if the CLI ends first."""
+
     async def listen() -> None:
         async with aclosing(received) as messages:
             async for message in messages:
@@ -203,7 +210,7 @@ class SingleReply:
         return None
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Ignore the message, unless the CLI reports its end. Raises `CLIError` then."""
+        """Ignore the message. Raises `CLIError` if the CLI reports its end."""
         refuse_end(message)
 
 

@@ -28,7 +28,7 @@ _STOPS: dict[FinishReason, str] = {
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
     """Return the system prompt, and the other messages in the format of the Messages API.
 
-    Consecutive messages from one side are merged, and empty texts are left out. `brought` are the names of the run's
+    Consecutive messages from one side are merged, and empty texts are left out. `brought` holds the names of the run's
     tools, which get a prefix in the CLI.
     """
     system: list[str] = []
@@ -47,7 +47,10 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def turn_of(reply: WireMessage) -> Turn:
-    """Return a reply as a turn, with the reply itself as `wire`. Raises `ValueError` with the problem."""
+    """Return a reply as a turn, with the reply itself as `wire`.
+
+    Raises `ValueError`, which says what is wrong, if its content cannot be read.
+    """
     content = reply.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise ValueError("its content is not a list of blocks")
@@ -98,6 +101,7 @@ def plain_tool_name(name: str) -> str:
 
 
 def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
+    """Return the content blocks of a message; its text block may be blank."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
@@ -115,6 +119,7 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
 
 
 def _is_blank(block: WireMessage) -> bool:
+    """Return whether a block is a text without anything but white space."""
     return block["type"] == "text" and not str(block["text"]).strip()
 
 

@@ -26,7 +26,8 @@ class ServerReportedError(Exception):
 def read_reply(raw: bytes) -> WireMessage:
     """Return the reply in a body, which is JSON or an event stream.
 
-    Raises `ServerReportedError` for an error from the server, and `ValueError` with the problem for an invalid body.
+    Raises `ServerReportedError` for an error from the server, and `ValueError`, which says what is wrong, for an
+    invalid body.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
@@ -58,10 +59,12 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 def _event(kind: str, **fields: Any) -> bytes:
+    """Return one event of the kind `kind`, encoded."""
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
 
 
 def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
+    """Return a block without its content, and the deltas that add the content to it; none for other kinds of blocks."""
     kind = block.get("type")
     if kind == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": block.get("text", "")}]
@@ -75,6 +78,10 @@ def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
 
 
 def _assemble_reply(text: str) -> WireMessage:
+    """Return the reply that an event stream contains.
+
+    Raises `ServerReportedError` for an error event, and `ValueError` if the stream ends too early or is invalid.
+    """
     reply: WireMessage | None = None
     ended = False
     written: dict[int, list[str]] = {}
@@ -119,7 +126,10 @@ def _collect_delta(
     written: dict[int, list[str]],
     deltas: dict[tuple[int, str], list[str]],
 ) -> None:
-    """Collect a delta's content. The texts are joined at the end, because joining each one takes quadratic time."""
+    """Collect a delta's content. The texts are joined at the end, because joining each one takes quadratic time.
+
+    Raises `ValueError` if the delta belongs to no block.
+    """
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):
         raise ValueError("an event of its stream belongs to no block")
@@ -133,6 +143,7 @@ def _collect_delta(
 
 
 def _event_data(text: str) -> Iterator[str]:
+    """Yield the data of each event; events without data are skipped."""
     for event in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
         lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
         if lines:
@@ -140,6 +151,10 @@ def _event_data(text: str) -> Iterator[str]:
 
 
 def _check_reply(reply: Any) -> WireMessage:
+    """Return a reply that has content.
+
+    Raises `ServerReportedError` for an error in place of a reply, and `ValueError` for anything else.
+    """
     if not isinstance(reply, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
     if isinstance(reply.get("error"), dict) and not reply.get("content"):
@@ -150,11 +165,13 @@ def _check_reply(reply: Any) -> WireMessage:
 
 
 def _error(event: WireMessage) -> ServerReportedError:
+    """Return the error that a server reports in an event or a reply."""
     error = event.get("error") or {}
     return ServerReportedError(str(error.get("type") or ""), str(error.get("message") or "no message"))
 
 
 def _json(text: str) -> Any:
+    """Return the value of JSON text. Raises `ValueError` if it is not JSON or exceeds the bounds for replies."""
     try:
         return read_json(text.encode("utf-8", "replace"))
     except json.JSONDecodeError:

@@ -57,10 +57,11 @@ class MessagesClient:
         self._closed = False
 
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send a request from the CLI with the model's parameters, and return the reply. Raises `PortError`.
+        """Send a request from the CLI with the model's parameters, and return the reply.
 
-        `prompt` is removed from the server's messages in errors. A reply that the server paused is continued with
-        another request, at most `_MOST_PAUSES` times; after that, the unfinished reply is returned.
+        `prompt` is redacted from server messages quoted in errors. A reply that the server paused is continued with
+        another request, at most `_MOST_PAUSES` times; after that, the unfinished reply is returned. Raises `PortError`
+        if a request fails or its reply cannot be used.
         """
         turn = await self._post_once(request, headers, prompt)
         for _ in range(_MOST_PAUSES):
@@ -78,6 +79,10 @@ class MessagesClient:
         return turn
 
     async def _post_once(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
+        """Send one request, and return the reply, even if it is paused.
+
+        Raises `PortError` if the request fails or its reply cannot be used.
+        """
         sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
         raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
         page = read_page_text(raw[:_PAGE].decode("utf-8", "replace"))
@@ -105,6 +110,10 @@ class MessagesClient:
             await session.close()
 
     async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
+        """Send one request, and return the body of its reply.
+
+        Raises `PortError` if the port was closed, if there is no reply, or if its status is 300 or more.
+        """
         if self._closed:
             raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
         if self._session is None:

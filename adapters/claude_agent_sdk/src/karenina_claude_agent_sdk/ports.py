@@ -1,4 +1,4 @@
-"""The LLM and parser ports: the Claude CLI without tools."""
+"""The LLM and parser ports, which run the Claude CLI without tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ClaudeAgentLLM:
         self._runner = CLIRunner(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError` if the CLI or its request fails."""
         runner = self._runner
         system, wire = to_wire(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, runner.thinking, bare=True)
@@ -44,7 +44,7 @@ _STAND_IN: Final = '{"type": "object"}'
 class ClaudeAgentParser:
     """The parser port. It uses the CLI's structured output, which is a tool that the model must call.
 
-    The CLI does not get the reply, because it would retry by itself if the JSON does not fit; retries are the same for
+    The CLI does not get the reply, because it would retry by itself if the JSON did not fit; retries are the same for
     all adapters. Thinking is disabled, because a model that thinks cannot be forced to call a tool.
     """
 
@@ -54,7 +54,10 @@ class ClaudeAgentParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema` and return the model's reply. Raises `PortError`."""
+        """Request a JSON object that fits `schema`, and return the model's reply.
+
+        Raises `PortError` if the CLI or its request fails.
+        """
         runner = self._runner
         system, wire = to_wire(messages)
         setting = CLISettings(runner.model_name, runner.extra, system, thinking="disabled", bare=True, schema=_STAND_IN)

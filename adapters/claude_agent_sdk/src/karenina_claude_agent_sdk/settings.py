@@ -54,7 +54,7 @@ class ClaudeAgentExtra(endpoints.ServerExtra):
 
 
 def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value, if it is invalid."""
     return adapters.extra_of(model, ClaudeAgentExtra)
 
 
@@ -124,12 +124,15 @@ def check(model: ModelConfig) -> None:
 
 
 def _environment_base_url() -> str:
+    """Return the base URL in `ANTHROPIC_BASE_URL` without `/v1`, else Anthropic's own."""
     return _base(os.environ.get("ANTHROPIC_BASE_URL") or OFFICIAL_BASE_URL)
 
 
 def _base(url: str) -> str:
+    """Return a URL without `/v1` and slashes at its end."""
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 
 def _is_official(url: SplitResult) -> bool:
+    """Return whether `url` is Anthropic's own service, which requires a key."""
     return url.hostname == "api.anthropic.com"

@@ -16,6 +16,7 @@ __all__ = ["ClaudeExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
+    """Import and return the port classes, so that the adapter can be listed without its SDK."""
     from karenina_claude_tool.ports import ClaudeAgent, ClaudeLLM, ClaudeParser
 
     return ClaudeLLM, ClaudeParser, ClaudeAgent

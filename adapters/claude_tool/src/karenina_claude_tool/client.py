@@ -66,6 +66,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
 
 
 def _no_connection(where: str, error: Exception, secrets: Sequence[str]) -> PortError:
+    """Return the error for a connection that failed; permanent if a retry would get the same TLS error."""
     why = find_system_error(error) or error.__cause__ or error
     shown = redact_text(str(why), secrets) or type(why).__name__
     if isinstance(why, ssl.SSLError) and not isinstance(why, _INTERRUPTED):
@@ -95,10 +96,10 @@ class Client:
         self._closed = False
 
     async def ask(self, messages: Sequence[Message], **fields: Any) -> ClaudeReply:
-        """Return the reply to `messages`; `fields` are added to the request. Raises `PortError`.
+        """Return the reply to `messages`; `fields` are added to the request.
 
         A reply that the server paused is continued with another request, at most `_MOST_PAUSES` times; after that, the
-        unfinished reply is returned.
+        unfinished reply is returned. Raises `PortError` if a request fails or its reply cannot be used.
         """
         system, wire = to_wire(messages)
         reply = await self.post(messages, system, wire, **fields)
@@ -122,10 +123,10 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> ClaudeReply:
-        """Return the reply to `system` and `wire`, which together are the encoded `messages`. Raises `PortError`.
+        """Return the reply to `system` and `wire`, which together are the encoded `messages`.
 
         With `grows`, the conversation will continue, so its messages are worth caching. `fields` are added to the
-        request.
+        request. Raises `PortError` if the request fails or its reply cannot be used.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -147,6 +148,7 @@ class Client:
             await sdk.close()
 
     async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
+        """Send one request, and return the body of its reply. Raises `PortError` if there is no successful reply."""
         sdk = self._open_sdk()
         try:
             async with asyncio.timeout(self.timeout):
@@ -168,6 +170,7 @@ class Client:
             raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
+        """Return the JSON object in a body. Raises `PortError` for anything else, and for a forwarded error."""
         try:
             data = read_json(raw)
         except json.JSONDecodeError:
@@ -182,9 +185,14 @@ class Client:
         return data
 
     def _unusable(self, why: str) -> PortError:
+        """Return the error for a successful reply that cannot be used."""
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _open_sdk(self) -> AsyncAnthropic:
+        """Return the SDK's client, created by the first call.
+
+        Raises `PortError` if the port is closed, or if the proxy in the environment cannot be used.
+        """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
         if self._sdk is None:
@@ -256,6 +264,7 @@ def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mappin
 
 
 def _custom_headers(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values in `ANTHROPIC_CUSTOM_HEADERS`; lines without a colon are skipped."""
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
         if colon:

@@ -38,7 +38,7 @@ class ClaudeReply:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the server paused. It continues when its reply is sent back unchanged."""
+        """Whether the server paused. It continues a reply that is sent back unchanged."""
         return self.stop_reason in PAUSED
 
     def continued(self, after: ClaudeReply) -> ClaudeReply:
@@ -86,7 +86,7 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
 
 
 def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
-    """Convert a reply. Raises `ValueError` with the problem if it has no readable content.
+    """Return a reply in Karenina's types. Raises `ValueError`, which says what is wrong, if it has no readable content.
 
     Arguments of a tool call that are not an object are replaced by an object with their text. Calls to tools that the
     server ran itself become reasoning: they must not be run here, and they are not part of the answer.
@@ -112,6 +112,7 @@ def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
 
 
 def _blocks_of(message: Message) -> list[Block]:
+    """Return the content blocks of a message; its text block may be empty."""
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
         result = {"tool_use_id": message.tool_call_id or "", "content": message.content, **failed}
@@ -124,6 +125,7 @@ def _blocks_of(message: Message) -> list[Block]:
 
 
 def _server_tool_as_thought(block: Block) -> Block:
+    """Return a block, with a call or result of a server's own tool turned into a thought."""
     kind = block["type"]
     if not _is_call(block) and kind.endswith(("tool_use", "tool_result")):
         return {"type": "thinking", "thinking": describe_block(kind, block)}
@@ -131,8 +133,10 @@ def _server_tool_as_thought(block: Block) -> Block:
 
 
 def _is_call(block: Block) -> bool:
+    """Return whether a block is a call of a tool that is run here."""
     return bool(block["type"] == "tool_use")
 
 
 def _is_blank(block: Block) -> bool:
+    """Return whether a block is a text without anything but white space."""
     return block["type"] == "text" and not str(block.get("text") or "").strip()

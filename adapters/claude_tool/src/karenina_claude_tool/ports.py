@@ -99,13 +99,13 @@ def can_be_native(schema: Any) -> bool:
 
 
 class ClaudeLLM:
-    """The LLM port. If the model's `extra.body` requests thinking, it is returned as `reasoning`."""
+    """The LLM port. If the model's `extra.body` requests thinking, the thoughts are returned as `reasoning`."""
 
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError` if the call fails."""
         reply = await self._client.ask(messages)
         return text_reply(reply)
 
@@ -133,7 +133,10 @@ class ClaudeParser:
         *,
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
-        """Request a JSON object that fits `schema` and return the model's reply. Raises `PortError`."""
+        """Request a JSON object that fits `schema`, and return the model's reply.
+
+        Raises `PortError` if the call fails.
+        """
         modes = self._modes
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
@@ -147,6 +150,7 @@ class ClaudeParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> ClaudeReply:
+        """Request the object in one mode. Raises `PortError`, also if the server refuses the mode."""
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))
         if mode == "json_schema":
@@ -201,11 +205,14 @@ class _Conversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, for error messages."""
+        """The model and its server, as error messages name them."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply from the model; `first` is whether it is the first turn."""
+        """Request one reply from the model; `first` is true for the first turn.
+
+        Raises `PortError` if the request fails.
+        """
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
@@ -234,9 +241,11 @@ class _Conversation:
         self._add(results)
 
     def _add(self, messages: Sequence[Message]) -> None:
+        """Add messages to the encoded conversation."""
         for entry in to_wire(messages)[1]:
             add(self._wire, entry["role"], entry["content"])
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
+    """Return a tool in the form in which the API accepts it."""
     return {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}

@@ -43,6 +43,7 @@ class ClaudeExtra(endpoints.ToolLoopExtra):
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields unchanged. Raises `ValueError` for a field that Karenina sets itself."""
         config = body.get("output_config", {})
         if not isinstance(config, dict) or "format" in config:
             raise ValueError("body.output_config must be an object without format, which is set by Karenina")
@@ -50,14 +51,14 @@ class ClaudeExtra(endpoints.ToolLoopExtra):
 
 
 def extra_of(model: ModelConfig) -> ClaudeExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value, if it is invalid."""
     return adapters.extra_of(model, ClaudeExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
     """Return the server's base URL without `/v1`, which the SDK adds.
 
-    It is the model's, else the one in `ANTHROPIC_BASE_URL`, else Anthropic's own.
+    It is the model's own, else the one in `ANTHROPIC_BASE_URL`, else Anthropic's.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else environment_base_url()
 
@@ -117,4 +118,5 @@ def check(model: ModelConfig) -> None:
 
 
 def _base(url: str) -> str:
+    """Return a URL without `/v1` and slashes at its end."""
     return url.rstrip("/").removesuffix("/v1").rstrip("/")

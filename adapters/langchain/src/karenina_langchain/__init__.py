@@ -24,6 +24,7 @@ _INTERFACES = {
 
 
 def _classes() -> PortClasses:
+    """Import and return the port classes, so that the adapter can be listed without LangChain."""
     from karenina_langchain.ports import LangchainAgent, LangchainLLM, LangchainParser
 
     return LangchainLLM, LangchainParser, LangchainAgent
@@ -35,6 +36,7 @@ _USES: Final = frozenset({"endpoint_base_url", "endpoint_api_key", "temperature"
 
 
 def _spec(interface: str, description: str) -> AdapterSpec:
+    """Return the declaration of one interface."""
     return AdapterSpec(
         interface=interface,
         description=description,

@@ -36,7 +36,7 @@ def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awa
     """Return the chat model, without retries or a cache, and a function that closes its connections.
 
     Turns LangSmith tracing off (by setting `LANGSMITH_TRACING`) unless the environment sets a tracing variable. Raises
-    `AdapterConfigError`.
+    `AdapterConfigError` if a package is missing or LangChain refuses the settings.
     """
     if not any(name in os.environ for name in _TRACING):
         os.environ["LANGSMITH_TRACING"] = "false"
@@ -55,6 +55,7 @@ def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awa
 
 
 def _openai(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
+    """Return LangChain's chat model for OpenAI's API, and a function that closes its connections."""
     import openai
     from langchain_openai import ChatOpenAI
 
@@ -73,6 +74,7 @@ def _openai(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[N
 
 
 def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
+    """Return LangChain's chat model for Anthropic's API, and a function that closes its connections."""
     import anthropic
     from langchain_anthropic import ChatAnthropic
 
@@ -98,7 +100,10 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 
 
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model for any other provider, with the arguments that all LangChain chat models accept."""
+    """Return the chat model for any other provider, with the arguments that all LangChain chat models accept.
+
+    The second item, which should close the connections, does nothing, because LangChain owns them.
+    """
     from langchain.chat_models import init_chat_model
 
     arguments = _common(model)
@@ -119,6 +124,7 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
 
 
 def _common(model: ModelConfig) -> dict[str, Any]:
+    """Return the arguments for the chat model of any provider."""
     extra = extra_of(model)
     arguments: dict[str, Any] = {
         **extra.parameters,
@@ -193,10 +199,12 @@ def _unwanted_headers(model: ModelConfig) -> list[str]:
 
 
 def _timeout(model: ModelConfig) -> float:
+    """Return the time limit of a request in seconds."""
     return model.request_timeout or DEFAULT_TIMEOUT
 
 
 def _error_locations(error: Exception) -> str:
+    """Return the fields that pydantic refused, as the end of a sentence; empty for any other error."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

@@ -65,7 +65,7 @@ _CURES: Final = {
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Return the `PortError` for `error`.
+    """Return the `PortError` for an exception of LangChain or an SDK.
 
     Its category follows from the HTTP status, else from an error in the reply or from the exception's class.
     """
@@ -121,6 +121,7 @@ def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
 
 
 def _category(error: Exception) -> ErrorCategory | None:
+    """Return the category of an exception by its class; None if the class is unknown."""
     for kind, category in _BY_CLASS:
         if isinstance(error, kind):
             return category
@@ -166,8 +167,8 @@ class Client:
     ) -> ChatReply:
         """Return the reply to `sent` from `runnable`, the chat model with bound arguments.
 
-        `sent` is `messages` in LangChain's format. For a structured runnable, the raw reply is returned, not the parsed
-        one. Raises `PortError`.
+        `sent` contains `messages` in LangChain's format. For a structured runnable, the raw reply is returned, not the
+        parsed one. Raises `PortError` if the port was closed, the call fails, or its reply cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
@@ -204,7 +205,10 @@ class Client:
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> ChatReply:
-        """Return the reply from the original chat completion, because LangChain and the SDK drop parts of it."""
+        """Return the reply from the original chat completion, because LangChain and the SDK drop parts of it.
+
+        Raises `PortError` if the completion contains an error or cannot be read.
+        """
         error = error_of_choice(completion)
         if error is not None:
             raise error_in_reply(self.where, error, usage_of(completion), self._secrets, messages)

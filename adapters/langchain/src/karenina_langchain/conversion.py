@@ -43,7 +43,10 @@ def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
 
 
 def from_langchain(said: AIMessage) -> ChatReply:
-    """Convert a LangChain message. A refusal is added to the text, and calls with invalid arguments are kept."""
+    """Return a LangChain message in Karenina's types.
+
+    A refusal is added to the text, and calls with invalid arguments are kept.
+    """
     refusal = said.additional_kwargs.get("refusal")
     texts = (str(said.text), refusal if isinstance(refusal, str) else "")
     calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in said.tool_calls]
@@ -83,6 +86,7 @@ def call_arguments(reply: ChatReply) -> str:
 
 
 def _to_langchain(message: Message) -> BaseMessage:
+    """Return one message as LangChain's; calls with unreadable arguments are its invalid calls."""
     if message.role == "system":
         return SystemMessage(message.content)
     if message.role == "user":
@@ -126,10 +130,12 @@ def _notes(message: AIMessage) -> tuple[str, ...]:
 
 
 def _is_of_a_tool(block: Mapping[str, Any]) -> bool:
+    """Return whether a content block is a tool call or a tool's result."""
     return str(block.get("type")).endswith(("tool_use", "tool_call", "tool_call_chunk", "tool_result", "_call"))
 
 
 def _reasoning(message: AIMessage) -> str | None:
+    """Return the model's reasoning from beside the content, else from its blocks; None if there is none."""
     apart = message.additional_kwargs.get("reasoning_content")
     if isinstance(apart, str) and apart:
         return apart
@@ -141,6 +147,7 @@ def _reasoning(message: AIMessage) -> str | None:
 
 
 def _usage(message: AIMessage) -> Usage:
+    """Return the usage of one call; without counts from LangChain, one call with no tokens."""
     counted = message.usage_metadata
     if counted is None:
         return Usage(calls=1)
@@ -150,6 +157,7 @@ def _usage(message: AIMessage) -> Usage:
 
 
 def _read_end(metadata: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
+    """Return the finish reason in a message's metadata, from the first place that has one, as `read_end` does."""
     incomplete = metadata.get("incomplete_details")
     return read_end(
         (incomplete.get("reason") if isinstance(incomplete, Mapping) else None)

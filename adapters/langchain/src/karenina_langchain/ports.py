@@ -47,7 +47,7 @@ class LangchainLLM:
         self._client = Client(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError` if the call fails."""
         reply = await self._client.ask(self._client.chat, messages, to_langchain(messages))
         return text_reply(reply)
 
@@ -74,9 +74,9 @@ class LangchainParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Return the model's reply, which should be a JSON object that fits `schema`. Raises `PortError`.
+        """Return the model's reply, which should be a JSON object that fits `schema`.
 
-        The raw text is returned, not the result of LangChain's parsing.
+        The raw text is returned, not the result of LangChain's parsing. Raises `PortError` if the call fails.
         """
         reply, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
@@ -90,6 +90,10 @@ class LangchainParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> ChatReply:
+        """Request the object in one mode.
+
+        Raises `ModeUnsupported` if LangChain's chat model lacks the mode, and `PortError` if the call fails.
+        """
         if mode == "prompt":
             asked = append_schema(messages, schema)
             return await self._client.ask(self._client.chat, asked, to_langchain(asked))
@@ -100,6 +104,7 @@ class LangchainParser:
         return await self._client.ask(runnable, messages, to_langchain(messages))
 
     def _structured(self, mode: StructuredMode, schema: Mapping[str, Any]) -> Runnable[Any, Any]:
+        """Return the chat model with the schema bound. Raises `NotImplementedError` if it does not support the mode."""
         name = schema_name(schema)
         provider = self._client.provider
         if provider is None or provider.name != "openai":
@@ -144,11 +149,14 @@ class _Chat:
 
     @property
     def where(self) -> str:
-        """The model and its server, for error messages."""
+        """The model and its server, as error messages name them."""
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one reply from the chat model; `first` is whether it is the first turn."""
+        """Request one reply from the chat model; `first` is true for the first turn.
+
+        Raises `PortError` if the call fails, or if the chat model does not support tools.
+        """
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
             self._runnables[chosen] = self._bind_tools(tools, **(self._first if chosen else {}))
@@ -174,6 +182,7 @@ class _Chat:
         self._sent += to_langchain(results)
 
     def _bind_tools(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
+        """Return the chat model with `tools`. Raises a permanent `PortError` if it does not support tools."""
         if not tools:
             return self._client.chat
         try:
@@ -187,5 +196,6 @@ class _Chat:
 
 
 def _tool_schema(tool: Tool) -> dict[str, Any]:
+    """Return a tool in the form of OpenAI's API, which LangChain accepts for all providers."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}

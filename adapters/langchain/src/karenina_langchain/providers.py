@@ -84,14 +84,17 @@ def provider_name(model: ModelConfig) -> str:
 
 
 def provider_of(model: ModelConfig) -> Provider | None:
-    """Return the known provider, or None for one that is left to LangChain's `init_chat_model`."""
+    """Return the known provider, or None for one that is left to LangChain's `init_chat_model`.
+
+    Raises `AdapterConfigError` if the model names no provider.
+    """
     return OPENROUTER if model.interface == "openrouter" else _KNOWN.get(provider_name(model))
 
 
 def explain_missing_package(name: str) -> str | None:
-    """Return a message about the missing package of the provider `name`, with its pip command, or None.
+    """Return a message about the missing package of the provider `name`, with its pip command.
 
-    For an unknown provider, the message suggests a similar name instead.
+    For an unknown provider, the message suggests a similar name instead. Return None if nothing is missing.
     """
     if name in _KNOWN:
         if find_spec(_KNOWN[name].package) is None:
@@ -111,7 +114,7 @@ def explain_missing_package(name: str) -> str | None:
 
 
 def unavailable(interface: str) -> str | None:
-    """Return why `interface` cannot be used, with the pip command that fixes it, or None."""
+    """Return why `interface` cannot be used, with the pip command that fixes it; None if it can be used."""
     if interface != "langchain":
         return explain_missing_package("openai")
     if find_spec("langchain") is not None or any(find_spec(own.package) is not None for own in _KNOWN.values()):
@@ -123,4 +126,5 @@ def unavailable(interface: str) -> str | None:
 
 
 def _distribution_name(package: str) -> str:
+    """Return the name under which pip installs an import package."""
     return package.replace("_", "-")

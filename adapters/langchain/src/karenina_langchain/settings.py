@@ -44,7 +44,7 @@ _RESERVED_ENDINGS = ("api_key", "api_base", "api_url", "base_url", "organization
 
 
 class LangchainExtra(endpoints.ToolLoopExtra):
-    """`ModelConfig.extra` of these interfaces. Values of `headers` are treated as secrets."""
+    """`ModelConfig.extra` of the three LangChain interfaces. Values of `headers` are treated as secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     parameters: dict[str, Any] = Field(
@@ -54,6 +54,7 @@ class LangchainExtra(endpoints.ToolLoopExtra):
     @field_validator("parameters")
     @classmethod
     def _not_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters unchanged. Raises `ValueError` for one that Karenina sets itself."""
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(
@@ -63,7 +64,7 @@ class LangchainExtra(endpoints.ToolLoopExtra):
 
 
 def extra_of(model: ModelConfig) -> LangchainExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value, if it is invalid."""
     return adapters.extra_of(model, LangchainExtra)
 
 
@@ -101,6 +102,7 @@ def key_of(model: ModelConfig) -> str | None:
 
 
 def _key_variables(model: ModelConfig) -> list[str]:
+    """Return the environment variables of the provider's key; none for a provider that only LangChain knows."""
     provider = provider_of(model)
     return [provider.key_variable] if provider is not None else []
 
@@ -161,7 +163,7 @@ def _own_base_urls(model: ModelConfig) -> list[str]:
 
 
 def _own_base_url(model: ModelConfig) -> str | None:
-    """Return the provider's URL in the environment, else its own URL."""
+    """Return the provider's URL in the environment, else its own; None for a provider that only LangChain knows."""
     provider = provider_of(model)
     if provider is None:
         return None

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def check(model: ModelConfig) -> None:
     """Raise `AdapterConfigError` for anything that would fail every call.
 
-    The settings must be valid and apply to local models, and the model's file must be installed. If it is not, the
-    message contains the command that downloads it.
+    The settings must be valid and apply to local models, and the model's file must be installed. If the file is
+    missing, the message contains the command that downloads it.
     """
     settings_of(model)
     for name in ("endpoint_base_url", "endpoint_api_key"):
@@ -39,6 +39,7 @@ def unavailable() -> str | None:
 
 
 def _classes() -> PortClasses:
+    """Import and return the port classes, so that the adapter can be listed without llama.cpp."""
     from karenina_local.agent import LocalAgent
     from karenina_local.ports import LocalLLM, LocalParser
 
@@ -49,11 +50,12 @@ _PORTS: Final = LazyPorts(_classes)
 
 
 def _restricts(model: ModelConfig) -> tuple[str, ...]:
-    """Return `model_name` if it is a file, because only the contents of catalogue models are known."""
+    """Return `model_name` if it is a file, because only the contents of catalogue models are known; else nothing."""
     return () if is_catalogued(model.model_name) else ("model_name",)
 
 
 def _concurrency(model: ModelConfig) -> int:
+    """Return the number of calls that one server processes at once."""
     return settings_of(model).slots
 
 

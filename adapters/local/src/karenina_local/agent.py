@@ -46,7 +46,7 @@ class LocalAgent:
 class TextCallConversation:
     """A conversation with a small model, in which tool calls written as text count as tool calls.
 
-    `client` returns the current server's client; the server may have been restarted between two turns.
+    `client` returns the client of the current server, which may have been restarted between two turns.
     """
 
     def __init__(self, chat: ChatConversation, client: Callable[[], Awaitable[Client]]) -> None:
@@ -57,11 +57,11 @@ class TextCallConversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, for error messages."""
+        """The model and its server, as error messages name them."""
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one chat completion; `first` is whether it is the first turn."""
+        """Request one chat completion; `first` is true for the first turn. Raises `PortError` if the request fails."""
         self._chat.client = await self._client()
         turn = await self._chat.request_turn(tools, first=first)
         if turn.message.tool_calls:

@@ -64,7 +64,7 @@ class HubFile:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueModel:
-    """One model. `size` is in bytes, `sha256` in lower-case hex; `wheels` are the parts of the file, in order.
+    """One model. `size` is in bytes, `sha256` in lower-case hex; `wheels` lists the parts of the file, in order.
 
     `good_for` says what to expect of the model, measured on an ordinary two-core machine. `agreement` says how often
     its verdicts as a judge agreed with people's.
@@ -88,6 +88,7 @@ class CatalogueModel:
 
 
 def _numbered_wheels(distribution: str, version: str, count: int) -> tuple[WheelPart, ...]:
+    """Return the parts of a file that is spread over `count` distributions, numbered from 1."""
     package = distribution.replace("-", "_")
     return tuple(
         WheelPart(f"{distribution}{part}", version, f"{package}{part}/data/part{part:02d}.bin")

@@ -22,7 +22,10 @@ class Demo:
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download those of the models that are not installed; `note` gets a line for each. Raises `RunError`."""
+        """Download those of the models `names` that are not installed; `note` is called with a line for each.
+
+        Raises `RunError` for an unknown model, and if a download fails.
+        """
         try:
             for model in [model_named(name) for name in names]:
                 _pull_if_missing(model, note)
@@ -51,11 +54,15 @@ class Demo:
         }
 
     def agreement(self, judge: str) -> str:
-        """Return how often this judge's verdicts agreed with people's; an empty string if that was not measured."""
+        """Return how often this judge's verdicts agreed with people's; an empty string if that was not measured.
+
+        Raises `UnknownModel` for a name that is not in the catalogue.
+        """
         return model_named(judge).agreement or ""
 
 
 def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None:
+    """Download a model unless it is installed. Raises `PullError` if the download fails."""
     from karenina_local.download import pull
     from karenina_local.model_command import progress_bar
     from karenina_local.store import state_of

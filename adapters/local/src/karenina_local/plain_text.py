@@ -38,7 +38,10 @@ class PlainTextClient(Client):
         self._known: OrderedDict[str, None] = OrderedDict()
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the server's reply as `Client.post` does, but treat special tokens in message text as plain text."""
+        """Return the server's reply as `Client.post` does, but treat special tokens in message text as plain text.
+
+        Raises `PortError` if a request fails.
+        """
         new = [text for text in dict.fromkeys(_texts(wire)) if text not in self._known]
         joined = "\n".join(new)
         if not new or await self._tokenize(messages, joined) == await self._tokenize(messages, joined, special=True):
@@ -56,13 +59,17 @@ class PlainTextClient(Client):
         await super().aclose()
 
     def _remember(self, text: str) -> None:
-        """Remember a text without special tokens: instructions and examples are the same in every request."""
+        """Remember a text without special tokens: instructions and examples are the same in every request.
+
+        Long texts are not remembered, and the oldest text is forgotten if there are too many.
+        """
         if len(text) <= _LONGEST_KNOWN:
             self._known[text] = None
         while len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
 
     async def _tokenize(self, messages: Sequence[Message], text: str, *, special: bool = False) -> list[int]:
+        """Return the tokens of a text, in which special tokens are plain text unless `special` is set."""
         reply = await self._tokenizer.post(messages, [], content=text, parse_special=special)
         tokens: list[int] = reply["tokens"]
         return tokens
@@ -139,6 +146,7 @@ def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_chat(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a completion in the form of a chat completion."""
     choices = [
         {**choice, "message": {"role": "assistant", "content": choice.get("text")}} for choice in reply["choices"]
     ]

@@ -68,6 +68,7 @@ def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) 
 
 
 def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the types of a schema; none if it states none."""
     kind = schema.get("type", ())
     return (kind,) if isinstance(kind, str) else tuple(kind)
 
@@ -137,6 +138,7 @@ def speed_of(reply: Mapping[str, Any]) -> Speed:
 
 
 def _rate(value: float | None) -> str:
+    """Return a rate with three digits; a dash for None."""
     return "-" if value is None else f"{value:.3g}"
 
 
@@ -173,7 +175,10 @@ class ServerClient(Generic[P]):
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
-        """Return the client for `info`, after starting the server if needed. Raises `PortError` if it cannot start."""
+        """Return the client for `info`, after starting the server if needed.
+
+        Raises a permanent `PortError` if the server cannot start.
+        """
         address = self._server.address_if_running()
         if address is None:
             address = await asyncio.to_thread(self._server.address)
@@ -209,9 +214,11 @@ class ServerClient(Generic[P]):
         )
 
     def _add_speed(self, reply: Mapping[str, Any]) -> None:
+        """Add the speed of one reply to the sum."""
         self.speed += speed_of(reply)
 
     def _client_config(self, address: Address, seed: int) -> ModelConfig:
+        """Return the model's configuration for the server at `address`, with the sampling `seed`."""
         changed = {
             "endpoint_base_url": f"{address.url}/v1",
             "endpoint_api_key": SecretStr(address.key),
@@ -234,7 +241,10 @@ class LocalLLM:
         self._local: ServerClient[OpenAILLM] = ServerClient(model, partial(OpenAILLM, client=PlainTextClient))
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply. The first call waits until the model is loaded."""
+        """Return the model's reply. The first call waits until the model is loaded.
+
+        Raises `PortError` if the server cannot start or the call fails.
+        """
         port = await self._local.port(info)
         try:
             return await port.invoke(messages, info=info)
@@ -267,7 +277,10 @@ class LocalParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Return the model's reply, which fits `schema`. The first call waits until the model is loaded."""
+        """Return the model's reply, which fits `schema` unless it is cut off.
+
+        The first call waits until the model is loaded. Raises `PortError` if the server cannot start or the call fails.
+        """
         settings = self._local.settings
         limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)
         port = await self._local.port(info)

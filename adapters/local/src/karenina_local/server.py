@@ -104,6 +104,7 @@ class LlamaServer:
                 self._log = None
 
     def _start(self) -> None:
+        """Start the child and wait until the model is loaded; on failure, set `_failure` and raise nothing."""
         self._address = None
         if self._starts >= MOST_STARTS:
             self._failure = (
@@ -136,10 +137,12 @@ class LlamaServer:
         self._failure = self._describe_failure(late)
 
     def _launch_settings(self, key: str) -> dict[str, object]:
+        """Return the settings that the child reads from its input."""
         settings = {**asdict(self.settings), "model": str(self.settings.model), "key": key}
         return {**settings, "alias": self.settings.model.stem}
 
     def _spawn(self) -> subprocess.Popen[str]:
+        """Return the new child process, whose error output goes to a temporary file."""
         if self._log is not None:
             self._log.close()
         self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child
@@ -157,6 +160,7 @@ class LlamaServer:
         )
 
     def _log_tail(self) -> str:
+        """Return the last 2000 bytes of the child's error output as text. Only for a child that has ended."""
         if self._log is None:
             return "(nothing)"
         size = self._log.seek(0, os.SEEK_END)  # the child, which shares this file position, has ended
@@ -164,6 +168,7 @@ class LlamaServer:
         return self._log.read().decode("utf-8", "replace").strip() or "(nothing)"
 
     def _describe_failure(self, late: bool) -> str:
+        """Return why the child did not start; `late` says that it exceeded the time limit."""
         model = self.settings.model
         if self._closed:
             return "the local model was closed while it was loading"

@@ -40,11 +40,13 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
+    """End this process when its input ends, because the parent closed it or died."""
     sys.stdin.read()
     os._exit(0)
 
 
 def _start_server(settings: dict[str, Any]) -> Any:
+    """Return the server that llama.cpp has started. Raises `RuntimeError` if it cannot load the model."""
     xllamacpp = import_module("xllamacpp")  # without types
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
@@ -67,6 +69,10 @@ def _start_server(settings: dict[str, Any]) -> Any:
 
 
 def _wait_until_loaded(address: str) -> None:
+    """Wait until the server's health check succeeds, without a time limit: the parent has one.
+
+    Raises `HTTPError` for a status other than 503.
+    """
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:
         try:

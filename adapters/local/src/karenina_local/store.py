@@ -32,8 +32,8 @@ def path_of(model: CatalogueModel) -> Path:
 class ModelState:
     """The state of a catalogue model on this machine.
 
-    `size_here` is the size of its file in bytes, or None without a file. A file whose size differs from the catalogue's
-    does not count as installed.
+    `size_here` is the size of its file in bytes, or None if there is no file. A file whose size differs from the
+    catalogue's does not count as installed.
     """
 
     model: CatalogueModel
@@ -62,9 +62,10 @@ def list_models() -> list[ModelState]:
 
 
 def remove(name: str) -> bool:
-    """Delete a catalogue model's file, and return whether it existed. Raises `UnknownModel`.
+    """Delete a catalogue model's file, and return whether it existed.
 
-    Models that the user gives by path are never deleted.
+    Models that the user gives by path are never deleted. Raises `UnknownModel` for a name that is not in the catalogue,
+    and `OSError` if the file cannot be deleted.
     """
     path = path_of(model_named(name))
     existed = path.exists()
@@ -82,7 +83,8 @@ def find_model(name_or_path: str) -> Path:
 
     A catalogue name takes precedence over a file with that name; write `./name` for the file. For catalogue models,
     only the file size is checked (the digest was checked when the file was downloaded); for others, the first four
-    bytes. Raises `ModelMissing`, for a catalogue model with the command that downloads it, or `UnknownModel`.
+    bytes. Raises `UnknownModel` for a name that is neither, and `ModelMissing` if the file is missing or unusable; its
+    message says how to get the file of a catalogue model.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))
@@ -97,6 +99,7 @@ def find_model(name_or_path: str) -> Path:
 
 
 def _find_installed(model: CatalogueModel) -> Path:
+    """Return the file of a catalogue model. Raises `ModelMissing`, with the command that downloads it."""
     state = state_of(model)
     if state.installed:
         return state.path
@@ -111,6 +114,7 @@ def _find_installed(model: CatalogueModel) -> Path:
 
 
 def _check_gguf(path: Path) -> Path:
+    """Return `path` if its first bytes are those of a GGUF file. Raises `ModelMissing` otherwise."""
     try:
         with path.open("rb") as file:
             start = file.read(len(GGUF_MAGIC))

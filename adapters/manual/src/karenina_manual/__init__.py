@@ -18,36 +18,42 @@ __all__ = ["ManualExtra", "plugin"]
 
 
 def _llm(model: ModelConfig) -> LLMPort:
+    """Return the LLM port; its module is imported on first use, as in all functions here."""
     from karenina_manual.ports import RecordedLLM
 
     return RecordedLLM(model)
 
 
 def _agent(model: ModelConfig) -> AgentPort:
+    """Return the agent port."""
     from karenina_manual.ports import RecordedAgent
 
     return RecordedAgent(model)
 
 
 def _check(model: ModelConfig) -> None:
+    """Raise `AdapterConfigError` if the model's recordings are invalid, or if there are none."""
     from karenina_manual.recordings import recordings_of
 
     recordings_of(model).check()
 
 
 def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
+    """Return messages about questions without recordings, and recordings without questions."""
     from karenina_manual.recordings import recordings_of
 
     return recordings_of(model).mismatches(asked, others)
 
 
 def _needs_agent(model: ModelConfig, info: CallInfo) -> bool:
+    """Return whether the recording for `info` is a conversation."""
     from karenina_manual.recordings import is_conversation
 
     return is_conversation(model, info)
 
 
 def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need no calls, so there is no limit
+    """Return a number of concurrent calls that no run reaches."""
     return 1000
 
 

@@ -37,7 +37,10 @@ class RecordedLLM:
         self._recordings = recordings_of(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the recorded answer to the question in `info`; `messages` are ignored. Raises `PortError`."""
+        """Return the recorded answer to the question in `info`; `messages` are ignored.
+
+        Raises a permanent `PortError` if there is no recording, or if the recording is not an answer.
+        """
         answer = _find_answer(self._model, self._recordings, info)
         recorded, end = answer.said, (answer.finish_reason, answer.server_reason)
         if isinstance(recorded, str):
@@ -62,7 +65,8 @@ class RecordedAgent:
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
         """Return the recording for the question in `info`, without its leading system and user messages.
 
-        `messages` and the limits in `options` are ignored. Raises `PortError`.
+        `messages` and the limits in `options` are ignored. Raises a permanent `PortError` if there is no recording, or
+        if it has no message of the assistant.
         """
         answer = _find_answer(self._model, self._recordings, info)
         recorded, end, why = answer.said, answer.finish_reason, answer.server_reason
@@ -78,7 +82,10 @@ class RecordedAgent:
 
 
 def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> Answer:
-    """Return the recording for the question in `info`. Raises `PortError`, also for a reply that broke off."""
+    """Return the recording for the question in `info`.
+
+    Raises a permanent `PortError` if there is none, or if the reply in it broke off.
+    """
     answer = recordings.find(info)
     if answer.finish_reason == "failed":
         raise _no_answer_error(model, info, f"the reply broke off (finish reason {answer.server_reason or 'error'!r})")
@@ -86,6 +93,7 @@ def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo) -> 
 
 
 def _no_answer_error(model: ModelConfig, info: CallInfo, why: str) -> PortError:
+    """Return the error for a recording that is not an answer; `why` says what is wrong with it."""
     return PortError(
         f"{model.display_string}: the recording for question {info.question_id!r} is not an answer: {why}",
         category=ErrorCategory.PERMANENT,

@@ -123,7 +123,7 @@ class RecordingIndex:
     def add_row(self, place: str, row: Any, extra: ManualExtra) -> None:
         """Add a row, unless it belongs to a model other than `extra.model`.
 
-        Raises `AdapterConfigError` if the row is invalid.
+        Raises `AdapterConfigError` if the row has no question or recording, or if `add` refuses it.
         """
         if not isinstance(row, Mapping):
             raise AdapterConfigError(
@@ -171,7 +171,7 @@ class RecordingIndex:
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Iterator[str]:
         """Yield messages about questions in `asked` with no or empty recordings, and recordings without a question.
 
-        `others` are questions that are not in this run; their recordings are not reported.
+        Recordings of the questions in `others`, which are not in this run, are not reported.
         """
         left: dict[int, tuple[str, Recording]] = {}
         for index in (self._by_id, self._by_text):
@@ -210,7 +210,7 @@ class RecordingIndex:
     def later_replicates(self, asked: Iterable[CallInfo]) -> tuple[int, int]:
         """Return how many recorded answers are for replicates beyond those asked for, and the last such replicate.
 
-        Only the questions of `asked` count; both numbers are 0 if there is no such answer.
+        Only the questions in `asked` count; both numbers are 0 if there is no such answer.
         """
         most: dict[tuple[str, str], int] = {}
         for info in asked:
@@ -225,17 +225,22 @@ class RecordingIndex:
         return len(later), max(later.values(), default=0)
 
     def _mark_used(self, info: CallInfo, left: dict[int, tuple[str, Recording]]) -> None:
+        """Remove all recordings that belong to the question in `info` from `left`."""
         names = [compose(info.question_id), *([digest_of(info.question)] if self._has_digests else ())]
         by_name = (recording for name in names for recording in self._by_id.get(name, ()))
         for recording in (*by_name, *self._by_text.get(compose(info.question), ())):
             left.pop(id(recording), None)
 
     def _describe(self, name: str, recorded: Recording) -> str:
+        """Return the name of a recording, cut to 80 characters, and its line or entry if it has one."""
         place = recorded.place.removeprefix(f"{self.name}, ")
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Return the recording for a question: by id, else by text, else by digest. Raises `RecordingMissing`."""
+        """Return the recording for a question: by id, else by text, else by digest.
+
+        Raises `RecordingMissing` if there is none, if several for the same text differ, or if it is empty.
+        """
         return _to_answer(self._find_value(question_id, text, replicate))
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
@@ -249,6 +254,10 @@ class RecordingIndex:
         return self._by_id.get(digest_of(text), ()), False
 
     def _find_value(self, question_id: str, text: str, replicate: int) -> Any:
+        """Return the value of the recording for a question. Raises `RecordingMissing` as `find` does.
+
+        A recording with the same replicate takes precedence over one for all replicates.
+        """
         sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
         recordings, by_text = self._recordings_of(question_id, text)
         if not recordings:
@@ -287,6 +296,10 @@ def _replicates_of(recorded: Recording) -> Iterable[int]:
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
+    """Return the value for one replicate; a value without `replicates` serves all of them.
+
+    Raises `RecordingMissing` if there are too few.
+    """
     value = recorded.value
     if isinstance(value, Mapping) and "replicates" in value:
         several = value["replicates"]
@@ -299,6 +312,7 @@ def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
 
 
 def _check_shape(recorded: Recording) -> None:
+    """Raise `AdapterConfigError` if a recording, or one of its replicates, is neither text nor a conversation."""
     value = recorded.value
     several = [value]
     if isinstance(value, Mapping) and "replicates" in value:
@@ -317,6 +331,7 @@ def _check_shape(recorded: Recording) -> None:
 
 
 def _to_answer(value: Any) -> Answer:
+    """Return a recorded text or conversation as an answer. Raises `TraceFormatError` if it cannot be read."""
     if isinstance(value, str):
         return Answer(value)
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
@@ -351,10 +366,10 @@ def is_digest(key: str) -> bool:
 
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
-    """Return text that is a conversation as JSON values or messages; return anything else unchanged.
+    """Return a text that is a conversation in parsed form (JSON or messages), and anything else unchanged.
 
-    Each of `replicates` is parsed separately. If `delimited` is None, raises `AdapterConfigError` for text that could
-    be either a conversation or an answer.
+    Each of `replicates` is parsed separately. If `delimited` is False, no text is parsed. If it is None, text that
+    could be either a conversation or an answer raises `AdapterConfigError`.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
@@ -383,9 +398,11 @@ def parse_headings(value: Any) -> Any:
 
 
 def _list_some(names: Sequence[str]) -> str:
+    """Return the first three names, and the number of the others."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _shorten(text: str) -> str:
+    """Return a text in quotation marks, cut to 80 characters."""
     return repr(text if len(text) <= 80 else text[:80] + "…")

@@ -68,7 +68,10 @@ class Recordings:
         return [f"{index.name}: {problem}" for problem in index.mismatches(asked, others)]
 
     def find(self, info: CallInfo) -> Answer:
-        """Return the recorded text or conversation for the question in `info`. Raises `PortError`."""
+        """Return the recorded text or conversation for the question in `info`.
+
+        Raises a permanent `PortError` if there is none, or if it is invalid or empty.
+        """
         traces = self.model.manual_traces
         if isinstance(traces, dict):
             return self._find_in_mapping(traces, info)
@@ -78,6 +81,7 @@ class Recordings:
             raise self._to_port_error(error) from None
 
     def _index(self) -> RecordingIndex:
+        """Return the index of all recordings. Raises `AdapterConfigError` if they are missing or invalid."""
         traces = self.model.manual_traces
         extra = extra_of(self.model)
         if traces is None:
@@ -92,6 +96,7 @@ class Recordings:
         return index
 
     def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
+        """Return the answer in a mapping by the question's id, text or digest. Raises `PortError` if there is none."""
         # Each call indexes only one entry: the index is not cached, because the mapping's owner may change it.
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
         digest = digest_of(info.question)
@@ -110,6 +115,7 @@ class Recordings:
             raise self._to_port_error(error) from None
 
     def _to_port_error(self, error: Exception) -> PortError:
+        """Return an error as a permanent `PortError` that names the model."""
         return PortError(f"{self.model.display_string}: {error}", category=ErrorCategory.PERMANENT)
 
 
@@ -131,9 +137,10 @@ def is_conversation(model: ModelConfig, info: CallInfo) -> bool:
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
-    """Return the recordings in the file `path`, cached until the file changes. Raises `AdapterConfigError`.
+    """Return the recordings in the file `path`, cached until the file changes.
 
-    With a `folder`, links that lead out of it are not followed.
+    With a `folder`, links that lead out of it are not followed. Raises `AdapterConfigError` if the file cannot be read
+    or a recording in it is invalid.
     """
     try:
         about = path.stat()
@@ -144,6 +151,7 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
+    """Return the recordings in a file; `_changed` and `_size` only distinguish its versions in the cache."""
     index = RecordingIndex(str(path))
     try:
         with open_only_below(folder):
@@ -161,6 +169,10 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
 
 
 def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
+    """Add the recordings in a JSON document: an object by id or question, or a list of rows.
+
+    Raises `AdapterConfigError` for anything else.
+    """
     data = read_json(path, surrogates=True)
     if isinstance(data, list):
         for number, row in enumerate(data, 1):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ManualExtra(StrictSettings):
-    """`ModelConfig.extra` of the `manual` interface: columns and rows of a file that are used."""
+    """`ModelConfig.extra` of the `manual` interface: the columns and rows of a file that are used."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
 
@@ -57,5 +57,5 @@ class ManualExtra(StrictSettings):
 
 
 def extra_of(model: ModelConfig) -> ManualExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError`."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError` if it is invalid."""
     return adapters.extra_of(model, ManualExtra)

@@ -16,6 +16,7 @@ __all__ = ["OpenAIExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
+    """Import and return the port classes, so that listing the adapter loads no HTTP client."""
     from karenina_openai.agent import OpenAIAgent
     from karenina_openai.parser import OpenAILLM, OpenAIParser
 

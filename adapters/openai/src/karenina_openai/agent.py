@@ -49,11 +49,11 @@ class ChatConversation:
 
     @property
     def where(self) -> str:
-        """The model and its server, for error messages."""
+        """The model and its server, as error messages name them."""
         return self.client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one chat completion; `first` is whether it is the first turn."""
+        """Request one chat completion; `first` is true for the first turn. Raises `PortError` if the request fails."""
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
@@ -75,5 +75,6 @@ class ChatConversation:
 
 
 def _offer(tool: Tool) -> dict[str, Any]:
+    """Return a tool in the form in which the API accepts it."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}

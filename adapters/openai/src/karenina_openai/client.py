@@ -52,6 +52,7 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _to_wire(message: Message) -> dict[str, Any]:
+    """Return one message as a chat message."""
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
     if not message.tool_calls:
@@ -137,10 +138,11 @@ class Client:
         self._max_tokens = model.max_tokens
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Post `wire`, the encoded `messages`, with additional `fields`, and return the reply. Raises `PortError`.
+        """Post `wire`, the encoded `messages`, with additional `fields`, and return the reply.
 
         If the server's error says that it requires the other name for the token limit, or that it does not accept
-        `stream_options`, the request is repeated accordingly. The client remembers which form worked.
+        `stream_options`, the request is repeated accordingly. The client remembers which form worked. Raises
+        `PortError` if the port is closed, the request fails, or its reply cannot be used.
         """
         dialect = self._dialect
         tried = {dialect}
@@ -187,6 +189,7 @@ class Client:
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
+        """Return the encoded request, in the form that the server is known or assumed to accept."""
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
             body[dialect.tokens_field] = self._max_tokens
@@ -217,6 +220,7 @@ class Client:
         return connection_error(self.where, f"could not connect to {self._host}", shown)
 
     def _timeout_error(self) -> PortError:
+        """Return the error for a reply that was not complete in time."""
         if self.extra.stream:
             message = f"did not finish its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
         else:
@@ -224,7 +228,10 @@ class Client:
         return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
 
     async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        """Return the reply, assembled from a stream, or as it is if the server does not stream."""
+        """Return the reply, assembled from a stream, or as it is if the server does not stream.
+
+        Raises `PortError`, or one of `_FAILURES` if the stream stalls or breaks.
+        """
         async with (
             asyncio.timeout(self._bounds.stream_seconds),
             StallTimer(self._first, self.timeout) as timer,
@@ -252,6 +259,10 @@ class Client:
             return data
 
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the JSON object in a reply.
+
+        Raises `PortError` for an error status, for anything that is not an object, and for an error in the reply.
+        """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)
         try:
@@ -280,20 +291,24 @@ class Client:
             raise self._error_in_200(error, usage_of(data), messages)
 
     def _error_in_200(self, error: object, usage: Usage, messages: Sequence[Message]) -> PortError:
+        """Return the error that a reply with a success status contains."""
         return error_in_reply(self.where, error, usage, self._secrets, messages)
 
     def _status_error(
         self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]
     ) -> HTTPStatusError:
+        """Return the error for a reply with an error status."""
         body = raw.decode("utf-8", "replace")
         named = {name.title() if name == "retry-after" else name: value for name, value in headers.items()}
         return status_error(self.where, status, named, body, self._secrets, messages, self._cures)
 
     def _shown(self, error: BaseException) -> str:
+        """Return the message of `error` without secrets; the name of its type if there is no message."""
         return redact_text(str(error), self._secrets) or type(error).__name__
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:
+    """Return `body` as JSON. Raises `TypeError` or `ValueError` if it contains values that JSON does not have."""
     try:
         return orjson.dumps(body)
     except TypeError:  # lone surrogates and integers beyond 64 bits, which the standard library can encode
@@ -306,6 +321,10 @@ def _loads(raw: bytes) -> Any:
 
 
 def _orjson_loads(raw: bytes) -> Any:
+    """Return the value of JSON, read by the standard library where orjson would change or refuse it.
+
+    Raises `ValueError` if it is invalid.
+    """
     if b'"arguments"' in raw and _BEYOND_64_BITS.search(raw):
         return json.loads(raw)
     try:

@@ -46,7 +46,7 @@ _PLAIN: Final = {
 
 
 class ConnectionFailed(Exception):
-    """Raised when no connection can be made; `is_permanent` is whether a retry would fail as well."""
+    """Raised when no connection can be made; `is_permanent` says whether a retry would fail as well."""
 
     def __init__(self, why: str, *, is_permanent: bool = False) -> None:
         super().__init__(why)
@@ -88,7 +88,11 @@ class Reply:
         return {name.lower(): self.header(name) for name in self._response.headers}
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the decompressed body in pieces. Raises `ConnectionBroken`, `TimeoutError` and `ReplyTooLarge`."""
+        """Yield the decompressed body in pieces.
+
+        Raises `ConnectionBroken` if the body is cut off or cannot be decompressed, `TimeoutError` if it takes too long,
+        and `ReplyTooLarge` if it exceeds the bounds.
+        """
         reader, limits = self._response.body_reader, self._limits
         self._check_encoding()
         size = count = 0
@@ -126,6 +130,7 @@ class Reply:
         return bytes(content)
 
     def _check_encoding(self) -> None:
+        """Raise `ConnectionBroken` if the body is compressed in a way that the library does not decompress."""
         encoding = self.header(
             "content-encoding"
         ).strip()  # the library removes this header if it has decompressed the body
@@ -136,7 +141,7 @@ class Reply:
 class Exchange:
     """A request as a context manager: entering it sends the request and returns the reply after its headers.
 
-    Leaving it ends the request. Entering raises `ConnectionFailed`, `ConnectionBroken` and `TimeoutError`.
+    Leaving it ends the request. Entering may raise `ConnectionFailed`, `ConnectionBroken` and `TimeoutError`.
     """
 
     __slots__ = ("_limits", "_request")
@@ -185,7 +190,10 @@ class Server:
                 raise ValueError("a header contains a line break or a zero byte")
 
     def send(self, body: bytes) -> Exchange:
-        """Return an exchange that sends `body` when it is entered. Raises `ConnectionBroken` and `ConnectionFailed`."""
+        """Return an exchange that sends `body` when it is entered.
+
+        Raises `ConnectionBroken` if the server was closed, and `ConnectionFailed` if the request cannot be made.
+        """
         if self._closed:
             raise ConnectionBroken("it was closed by this program")
         try:
@@ -199,18 +207,26 @@ class Server:
         return Exchange(request, self._limits)
 
     async def aclose(self) -> None:
-        """Close all connections; a call in flight raises `ConnectionBroken`."""
+        """Close all connections; a call in flight may raise `ConnectionBroken`."""
         self._closed = True
         client, self._client = self._client, None
         if client is not None:
             await client[1].close()
 
     def _client_of_process(self) -> Client:
+        """Return the client of this process, created by the first call in it.
+
+        Raises `ConnectionFailed` if it cannot be created.
+        """
         if self._client is None or self._client[0] != os.getpid():
             self._client = (os.getpid(), self._build_client())
         return self._client[1]
 
     def _build_client(self) -> Client:
+        """Return a new client.
+
+        Raises `ConnectionFailed` for an invalid proxy, and in a process that was forked after the library was used.
+        """
         builder = (
             ClientBuilder()
             .follow_redirects(False)
@@ -263,7 +279,7 @@ def _proxy(url: str) -> ProxyBuilder:
 
 
 def _translate(error: PyreqwestError) -> Exception:
-    """Return a library error as one of this module's errors or as `TimeoutError`."""
+    """Return a library error as one of this module's errors or as `TimeoutError`, without the request URL."""
     causes = _causes(error)
     why = causes[-1] if causes else error.message
     if isinstance(error, RequestTimeoutError):

@@ -30,7 +30,7 @@ class OpenAILLM:
         self._client = client(model, watch=watch)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError` if the call fails."""
         data = await self._client.post(messages, to_wire(messages))
         try:
             reply = from_wire(data)
@@ -82,7 +82,10 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probabilities of the options from tokens that start with `before`, the text before the value."""
+    """Return the log-probabilities of the options from tokens that start with `before`, the text before the value.
+
+    Return None if there is no token with a finite log-probability.
+    """
     logprobs: dict[str, float] = {}
     lowest = math.inf
     for token in likeliest:
@@ -119,7 +122,10 @@ class OpenAIParser:
         *,
         info: CallInfo = NO_INFO,
     ) -> ParserReply:
-        """Request a JSON object that fits `schema` and return the model's reply. Raises `PortError`."""
+        """Request a JSON object that fits `schema`, and return the model's reply.
+
+        Raises `PortError` if the call fails.
+        """
         data, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
         )
@@ -136,6 +142,7 @@ class OpenAIParser:
     def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
+        """Request the object in one mode. Awaiting the result may raise `PortError`, also if the mode is refused."""
         if mode == "prompt":
             return self._client.post(messages, to_wire(append_schema(messages, schema)))
         adapted, strict = strict_schema(schema, official=self._official)
@@ -154,6 +161,7 @@ class OpenAIParser:
         )
 
     def _reply(self, data: dict[str, Any], mode: StructuredMode) -> ParserReply:
+        """Return a completion as the parser's reply. Raises `PortError` if it cannot be read."""
         try:
             reply = from_wire(data)
             content = reply.message.content
@@ -164,9 +172,9 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: ChatReply) -> str:
-    """Return the tool arguments as the model wrote them.
+    """Return the tool arguments as the model wrote them; the text if it called no tool.
 
-    Those of several calls are joined, which makes the result invalid, so that the core rejects it.
+    The arguments of several calls are joined, which makes the result invalid, so that the core rejects it.
     """
     if not reply.message.tool_calls:
         return reply.message.content

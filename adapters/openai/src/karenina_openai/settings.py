@@ -55,6 +55,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
 
     @model_validator(mode="after")
     def _only_streams_begin(self) -> Self:
+        """Return the settings. Raises `ValueError` for a limit on the first token without streaming."""
         if self.first_token_timeout is not None and not self.stream:
             raise ValueError("first_token_timeout applies only to streamed replies; set stream to true as well")
         return self
@@ -62,6 +63,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
     @field_validator("headers")
     @classmethod
     def _length_is_ours(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        """Return the headers unchanged. Raises `ValueError` for one that states the body's length."""
         for name in headers:
             if name.lower() in ("content-length", "transfer-encoding"):
                 raise ValueError(f"headers.{name} is set by Karenina; remove it")
@@ -70,11 +72,12 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields unchanged. Raises `ValueError` for a field that Karenina sets itself."""
         return endpoints.check_body(body, _OWN_FIELDS)
 
 
 def extra_of(model: ModelConfig) -> OpenAIExtra:
-    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value."""
+    """Return the validated `extra` of `model`. Raises `AdapterConfigError`, which shows no value, if it is invalid."""
     return adapters.extra_of(model, OpenAIExtra)
 
 

@@ -31,7 +31,7 @@ _DONE = b"data: [DONE]"
 
 
 class StreamStalled(Exception):
-    """Raised when a stream sends nothing for too long; `began` is whether the answer had started."""
+    """Raised when a stream sends nothing for too long; `began` says whether the answer had started."""
 
     def __init__(self, seconds: float, *, began: bool) -> None:
         super().__init__(f"no data for {seconds:g} s")
@@ -99,9 +99,9 @@ async def assemble_stream(
 
 
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
-    """Check, for a stream that ended with `[DONE]`, that its first choice has a finish reason or an error.
+    """Raise `IncompleteStream` if the first choice of a stream that ended with `[DONE]` may be incomplete.
 
-    See `check_stream_end`. Does nothing for a reply without choices.
+    The choice must have a finish reason or an error; see `check_stream_end`. Does nothing for a reply without choices.
     """
     if choices := data.get("choices"):
         has_reason = choices[0]["finish_reason"] is not None or bool(choices[0].get("error"))
@@ -161,7 +161,10 @@ class _Reply:
         self._of_prompt: dict[str, Any] = {}
 
     def add(self, chunk: Mapping[str, Any]) -> bool:
-        """Add a piece. Return whether it has content from the model."""
+        """Add a piece, and return whether it has content from the model.
+
+        Raises `ValueError` for content that cannot be read, and `ReplyTooLarge` for too many tool calls.
+        """
         self._model = chunk.get("model") or self._model
         self._usage = larger_usage(self._usage, chunk.get("usage"))
         if isinstance(own := chunk.get("x_groq"), Mapping):
@@ -233,7 +236,10 @@ class _Reply:
         return has_content
 
     def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
-        """Add a list of parts; their text and reasoning continue that of earlier pieces."""
+        """Add a list of parts; their text and reasoning continue that of earlier pieces. Return whether there are any.
+
+        Raises `ValueError` if the parts cannot be read.
+        """
         if name != "content":
             if not (name == "reasoning_details" and texts.keys() & {"reasoning", "reasoning_content"}):
                 thought = read_reasoning({name: content})
@@ -250,6 +256,7 @@ class _Reply:
         return bool(parts.texts or parts.thoughts or parts.unknown)
 
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
+        """Add a piece of a tool call to the call with its index. Raises `ReplyTooLarge` for too many calls."""
         number = piece.get("index")
         id = piece.get("id")
         call_id = id if isinstance(id, str) else ""
@@ -308,4 +315,5 @@ class _Call:
 
 
 def _mappings(values: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a list; an empty list for any other value."""
     return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []

@@ -122,4 +122,5 @@ def _group_starts(text: str) -> list[int]:
 
 
 def _joins(character: str) -> bool:
+    """Return whether a character combines with the one before it, as marks and some letters do."""
     return unicodedata.category(character)[0] == "M" or _JOINS.match(character) is not None

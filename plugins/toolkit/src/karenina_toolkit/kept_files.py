@@ -33,7 +33,7 @@ class FileKeeper(Protocol):
     """A store for the files of an item, such as that of a run."""
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, and return its entry in the result. The entry says so if the file was left out."""
+        """Store a file, and return its entry in the result. If the file was left out, the entry says so."""
 
 
 _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", default=None)
@@ -50,8 +50,8 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
     that cannot be read or stored, is left out with a warning: nothing is raised, and the entry says why (`left_out`).
     The same happens outside of a run.
 
-    This blocks until the disk is done. From a stage, call it as `await context.in_thread(keep_file, name, data)` for
-    files of more than a few megabytes.
+    The call blocks until the file is on disk. For files of more than a few megabytes, a stage should call it as
+    `await context.in_thread(keep_file, name, data)`.
     """
     content = b"" if isinstance(data, Path) else bytes(data)
     stated = media_type.strip().lower() if media_type is not None else ""

@@ -102,7 +102,7 @@ def check_pattern(pattern: str) -> None:
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
     """Return the first match of `pattern` in `text`, or None.
 
-    Raises `PatternTimeout` after `seconds`, and `BadPattern`.
+    Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:
@@ -114,9 +114,10 @@ def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_
 def find_all(
     pattern: str, text: str, flags: Flags = (), *, limit: int | None = None, seconds: float = TIME_LIMIT
 ) -> list[regex.Match[str]]:
-    """Return the non-overlapping matches of `pattern` in `text` in their order; at most `limit`, if given.
+    """Return the non-overlapping matches of `pattern` in `text` in their order, up to `limit` of them (None: all).
 
-    `seconds` is the limit for all of them together. Raises `PatternTimeout` after that, and `BadPattern`.
+    The search for all of them together may take `seconds`. Raises `PatternTimeout` after that, and `BadPattern` if the
+    pattern or a flag is invalid.
     """
     compiled = compile_pattern(pattern, flags)
     try:

@@ -56,4 +56,5 @@ def quantity(count: int, noun: str) -> str:
 
 
 def _visible(ch: str) -> str:
+    """Return what replaces a character that is not printable: a space for white space, else its code."""
     return " " if ch.isspace() else "" if ch == "\r" else f"\\x{ord(ch):02x}"

@@ -74,9 +74,10 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 
 
 async def call_service(ask: Ask, limit: float) -> str:
-    """Return the result of `ask` as text. Raises `PortError` after `limit` seconds, and in place of any other error.
+    """Return the result of `ask` as text.
 
-    A plain function runs in a thread, which is abandoned if it hangs, so that the time limit holds.
+    Raises `PortError` after `limit` seconds, and if `ask` raises an error. A plain function runs in a thread, which is
+    abandoned if it hangs, so that the time limit holds.
     """
     time_out = asyncio.timeout(limit)
     try:

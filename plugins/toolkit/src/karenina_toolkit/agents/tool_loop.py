@@ -44,13 +44,13 @@ class Conversation(Protocol):
 
     @property
     def where(self) -> str:
-        """The model and its server, for errors."""
+        """The model and its server, as error messages name them."""
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Send the conversation so far, and return the model's reply. Raises `PortError`.
+        """Send the conversation so far, and return the model's reply. Raises `PortError` if the request fails.
 
-        This must not change the conversation, because it may be repeated after a failure. `tools` are the same in all
-        requests of a run; `first` is true for the first request.
+        A request must not change the conversation, because it may be repeated after a failure. `tools` are the same in
+        all requests of a run; `first` is true for the first request.
         """
 
     def add_turn(self, turn: Turn) -> None:
@@ -84,6 +84,10 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
 async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
 ) -> AgentReply:
+    """Run turn after turn until the model answers without a tool call, or its last allowed turn is over.
+
+    Raises `PortError` if a request fails, unless it is an empty turn after tool results, which ends the run.
+    """
     for number in range(1, options.max_turns + 1):
 
         async def ask(first: bool = number == 1) -> Turn:
@@ -140,6 +144,10 @@ def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
 
 
 async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool]) -> Message:
+    """Return the tool message that answers `call`.
+
+    The last call of a turn that was cut off is not run, because its arguments may be incomplete; it gets an error.
+    """
     if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
         return Message.tool(CUT_OFF, call, is_error=True)
     return await run_tool(call, tools)
@@ -187,6 +195,8 @@ class AgentClock:
             self._clock = None  # a request may be cancelled later
 
     def _exclude_waiting(self, guard: TurnGuard) -> TurnGuard:
+        """Wrap `guard` so that the clock runs only while it asks the model, not while it waits."""
+
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
             self._stop()
             try:
@@ -197,6 +207,7 @@ class AgentClock:
         return guard_without_clock
 
     async def _with_clock(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
+        """Await `ask` with the clock running, and stop the clock afterwards."""
         self._resume()
         try:
             return await ask()
@@ -204,12 +215,14 @@ class AgentClock:
             self._stop()
 
     def _stop(self) -> None:
+        """Stop the clock, keeping the time left. Do nothing if there is no time limit or it has run out."""
         clock = self._clock
         if clock is not None and not clock.expired() and (end := clock.when()) is not None:
             self._left = end - asyncio.get_running_loop().time()
             clock.reschedule(None)
 
     def _resume(self) -> None:
+        """Let a stopped clock run on with the time that was left. Do nothing if it is not stopped."""
         clock = self._clock
         if clock is not None and not clock.expired() and self._left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + self._left)
@@ -270,6 +283,7 @@ class _Work:
 
 
 def _join(before: Message, after: Message) -> Message:
+    """Return one message for a paused turn and the turn that continues it; the role and ids are those of `before`."""
     thoughts = [thought for thought in (before.reasoning, after.reasoning) if thought]
     return replace(
         before,

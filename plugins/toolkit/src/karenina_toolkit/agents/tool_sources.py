@@ -59,5 +59,6 @@ class SearchTool(Protocol):
     async def search(self, query: str) -> str:
         """Return the search results as text for a judge.
 
-        If it raises, the caller continues without results. The category of a `PortError` says whether a retry may help.
+        If this method raises, the caller continues without results. The category of a `PortError` says whether a retry
+        may help.
         """

@@ -54,7 +54,7 @@ def describe_origin(tool: Tool) -> str:
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
     """Return the tool message that answers `call`. If the tool fails, this is an error message for the model.
 
-    Raises `PortError` only if the tool does: its server is lost, and the agent cannot continue without it.
+    Raises `PortError` only if the tool raises it, because its server is lost and the agent cannot continue without it.
     """
     try:
         text = await _result(call, tools)
@@ -89,6 +89,11 @@ def measure_size(value: object) -> int:
 
 
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
+    """Check the call against the tool's schema, run the tool, and return its result.
+
+    Raises `ToolError` for an unknown tool and for arguments that are unreadable, too large, or do not fit the schema,
+    and whatever the tool itself raises.
+    """
     tool = tools.get(call.name)
     if len(call.name) > _LONGEST_NAME:
         raise ToolError(f"there is no tool with a name of {len(call.name)} characters: {call.name[:_LONGEST_NAME]}...")

@@ -77,12 +77,12 @@ class _WorkspaceTool(ABC):
         self._root = root
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Return the result. Raises `ToolError`."""
+        """Run the tool in a thread, and return its result. Raises `ToolError` if the tool refuses the call or fails."""
         return await to_thread.run_sync(self._run, arguments)
 
     @abstractmethod
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the result of the tool. Raises `ToolError` and `OSError`."""
+        """Return the tool's result. Raises `ToolError` for a refused call, and `OSError` if a file operation fails."""
 
     def locate(self, path: str) -> Path:
         """Return the resolved path for `path`, which need not exist.
@@ -112,10 +112,14 @@ class _WorkspaceTool(ABC):
             raise ToolError(f"{self.show(file)!r} is not a file; list_files shows the content of a folder") from None
 
     def below(self, folder: Path) -> Iterator[_Entry]:
-        """Yield every file, link and empty folder below `folder`, sorted by name; links are not followed."""
+        """Yield every file, link and empty folder below `folder`, sorted by name; links are not followed.
+
+        A folder at the depth `DEEPEST` is yielded itself, and its content is left out.
+        """
         return self._below(folder, 0)
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
+        """Yield the entries below `folder`, which lies `depth` levels below the folder that was asked for."""
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
         for entry in children:
@@ -128,6 +132,7 @@ class _WorkspaceTool(ABC):
                 yield entry
 
     def _run(self, arguments: Mapping[str, Any]) -> str:
+        """Return the result of `work`, with an `OSError` turned into a `ToolError`."""
         try:
             return self.work(arguments)
         except OSError as error:
@@ -135,6 +140,7 @@ class _WorkspaceTool(ABC):
             raise ToolError(f"{self.name} failed for {where!r}: {error.strerror or error}") from None
 
     def _locate_existing(self, arguments: Mapping[str, Any]) -> Path:
+        """Return the located `path` argument (default: the whole workspace). Raises `ToolError` if nothing is there."""
         path = arguments.get("path", ".")
         located = self.locate(path)
         if not located.exists():
@@ -160,7 +166,7 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the text from `start_line` on."""
+        """Return the text from `start_line` on. Raises `ToolError` if the path is not a text file."""
         file = self._locate_existing(arguments)
         if not file.is_file():
             raise ToolError(f"{arguments['path']!r} is not a file; list_files shows the content of a folder")
@@ -182,7 +188,7 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return one line for each file, empty folder and link."""
+        """Return one line for each file, empty folder and link; after `MOST_ENTRIES`, a last line says so."""
         folder = self._locate_existing(arguments)
         if folder.is_file():
             return f"{self.show(folder)} ({folder.stat().st_size} bytes)"
@@ -195,6 +201,7 @@ class ListFiles(_WorkspaceTool):
         return "\n".join(lines) or "(the folder is empty)"
 
     def _line(self, entry: _Entry) -> str:
+        """Return an entry's path, marked as a link or folder, or with its size if it is a file."""
         path = self.show(entry.path)
         if entry.is_link:
             return f"{path} (link)"
@@ -220,7 +227,10 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return `file:line: text` for each match, and how many files were not searched."""
+        """Return `file:line: text` for each match, and how many files were not searched.
+
+        Raises `ToolError` for an invalid pattern, and if the search exceeds its time limit.
+        """
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
         try:
@@ -261,6 +271,7 @@ class SearchFiles(_WorkspaceTool):
             return None
 
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
+        """Yield the files to search: `path` itself if it is a file, else the files below it whose name fits `glob`."""
         place = self._locate_existing(arguments)
         if place.is_file():
             yield place
@@ -282,7 +293,10 @@ class WriteFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Write the file, and return its new size."""
+        """Write the file, and return a sentence with its new size.
+
+        Raises `ToolError` if the content is too long, or the path is not a file.
+        """
         file = self.locate(arguments["path"])
         content: str = arguments["content"]
         if len(content) > MOST_WRITTEN:
@@ -308,7 +322,10 @@ def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
 
 
 def _read_part(lines: io.TextIOWrapper, first: int) -> str:
-    """Return the text from line `first` on, up to the limit of one call."""
+    """Return the text from line `first` on, up to the limit of one call, with a note if text is left out.
+
+    Raises `ToolError` if the line is not reached within `SEARCH_SECONDS`.
+    """
     parts: list[str] = []
     room = MOST_CHARACTERS
     number = 0
@@ -335,6 +352,7 @@ def _read_part(lines: io.TextIOWrapper, first: int) -> str:
 
 
 def _is_binary(opened: IO[bytes]) -> bool:
+    """Return whether the first bytes of a file contain a zero byte; leaves the file at its start."""
     binary = b"\0" in opened.read(_BINARY_LOOK)
     opened.seek(0)
     return binary

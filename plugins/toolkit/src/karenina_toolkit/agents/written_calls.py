@@ -93,8 +93,9 @@ def find_marked_calls(
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Return the text before calls in the notation of a model family, and the calls; None if there are none.
 
-    If `known` maps names to tools, parameters that are not JSON are converted to the types in the tools' schemas.
-    A call that is cut off at the end of the text has unreadable arguments.
+    The result is also None if any call is malformed, quoted or of an unknown tool. If `known` maps names to tools,
+    parameters that are not JSON are converted to the types in the tools' schemas. A call that is cut off at the end of
+    the text has unreadable arguments.
     """
     calls: list[ToolCall] = []
     begin = first = _BEGIN.search(text)
@@ -136,7 +137,7 @@ def find_marked_json(text: str) -> tuple[str, str] | None:
 
 
 def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments in the text of a call; None if it cannot be read."""
+    """Return the arguments in the text of a call; None if the text cannot be read or names an argument twice."""
     if form not in _PARAMETERS or (form == "xml" and body.lstrip().startswith("{")):
         return read_arguments(body.strip())
     arguments: dict[str, Any] = {}
@@ -163,6 +164,7 @@ def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
 
 
 def _types_of(known: Mapping[str, Tool] | Collection[str], name: str) -> Mapping[str, Any]:
+    """Return the schemas of a tool's parameters by name; empty if `known` has only names, or the tool states none."""
     schema: Mapping[str, Any] = known[name].schema if isinstance(known, Mapping) else {}
     properties = schema.get("properties")
     return properties if isinstance(properties, Mapping) else {}
@@ -205,7 +207,7 @@ def _without_wrappers(text: str) -> str:
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Return the calls of a text that is a list of calls in Python with literal arguments, such as `[f(x=1)]`."""
+    """Return the calls if the text is a list of Python calls with literal arguments, such as `[f(x=1)]`; else None."""
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
         return None
@@ -233,6 +235,7 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
 
 
 def _literal(node: ast.expr) -> Any:
+    """Return the JSON value of a Python literal, `true`, `false` and `null` included. Raises `ValueError` otherwise."""
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
@@ -320,7 +323,7 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Return the calls if `text` consists of calls only, else none."""
+    """Return the calls if `text` consists of calls only, else an empty tuple."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):
@@ -339,7 +342,7 @@ def _parse_values(text: str) -> Iterator[Any]:
 
 
 def _parse_call(value: object, known: Collection[str]) -> ToolCall:
-    """Return `value` as a call. Raises `ValueError` if it is not a call."""
+    """Return a JSON value as a call. Raises `ValueError` if it is not a call of a known tool."""
     if not isinstance(value, Mapping):
         raise ValueError("no object")  # noqa: TRY004 - it is data from outside
     inner = value.get("function")

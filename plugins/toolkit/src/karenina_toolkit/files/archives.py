@@ -58,11 +58,15 @@ class Archive:
         return name in self._archive.NameToInfo
 
     def read(self, name: str) -> bytes:
-        """Return the content of an entry. Raises `FileError`."""
+        """Return the content of an entry. Raises `KeyError` if there is none, `FileError` if it cannot be unpacked."""
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the content of an entry in pieces, up to the size that the archive states. Raises `FileError`."""
+        """Yield the content of an entry in pieces, up to the size that the archive states.
+
+        Raises `FileError` if the entry cannot be unpacked or differs from its stated size or checksum, and `KeyError`
+        if there is no such entry.
+        """
         entry = self._archive.getinfo(name)
         if entry.compress_type not in _METHODS or entry.flag_bits & _ENCRYPTED:
             method = _NAMES.get(entry.compress_type, f"the method {entry.compress_type}")
@@ -98,6 +102,10 @@ class Archive:
                 yield piece
 
     def _unpack_zstandard(self, raw: IO[bytes], name: str) -> Iterator[bytes]:
+        """Yield the unpacked Zstandard data of `raw` in pieces.
+
+        Raises `FileError` if the library is not installed, and `BadZipFile` for damaged data.
+        """
         try:
             import zstandard
         except ImportError as error:
@@ -113,6 +121,7 @@ class Archive:
 
 
 def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
+    """Yield the unpacked deflate data of `raw` in pieces. Raises `EOFError` if its end is missing."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     while not inflater.eof and (packed := raw.read(_PIECE)):
         while packed:

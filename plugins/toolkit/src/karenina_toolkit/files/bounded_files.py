@@ -46,7 +46,7 @@ _folder: ContextVar[Path | None] = ContextVar("karenina_folder", default=None)
 class FileError(KareninaError, ValueError):
     """Raised when a file cannot be read.
 
-    `where` is the place in the file (empty for the whole file), `what` is wrong, and `cure` says how to fix it.
+    `where` is the place in the file (empty for the whole file), `what` states the problem, and `cure` how to fix it.
     """
 
     def __init__(self, path: str | Path, where: str, what: str, cure: str) -> None:
@@ -59,7 +59,10 @@ class FileError(KareninaError, ValueError):
 
 @contextmanager
 def limit_file_size(max_bytes: int | None) -> Iterator[None]:
-    """Limit reading to `max_bytes` of each file inside the block; None keeps the limit in effect."""
+    """Limit reading to `max_bytes` of each file inside the block; None keeps the limit in effect.
+
+    Raises `ValueError` if `max_bytes` is below 1.
+    """
     if max_bytes is not None and max_bytes < 1:
         raise ValueError(f"max_bytes must be a number of bytes above 0, not {max_bytes}")
     before = _allowed.set(_allowed.get() if max_bytes is None else max_bytes)
@@ -73,7 +76,7 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 def open_only_below(folder: Path | None) -> Iterator[None]:
     """Allow only files below `folder` to be opened in the block, even if a checked path is replaced by a link.
 
-    None allows all files.
+    If `folder` is None, all files are allowed.
     """
     before = _folder.set(folder)
     try:
@@ -101,14 +104,17 @@ def max_file_bytes() -> int:
 
 
 def read_text(path: Path, *, max_bytes: int | None = None) -> str:
-    """Return the text of a UTF-8 file, without a byte-order mark. Raises `FileError`."""
+    """Return the text of a UTF-8 file, without a byte-order mark.
+
+    Raises `FileError` if the file cannot be read, is larger than the limit, or is not UTF-8.
+    """
     return decode_text(read_bytes(path, max_bytes=max_bytes), path)
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
-    """Return the content of a file or a pipe. Raises `FileError`.
+    """Return the content of a file or a pipe. Raises `FileError` if it cannot be read or is larger than the limit.
 
-    Pipes are supported for arguments such as `-c <(command)`. Reading one fails after 30 seconds without data.
+    Pipes are supported for arguments such as `-c <(command)`. Reading from a pipe fails after 30 seconds without data.
     """
     with limit_file_size(max_bytes):
         most = max_file_bytes()
@@ -129,7 +135,11 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file to read parts of it. Raises `FileError` if it is larger than the limit, unless `any_size` is set."""
+    """Open a file to read parts of it.
+
+    Raises `FileError` if it cannot be opened, is not a regular file, or is larger than the limit; with `any_size`,
+    there is no limit.
+    """
     try:
         file = _open(path)
         try:
@@ -146,7 +156,11 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
-    """Yield the lines of an open file. Raises `FileError` for a line longer than `LONGEST_LINE`."""
+    """Yield the lines of an open file with their line ends.
+
+    Raises `FileError` for a line longer than `LONGEST_LINE`, and, unless `any_size` is set, if the file grows beyond
+    the limit while it is read.
+    """
     most, number, seen = max_file_bytes(), 0, 0
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
     while True:
@@ -166,7 +180,7 @@ def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterat
 
 
 def decode_text(data: bytes, path: Path) -> str:
-    """Return UTF-8 bytes of a file as text, without a byte-order mark. Raises `FileError`."""
+    """Return UTF-8 bytes of a file as text, without a byte-order mark. Raises `FileError` if they are not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -188,13 +202,14 @@ def too_large_error(path: Path, what: str, most: int) -> FileError:
 
 
 def size_limit_cure(most: int) -> str:
-    """Return how to raise a limit of `most` bytes."""
+    """Return advice on how to raise a limit of `most` bytes."""
     return (
         f"if you trust the file, set the environment variable {VARIABLE}, or `max_bytes` in Python, to more than {most}"
     )
 
 
 def _open(path: Path) -> IO[bytes]:
+    """Open a file without waiting for a device. Raises `OSError`, also if `open_only_below` forbids the file."""
     folder = _folder.get()
     handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)
     try:
@@ -205,6 +220,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _open_below(folder: Path, path: Path) -> int:
+    """Return a descriptor of the file `path`, which must lie in `folder`. Raises `OSError` if it leads out of it."""
     root, file = resolve_links(folder), resolve_links(path)
     if not file.is_relative_to(root):
         raise OSError(errno.EXDEV, f"it leads out of {folder}")
@@ -221,16 +237,22 @@ def _kind(file: IO[bytes]) -> str | None:
 
 
 def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
+    """Return the error for something that was opened and is not a regular file."""
     return FileError(path, "", f"it is {_kind(file)}, not a file", "write its content to a file, and use that file")
 
 
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:
+    """Raise `FileError` if an open file is larger than `most` bytes."""
     size = os.fstat(file.fileno()).st_size
     if size > most:
         raise too_large_error(path, f"it is {format_size(size)}, and the limit is {format_size(most)}", most)
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
+    """Return the content of a pipe, or slightly more than `most` bytes of it, which shows that it is too large.
+
+    Raises `FileError` if the pipe has no writer, or sends nothing for 30 seconds.
+    """
     handle, data = file.fileno(), bytearray()
     cure = "write its content to a file, and use that file"
     while len(data) <= most:

@@ -42,7 +42,7 @@ _SHOWN: Final = 200
 
 
 class ValueProblem(NamedTuple):
-    """A problem with a value: `what` is wrong, `cure` says how to fix it, and `path` is the place in the whole value.
+    """A problem with a value: `what` states it, `cure` says how to fix it, and `path` is the place in the whole value.
 
     No text from the value is quoted, because it may be an API key.
     """
@@ -65,7 +65,7 @@ def has_lone_surrogate(text: str) -> bool:
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
     """Return the first problem in `value`, which was parsed from the JSON `text`; None if there is none.
 
-    The value is only searched if the text shows that there may be a problem.
+    The value is only searched if the text has many brackets or escaped surrogates (if `halves` is set).
     """
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
@@ -75,7 +75,7 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
     """Return the first problem in a value made of lists, mappings and scalars; None if there is none.
 
-    Without `halves`, texts are not searched for halves of surrogate pairs.
+    If `halves` is false, texts are not searched for halves of surrogate pairs.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
@@ -94,6 +94,7 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
 
 def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
+    """Return the problem of the value at `path` itself, regardless of the values in it; None if there is none."""
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"it is nested more than {MAX_DEPTH} levels deep", "check the file", path[:3])
     if isinstance(value, str):
@@ -110,6 +111,7 @@ class _DuplicateKey(ValueError):
 
 
 def _check_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the entries of an object as a dict. Raises `_DuplicateKey` if a key has two different values."""
     by_key = dict(pairs)
     if len(by_key) < len(pairs):
         for key, value in pairs:
@@ -122,14 +124,17 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_keys)
 
 
 def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = False) -> Any:
-    """Return the JSON value of a file or a pipe. Raises `FileError`. The arguments are those of `parse_json`."""
+    """Return the JSON value of a file or a pipe. Raises `FileError` if it cannot be read or `parse_json` refuses it.
+
+    `encoding` and `surrogates` are as in `parse_json`.
+    """
     return parse_json(bounded_files.read_bytes(path), path, encoding=encoding, surrogates=surrogates)
 
 
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Return the value of JSON text that was read from the file `path`. Raises `FileError`.
+    """Return the value of JSON text that was read from the file `path`. Raises `FileError` if it is refused.
 
     `where` is the place of the text in the file, for messages. NaN and the infinities are allowed, because Python
     writes them. Refused are objects with different values for one key, values that are nested too deeply, more than ten
@@ -168,11 +173,11 @@ def _count_values(text: str, limit: int) -> int:
 
 
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
-    """Yield the rows at the path `rows` of a JSON document; without a path, the items of a list. Raises `FileError`.
+    """Yield the rows at the path `rows` of a JSON document; without a path, the items of a list.
 
     A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` stands for every item of
     a list or an object. A `*` at the end may be left out for a list. The scalars of the objects along the path are the
-    `outer` values of a row.
+    `outer` values of a row. Raises `FileError` if the path leads nowhere, or the rows have too many cells.
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)
@@ -198,7 +203,10 @@ class _Walk:
         self._parts = parts
 
     def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
-        """Yield the rows in `value`, to which the first `at` parts of the path lead."""
+        """Yield the rows in `value`, to which the first `at` parts of the path lead.
+
+        Raises `FileError` if the rest of the path leads nowhere.
+        """
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:
                 for number, inner in enumerate(value):
@@ -237,6 +245,7 @@ def suggest_rows(document: Any) -> list[str]:
 
 
 def _find_rows(value: Any, parts: tuple[str, ...], counts: dict[str, int]) -> None:
+    """Add the paths to rows in `value`, with their number of rows, to `counts`; `parts` is the path to the value."""
     items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
     objects = [item for item in items if isinstance(item, Mapping) and item]
     alike = isinstance(value, list) or (len(objects) > 1 and set.intersection(*map(set, objects[:_LOOKED_AT])))

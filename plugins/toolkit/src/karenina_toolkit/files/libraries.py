@@ -36,8 +36,8 @@ _MOST_FORMULAS: Final = 1000
 class SheetFacts:
     """What a workbook contains besides the cells that are read. All lists are empty with `any_size`.
 
-    `hidden` are the indexes of hidden columns, `without_value` the cells with formulas whose value is not stored, and
-    `others` the sheets with cells that are not read.
+    `hidden` holds the indexes of hidden columns, `without_value` the cells with formulas whose value is not stored, and
+    `others` the titles of the sheets with cells that are not read.
     """
 
     hidden: list[int] = field(default_factory=list)
@@ -46,10 +46,11 @@ class SheetFacts:
 
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
-    """Yield the rows of `sheet` (default: the first one), each with its number. Raises `FileError`.
+    """Yield the rows of `sheet` (default: the first one), each with its number.
 
-    `facts` are filled in before the first row is yielded. `package` is the distribution whose extra installs the
-    library, for messages.
+    The caller's `facts` is filled in before the first row is yielded. `package` is the distribution whose extra
+    installs the library, for messages. Raises `FileError` if the file cannot be read, exceeds a limit, or has no such
+    sheet.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -93,7 +94,10 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
 
 
 def _make_reader_class() -> type[ExcelReader]:
-    """Return a workbook reader without chart sheets, because openpyxl cannot read all of them. Raises `ImportError`."""
+    """Return a workbook reader without chart sheets, because openpyxl cannot read all of them.
+
+    Raises `ImportError` if openpyxl is not installed.
+    """
     from openpyxl import chartsheet
     from openpyxl.reader.excel import ExcelReader  # uses defusedxml if it is installed
 
@@ -134,6 +138,7 @@ def plain_cell(cell: Any) -> Any:
 
 
 def _first_cause(error: BaseException) -> BaseException:
+    """Return the innermost error in the chain of causes and contexts of `error`."""
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return error
@@ -192,6 +197,7 @@ class _PartCheck:
                     is_xml = False
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Count the element that begins. Raises `FileError` if there are too many cells or XML elements."""
         if tag.startswith(_SHEETS):
             self._note_cell(tag.removeprefix(_SHEETS), attributes)
         self._dropped = self._dropped or _SHEETS + ("si" if tag == f"{_SHEETS}sst" else "row")
@@ -212,6 +218,7 @@ class _PartCheck:
             raise FileError(self._path, self._name, what, "save the table as .csv with a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Record hidden columns, whether the sheet has values, and a cell with a formula until its value is seen."""
         if name == "c":
             self._formula = None
             # A formula with a text result has this type, and the text may be empty.
@@ -228,10 +235,12 @@ class _PartCheck:
                 self.hidden += range(int(attributes["min"]) - 1, last)
 
     def _value(self, text: str) -> None:
+        """Note that the current cell's formula has a stored value, unless `text` is blank."""
         if text.strip():
             self._formula = None
 
     def _end(self, tag: str) -> None:
+        """Leave the element that ends; at the end of a cell, record a formula without a value."""
         self._level = max(self._level - 1, 0)
         if tag == f"{_SHEETS}c":
             if self._formula is not None and len(self.without_value) < _MOST_FORMULAS:
@@ -241,6 +250,7 @@ class _PartCheck:
 
 
 def _refuse_entity(*declaration: Any) -> None:
+    """Raise `EntitiesForbidden` for any entity that the XML declares."""
     from defusedxml import EntitiesForbidden
 
     name, _is_parameter, value, base, system_id, public_id, notation = declaration
@@ -250,7 +260,8 @@ def _refuse_entity(*declaration: Any) -> None:
 class ParquetRows:
     """The rows of a Parquet file, with their `columns` and the `metadata` of the file.
 
-    Raises `FileError`, also during iteration. `only` limits the columns.
+    Raises `FileError`, also during iteration, for a file that cannot be read or is too large. `only` names the columns
+    to read (None: all).
     """
 
     def __init__(
@@ -288,16 +299,18 @@ class ParquetRows:
             raise self._error(error, count) from error
 
     def _error(self, error: BaseException, count: int) -> FileError:
+        """Return the error for data that cannot be read after `count` rows."""
         what = f"it cannot be read as parquet: {_one_line(error)}"
         return FileError(self._path, f"after row {count}" if count else "", what, "get the file again")
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
-    """Return the error for a library that is not installed; `package` is what to install."""
+    """Return the error for a library that is not installed; `package` is the distribution to install."""
     name = (error.name or "a library").partition(".")[0]
     cure = f"install it: {install_command(package)}"
     return FileError(path, "", f"reading {what} needs {name}, which is not installed", cure)
 
 
 def _one_line(error: BaseException) -> str:
+    """Return the message of `error` on one line, cut to 200 characters."""
     return " ".join(str(error).split())[:_LONGEST_REASON]

@@ -62,6 +62,7 @@ class Records(Iterator[Record]):
             return self._next()
 
     def _next(self) -> Record:
+        """Return the next record. Raises `StopIteration` at the end, and `FileError` for a row that cannot be read."""
         record: Record = next(self._rows)
         return record
 
@@ -156,6 +157,7 @@ def read_records(
 
 
 def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> Iterator[str]:
+    """Yield a warning on formulas without a stored value, and one on hidden columns that have a name."""
     if sheet.without_value:
         count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
         more = f" and {count - _MOST_SHOWN} more" if count > _MOST_SHOWN else ""
@@ -174,6 +176,7 @@ def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> It
 def _read_csv(
     path: Path, encoding: str | None, delimiter: str | None, only: Collection[str] | None, any_size: bool
 ) -> Generator[Any, None, None]:
+    """Yield the columns, metadata and encoding note of a CSV file, then its records."""
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
         cells = tables.read_csv(file, path, encoding, delimiter, any_size=any_size)
@@ -181,6 +184,7 @@ def _read_csv(
 
 
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
+    """Return the encoding to read with, and a note on it. Only `auto` is resolved; None stands for UTF-8."""
     if encoding != texts.AUTO:
         return encoding, ""
     recognized, note = texts.recognize_encoding(file, path)
@@ -190,6 +194,8 @@ def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str |
 def _read_table(
     path: Path, cells: tables.Cells, unit: str, only: Collection[str] | None, any_size: bool, note: str = ""
 ) -> Generator[Any, None, None]:
+    """Yield the columns, metadata and encoding note of a table, then its records. `unit` names a row in messages."""
+
     def where(number: int) -> str:
         return f"{unit} {number}"
 
@@ -200,6 +206,7 @@ def _read_table(
 
 
 def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:
+    """Yield the columns, metadata and encoding note of a Parquet file, then its records."""
     with bounded_files.open_file(path, any_size=any_size) as file:
         parquet = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
         yield parquet.columns, parquet.metadata, ""
@@ -213,6 +220,7 @@ def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, pack
 def _limit_rows(
     path: Path, rows: Iterator[tuple[int, Mapping[str, Any]]], width: int
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Return the rows of a Parquet file. Raises `FileError` during iteration if they have too many cells."""
     cells = [None] * width
     counted = tables.limit_cells(path, ((number, [values, *cells]) for number, values in rows), "row {}".format)
     return ((number, cells[0]) for number, cells in counted)
@@ -221,6 +229,10 @@ def _limit_rows(
 def _read_lines(
     path: Path, encoding: str | None, surrogates: bool, keep_problems: bool, any_size: bool
 ) -> Generator[Any, None, None]:
+    """Yield empty columns and metadata and the encoding note of JSON lines, then their records.
+
+    Blank lines are skipped. With `keep_problems`, a line that cannot be read is a record with its `problem`.
+    """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
         name, mark = texts.find_encoding(file.read(4) or b"", path, encoding)
@@ -251,6 +263,7 @@ def _read_lines(
 
 
 def _decode_line(line: str | bytes, path: Path, where: str) -> str:
+    """Return a line as stripped text, empty for a blank line. Raises `FileError` if its bytes are not UTF-8."""
     if isinstance(line, str):
         return line.strip(_BLANK)
     try:
@@ -260,6 +273,7 @@ def _decode_line(line: str | bytes, path: Path, where: str) -> str:
 
 
 def _read_document(path: Path, rows: str | None, encoding: str | None, surrogates: bool) -> Generator[Any, None, None]:
+    """Yield empty columns and metadata and the encoding note of a JSON document, then the records at `rows`."""
     data = bounded_files.read_bytes(path)
     encoding, note = _recognize(io.BytesIO(data), path, encoding)
     document = json_values.parse_json(data, path, encoding=encoding, surrogates=surrogates)

@@ -91,6 +91,7 @@ def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int
 
 
 def _open_root(root: Path) -> int:
+    """Return a descriptor of the folder `root`. Raises `OSError` if any part of its path is a link."""
     if not hasattr(os, "O_PATH"):  # macOS refuses links anywhere in a path if it is asked to
         return os.open(root, FOLDER | getattr(os, "O_NOFOLLOW_ANY", 0))
     # O_PATH: to pass through a folder, the permission to list it is not needed.

@@ -54,6 +54,7 @@ def digest_folder(source: SourceFolder) -> str:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder; an empty list if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -70,7 +71,11 @@ def _target(link: Path) -> Path:
 
 
 def _content(path: Path, room: int) -> tuple[bytes, int]:
-    """Return a digest of the file's content, and the bytes of the folder that may still be read."""
+    """Return a digest of the file's content, and the bytes of the folder that may still be read.
+
+    A file larger than `room` is not read: its size and modification time take the place of the digest, and no bytes are
+    left. The digest of an unreadable file is empty.
+    """
     try:
         # O_NONBLOCK: it may have been replaced by a FIFO.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:

@@ -42,7 +42,10 @@ def state_folder() -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Create a folder below the state folder that only the user can access. Raises `UserStateError` and `OSError`."""
+    """Create a folder below the state folder that only the user can access.
+
+    Raises `UserStateError` if others can put files into an existing one, and `OSError` if it cannot be created.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_own_folder(folder)
     folder.chmod(0o700)
@@ -64,7 +67,10 @@ def check_own_folder(folder: Path) -> None:
 
 
 def find_file_flaw(found: os.stat_result) -> str | None:
-    """Return why an open file may contain data from another user; None if the file is private."""
+    """Return why an open file must not be used: others may have accessed it, or it is too large; else None.
+
+    `found` is the status of the open file.
+    """
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if found.st_uid != os.geteuid():

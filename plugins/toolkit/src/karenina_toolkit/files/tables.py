@@ -40,7 +40,7 @@ class Record:
     are counted from 1.
 
     `value` is a mapping from columns to cells, where empty cells are None, or any JSON value. Values from Excel and
-    Parquet have their own types, such as dates. `around` are the objects that enclose the row in a JSON document, the
+    Parquet have their own types, such as dates. `around` holds the objects that enclose the row in a JSON document, the
     innermost last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
     `is_short` says whether a row of text had fewer cells than the header; the missing ones are None. `problem` says why
     a row could not be read; such a row has no value.
@@ -109,9 +109,10 @@ def find_column(columns: Iterable[str], name: str) -> str | None:
 
 
 def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
-    """Yield the rows of CSV, each with the line where it ends. Raises `FileError`.
+    """Yield the rows of CSV, each with the line where it ends. Empty cells are None.
 
-    Without a `delimiter`, it is the most frequent of comma, semicolon and tab in the first line that is not blank.
+    If `delimiter` is None, the most frequent of comma, semicolon and tab in the first line that is not blank is used.
+    Raises `FileError` for an invalid delimiter, invalid CSV, and a row that is too long.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         what = f"the delimiter must be one character, and not a quote or line break: {shorten(repr(delimiter), 40)}"
@@ -149,7 +150,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
 
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
-    """Yield the rows. Raises `FileError` if they have more cells than `cell_limit`.
+    """Yield the rows. Raises `FileError` if they have more cells than `cell_limit()`.
 
     Each row counts as at least `width` cells, plus `CELLS_PER_ROW`, even if it is empty. `where` returns the place of a
     row, for messages, from its number.
@@ -191,7 +192,10 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 
 
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
-    """Return the column names from the first row that is not empty. Raises `FileError`."""
+    """Return the column names from the first row that is not empty.
+
+    Raises `FileError` if all rows are empty, or if two columns have the same name.
+    """
     number = 0
     for number, cells in rows:
         if any(cell is not None for cell in cells):
@@ -206,6 +210,11 @@ def is_unnamed(column: str) -> bool:
 
 
 def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
+    """Return the names of the columns, with a generated name for a nameless one; cuts the end of `cells` off.
+
+    More than 20 nameless columns after the last named one are dropped. Raises `FileError` if two columns have the same
+    name.
+    """
     named = max(place for place, cell in enumerate(cells, 1) if cell is not None)
     del cells[named + _MOST_UNNAMED :]
     columns = [str(cell).strip() if cell is not None else "" for cell in cells]
@@ -221,9 +230,9 @@ def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
 def iter_records(
     path: Path, columns: Iterable[str], rows: Cells, where: Callable[[int], str], only: Collection[str] | None
 ) -> Iterator[Record]:
-    """Yield the rows below the header as records, with the columns in `only` (None: all). Raises `FileError`.
+    """Yield the rows below the header as records, with the columns in `only` (None: all).
 
-    Empty rows at the end are dropped.
+    Empty rows at the end are dropped. Raises `FileError` for a row with more cells than columns.
     """
     columns = tuple(columns)
     width = len(columns)

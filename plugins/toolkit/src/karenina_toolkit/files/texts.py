@@ -48,7 +48,10 @@ _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file, or the content of a pipe, within the size limit. Raises `FileError`."""
+    """Open a file, or the content of a pipe, within the size limit.
+
+    Raises `FileError` if it cannot be opened, or is larger than the limit; with `any_size`, only pipes are limited.
+    """
     try:
         is_pipe = stat.S_ISFIFO(path.stat().st_mode)
     except OSError:
@@ -174,10 +177,10 @@ def iter_lines(
     any_size: bool = False,
     longest: int = bounded_files.LONGEST_LINE,
 ) -> Iterator[str]:
-    """Yield the lines of an open file with their line ends, decoding it piece by piece. Raises `FileError`.
+    """Yield the lines of an open file with their line ends, decoding it piece by piece.
 
     `newline` is as for `io.StringIO`: with `""`, lines also end at a carriage return. A line has at most `longest`
-    characters.
+    characters. Raises `FileError` for a longer line, for bytes that cannot be decoded, and if the file is too large.
     """
     most = bounded_files.max_file_bytes()
     longest = longest if any_size else min(longest, most)
@@ -203,6 +206,10 @@ def iter_lines(
 
 
 def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str, most: int | None) -> Iterator[str]:
+    """Yield the text of a file in pieces, without its byte-order mark.
+
+    Raises `FileError` for bytes that cannot be decoded, and if the file exceeds `most` bytes (None: no limit).
+    """
     start = _read(file, path, 4)
     name, seen = find_encoding(start, path, encoding)
     piece = start[seen:]
@@ -227,6 +234,7 @@ def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str
 
 
 def _read(file: IO[bytes], path: Path, count: int) -> bytes:
+    """Return up to `count` bytes of an open file, empty at its end. Raises `FileError` if reading fails."""
     try:
         return file.read(count) or b""  # some system files return None if they have no data
     except OSError as error:

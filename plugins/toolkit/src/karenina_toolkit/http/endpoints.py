@@ -41,6 +41,7 @@ class ServerExtra(StrictSettings):
     @field_validator("headers")
     @classmethod
     def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        """Return the headers unchanged. Raises `ValueError` for characters that no header may have."""
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
                 raise ValueError(
@@ -49,7 +50,7 @@ class ServerExtra(StrictSettings):
         return headers
 
     def has_header(self, *names: str) -> bool:
-        """Return whether one of these headers, given in lower case, is set."""
+        """Return whether any of the headers `names`, given in lower case, is set."""
         return any(header.lower() in names for header in self.headers)
 
 
@@ -77,9 +78,10 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
 def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "give the base URL alone"
 ) -> SplitResult:
-    """Return the parts of a model's base URL. Raises `AdapterConfigError`, which shows no secret.
+    """Return the parts of a model's base URL.
 
     `base_url` has no trailing slash. `like` is an example of a valid URL, and `query` advice for a URL with a query.
+    Raises `AdapterConfigError`, which shows no secret, if it is not the base URL of an HTTP server.
     """
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
@@ -109,7 +111,7 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
     """Return whether secrets of the user's environment may be sent to the server.
 
     They may be sent to localhost and to the servers of the base URLs in `own`: the one set in the environment, and the
-    provider's. So somebody else's benchmark cannot have its configuration send them elsewhere. They may also be sent if
+    provider's. Thus the configuration in somebody else's benchmark cannot send them elsewhere. They may also be sent if
     there is no base URL, because the SDK then uses the provider's.
     """
     if base_url is None:
@@ -161,6 +163,7 @@ def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str],
 
 
 def _variable_of(key: str, variables: Iterable[str]) -> str:
+    """Return the first environment variable that contains the key, else the words "the environment"."""
     return next((name for name in variables if os.environ.get(name) == key), "the environment")
 
 
@@ -174,4 +177,5 @@ def _server(base_url: str) -> tuple[str, str, int | None] | None:
 
 
 def _can_be_sent(text: str) -> bool:
+    """Return whether a header may contain `text`: printable ASCII only."""
     return text.isascii() and text.isprintable()

@@ -80,7 +80,7 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
     """Return the fix that the server's message suggests; None if it suggests none.
 
-    It takes precedence over the fix for the status.
+    This fix takes precedence over the one for the status.
     """
     message = message[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):

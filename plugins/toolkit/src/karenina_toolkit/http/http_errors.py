@@ -46,7 +46,7 @@ MESSAGES_API_CURES: Final[Mapping[int, str]] = {
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
     413: "the request is too large: shorten the prompt",
 }
-"""The same for servers of Anthropic's Messages API."""
+"""How to fix the error for each status of a server of Anthropic's Messages API."""
 _MESSAGES_API_CATEGORIES: Final = {
     "rate_limit_error": ErrorCategory.RATE_LIMIT,
     "timeout_error": ErrorCategory.TIMEOUT,
@@ -204,7 +204,7 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
-    """Return the error for a server that could not be reached: `what` happened, and `shown` is the cause, redacted.
+    """Return the error for a server that could not be reached: `what` says what happened, `shown` the redacted cause.
 
     `tls_error` is the message of a TLS error that would occur again if the call were retried.
     """
@@ -239,7 +239,7 @@ def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = (
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date); None without."""
+    """Return the seconds to wait, from `retry-after-ms` or `Retry-After` (seconds or an HTTP date), else None."""
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -254,6 +254,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _until(date: str) -> float:
+    """Return the seconds until an HTTP date, negative if it is past; NaN if the date cannot be read."""
     try:
         return parsedate_to_datetime(date).timestamp() - time.time()
     except (ValueError, OverflowError, TypeError):  # a year or a time zone that does not exist

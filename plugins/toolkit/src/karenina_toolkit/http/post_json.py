@@ -1,4 +1,6 @@
-"""JSON requests over HTTP with aiohttp, for adapters: `post_json` sends one, `check_server` checks a model for it.
+"""JSON requests over HTTP with aiohttp, for adapters.
+
+`post_json` sends a request, and `check_server` checks that a model's settings are usable with it.
 
 aiohttp is imported on the first request; `karenina-toolkit[http]` installs it.
 """
@@ -36,7 +38,7 @@ DEFAULT_TIMEOUT: Final = 300.0
 def check_server(
     model: ModelConfig, *, extra: type[StrictSettings] | None = None, like: str = "http://localhost:8000"
 ) -> None:
-    """Raise `AdapterConfigError` if `post_json` cannot work with this configuration, or a setting is unknown.
+    """Raise `AdapterConfigError` if `post_json` cannot be used with this configuration, or a setting is unknown.
 
     No request is made. `extra` is the class of the adapter's own settings (None if it has none), and `like` an example
     of a valid URL.
@@ -72,8 +74,9 @@ async def post_json(
     - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout`.
     - The connection is closed before this returns.
 
-    Raises `PortError`, which shows neither the key nor texts from `body`. If `read` raises `LookupError`, `TypeError`,
-    `ValueError` or `AttributeError`, this too becomes a `PortError`: the server has sent no usable reply.
+    Raises `PortError`, which shows neither the key nor texts from `body`, if the call fails. If `read` raises
+    `LookupError`, `TypeError`, `ValueError` or `AttributeError`, this too becomes a `PortError`: the server has sent no
+    usable reply.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"
@@ -112,7 +115,10 @@ class Sender:
     secrets: Sequence[str]
 
     def open_session(self) -> ClientSession:
-        """Return a session that stores no cookies, does not decompress replies, and does not read `.netrc`."""
+        """Return a session that stores no cookies, does not decompress replies, and does not read `.netrc`.
+
+        Raises `PortError` if aiohttp is not installed.
+        """
         try:
             import aiohttp
         except ImportError as error:
@@ -128,7 +134,10 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send one request, and return the response, whatever its status, and its body. Raises `PortError`."""
+        """Send one request, and return the response, whatever its status, and its body.
+
+        Raises `PortError` if no complete reply is received within the bounds and the time limit.
+        """
         import aiohttp
 
         proxy = find_proxy(urlsplit(url))
@@ -162,18 +171,21 @@ class Sender:
             raise self._failure("the request cannot be made", error, ErrorCategory.PERMANENT) from None
 
     def _failure(self, what: str, error: BaseException, category: ErrorCategory) -> PortError:
+        """Return a `PortError` that names the server, what failed, and the redacted `error`."""
         return PortError(f"{self.where}: {what} ({self._show(error)})", category=category)
 
     def _show(self, error: BaseException) -> str:
+        """Return the message of `error` without secrets; the name of its type if there is no message."""
         return redact_text(str(error), self.secrets) or type(error).__name__
 
 
 def _key_of(model: ModelConfig) -> str | None:
+    """Return the API key in the model's settings, if any; the environment is not consulted."""
     return find_api_key(model, model.endpoint_base_url, (), ())
 
 
 def _texts_in(values: Any) -> Iterator[str]:
-    """Yield the texts in JSON values, which may be parts of a prompt."""
+    """Yield the texts in a JSON value, except for the keys of objects; they may be parts of a prompt."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, Mapping):

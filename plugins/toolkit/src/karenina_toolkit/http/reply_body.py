@@ -28,15 +28,19 @@ _READS: Final = "_karenina_reads"
 _ENDS_OF_EVENTS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _MOST_MEMBERS: Final = 1024
 """Maximum number of members of a gzip body; each costs an object of its own."""
+# A run retries such a stream as `ErrorCategory.INCOMPLETE`. The default for that category in
+# `karenina_engine.calls.retry` must not be lower than this number: a call with fewer retries never gets its reply
+# accepted, because the run gives up before the server's streams count as complete.
 _MOST_UNENDED = 5
 """Maximum streams without a finish reason that are retried, for a server that has given none so far."""
 
 
 class Unpacker:
-    """A decompressor for a body that arrives in pieces; it returns pieces of bounded size. Raises `BrokenReply`.
+    """A decompressor for a body that arrives in pieces; it returns pieces of bounded size.
 
-    Two deviations of servers are accepted: deflate without the zlib wrapper, and an unknown encoding, such as a
-    character set, which counts as uncompressed.
+    Raises `BrokenReply` for an encoding that was not requested, and for data that cannot be decompressed. Two
+    deviations of servers are accepted: deflate without the zlib wrapper, and an unknown encoding, such as a character
+    set, which counts as uncompressed.
     """
 
     def __init__(self, where: str, encoding: str) -> None:
@@ -73,6 +77,10 @@ class Unpacker:
             raise BrokenReply(f"{self._where} sent a compressed reply that is incomplete")
 
     def _next_member(self) -> bytes:
+        """Start the next member of a gzip body, and return the rest of the input, empty if no member follows.
+
+        Raises `BrokenReply` if there are more than 1024 members.
+        """
         rest = self._inflater.unused_data
         if not rest.startswith(b"\x1f\x8b"):
             return b""
@@ -86,9 +94,10 @@ class Unpacker:
 async def bound_body(
     pieces: AsyncIterable[bytes], encoding: str, where: str, bounds: ReplyBounds, *, by_event: bool = False
 ) -> AsyncIterator[bytes]:
-    """Yield the decompressed body of a reply from the server `where`. Raises `ReplyTooLarge` and `BrokenReply`.
+    """Yield the decompressed body of a reply from the server `where`.
 
-    With `by_event` the bounds apply to each event of a stream, which may be endless.
+    If `by_event` is set, the bounds apply to each event of a stream, which may be endless. Raises `ReplyTooLarge` if a
+    bound is exceeded, and `BrokenReply` if the body cannot be decompressed or is incomplete.
     """
     unpacker = Unpacker(where, encoding)
     packed = size = marks = 0
@@ -120,6 +129,8 @@ class _Stream(Protocol):
 
 
 class _BoundedStream:
+    """A body stream of the client whose pieces are decompressed and bounded."""
+
     def __init__(self, stream: _Stream, pieces: AsyncIterator[bytes], on_error: OnError | None) -> None:
         self._stream = stream
         self._pieces = pieces
@@ -135,6 +146,7 @@ class _BoundedStream:
             raise
 
     async def aclose(self) -> None:
+        """Close the client's stream."""
         await self._stream.aclose()
 
 
@@ -172,6 +184,7 @@ def make_bounding_hook(
 
 
 async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterator[bytes]:
+    """Yield the pieces unchanged, and append each of them to `buffer`."""
     async for piece in pieces:
         buffer += piece
         yield piece
@@ -205,7 +218,7 @@ def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: 
 
 
 class IncompleteStream(Exception):
-    """Raised when a stream ends before its reply is complete; `usage` is what was counted until then."""
+    """Raised when a stream ends before its reply is complete; `usage` counts the tokens until then."""
 
     def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
         super().__init__(message)

@@ -70,6 +70,7 @@ def find_proxy_secrets() -> list[str]:
 
 
 def _is_ip(host: str) -> bool:
+    """Return whether `host` is an IP address."""
     try:
         ip_address(host)
     except ValueError:
@@ -122,7 +123,7 @@ def redact_url(url: str) -> str:
 
 
 def find_secret_parts(url: str | None) -> list[str]:
-    """Return the parts of `url` that `redact_url` does not show, the longest first: to mask them in other texts."""
+    """Return the parts of `url` that `redact_url` does not show, the longest first, for masking other texts."""
     if url is None or MASK not in redact_url(url):
         return []
     try:
@@ -160,6 +161,7 @@ def mask_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _mask_parts(text: str, secret: str) -> str:
+    """Return `text` with each part of `secret` of at least 8 characters masked, except for its ordinary words."""
     starts = {secret[at : at + _SHORTEST] for at in range(len(secret) - _SHORTEST + 1)}
     pieces: list[str] = []
     shown = at = 0

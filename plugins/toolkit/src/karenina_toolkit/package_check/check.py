@@ -60,6 +60,7 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
 
 
 def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator[Finding]:
+    """Yield findings on the package's entry points: whether their groups exist, and whether each of them was loaded."""
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)
@@ -91,6 +92,7 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
 
 
 def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
+    """Yield the findings of `check_settings`, or only the conflicts of setting names if there are any."""
     try:
         all_settings()
     except ConfigError as error:
@@ -124,6 +126,7 @@ def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]
 
 
 def _keys_of(registered: RegisteredStage) -> str:
+    """Return the artifacts that a stage reads and writes, as the end of a sentence; empty if there are none."""
     optional = () if registered.stage.optional is ANY else registered.stage.optional
     reads = ", ".join(sorted(key.name for key in {*registered.stage.requires, *optional}))
     writes = ", ".join(sorted(key.name for key in {*registered.stage.produces, *registered.stage.revises}))
@@ -131,6 +134,7 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
+    """Yield what is wrong with the artifacts, stages, settings and ports that a stage names; nothing if all exist."""
     stage = registered.stage
     keys: dict[str, AnyKey] = {key.name: key for other in offered for key in other.stage.produces}
     keys = {**keys, **standard_keys()}
@@ -188,6 +192,7 @@ def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...
 
 
 def _place(plan: Plan, name: str) -> str:
+    """Return the position of a stage in the plan and the stages around it, or why it is left out, as a predicate."""
     names = plan.names()
     if name not in names:
         why = next((left.why for left in plan.left_out if left.name == name), "it is left out")

@@ -30,14 +30,14 @@ _FOR_TESTS = re.compile(r"""\bextra\s*==\s*["'](?:tests?|testing|dev|docs?|lint)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check: `area` is what was checked, and `text` what was found, and how to fix it."""
+    """The result of one check: `area` is what was checked, and `text` says what was found and how to fix it."""
 
     area: str
     state: State
     text: str
 
     def to_json(self) -> dict[str, str]:
-        """Return the finding as JSON values."""
+        """Return the finding as a dict of strings."""
         return asdict(self)
 
 
@@ -77,7 +77,7 @@ class InstalledPackage:
 def find_package(name: str) -> InstalledPackage:
     """Return the installed distribution with the name `name`, or with an import package or a plugin of that name.
 
-    Raises `PluginError` if there is none, or several.
+    Raises `PluginError` if there is none, or if several have it.
     """
     owners: dict[str, tuple[Distribution, list[EntryPoint]]] = {}
     for group in installed().groups:
@@ -139,6 +139,7 @@ def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
+    """Yield findings on unmet requirements, the Python version, and a core requirement without an upper bound."""
     here = package.distribution
     by_name = {canonical(distribution.name or ""): distribution for distribution in reversed(list(distributions()))}
     problems = list(unmet_requirements(here, by_name))
@@ -166,6 +167,7 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
+    """Yield findings on imported packages that the distribution does not declare as requirements."""
     needed = [
         requirement
         for requirement in requirements(package.distribution)
@@ -204,6 +206,7 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_types(package: InstalledPackage) -> Iterator[Finding]:
+    """Yield a finding on each package without a `py.typed`; a single module needs none."""
     folders = {name: places for name, places in package.roots.items() if any(place.is_dir() for place in places)}
     missing = [name for name, places in folders.items() if not any((place / "py.typed").is_file() for place in places)]
     for name in missing:
@@ -249,6 +252,7 @@ def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _catches_imports(handler: ast.ExceptHandler) -> bool:
+    """Return whether an `except` clause catches `ImportError`."""
     caught = "Exception" if handler.type is None else ast.unparse(handler.type)
     return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "Exception"))
 
@@ -263,7 +267,7 @@ def _needs_of(name: str) -> Iterator[Requirement]:
 
 
 def required_by(names: Iterable[str]) -> set[str]:
-    """Return these distributions, and everything that they require."""
+    """Return the distributions `names`, and everything that they require, directly or not."""
     required, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()
@@ -274,6 +278,7 @@ def required_by(names: Iterable[str]) -> set[str]:
 
 
 def _is_found(name: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):
@@ -282,6 +287,7 @@ def _is_found(name: str) -> bool:
 
 @cache
 def _packages() -> Mapping[str, list[str]]:
+    """Return the distributions of each installed top-level package; read once, because this is slow."""
     return packages_distributions()
 
 

@@ -49,6 +49,7 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[..., Any]]) -> Iterator[str]:
+    """Yield what is wrong with one implementation of a hook. A hook without parameters is called to find out."""
     written = getattr(offer.plugin, offer.hook, None)
     if written is None:  # it is implemented under another name (specname)
         return
@@ -102,6 +103,10 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding]:
+    """Yield findings on a settings model: its defaults, descriptions, and marks of what a benchmark may set.
+
+    If `are_settings` is set, every field needs a default.
+    """
     values = {}
     for name, info in model.model_fields.items():
         where = f"{model.__name__}.{name}"
@@ -153,6 +158,7 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
+    """Yield what is wrong with an adapter's specification, and with its ports if the adapter can be used here."""
     if not spec.description.strip():
         yield "problem", "it has no description, which `karenina plugins` prints: write description=..."
     if not spec.ports:
@@ -181,6 +187,10 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
+    """Make an adapter's ports for a made-up model, and yield what is wrong with their methods.
+
+    If the adapter refuses the model both with and without an endpoint, the only finding is a warning.
+    """
     served = ModelConfig(
         id="check",
         interface=spec.interface,
@@ -224,6 +234,7 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _takes(function: Callable[..., Any], count: int, **named: object) -> bool:
+    """Return whether `function` can be called with `count` positional arguments and the keyword arguments `named`."""
     try:
         inspect.signature(function).bind(*[None] * count, **named)
     except (TypeError, ValueError):

@@ -111,6 +111,7 @@ def check_depth(value: Any) -> None:
 
 
 def _inside(value: Any) -> Any:
+    """Return the values in a list or mapping; none for any other value."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, (list, tuple)) else ()
@@ -127,7 +128,7 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 
 
 def read_token_count(value: object) -> int:
-    """Return a reply's token count: 0 if `value` is negative or not a number, at most `MOST_TOKENS`.
+    """Return a reply's token count: 0 if `value` is negative or not a number, and at most `MOST_TOKENS`.
 
     Numbers may be written as text.
     """
@@ -141,6 +142,7 @@ def read_token_count(value: object) -> int:
 
 
 def _read_number(text: str) -> float:
+    """Return a number written as text; 0 if the text is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -148,6 +150,7 @@ def _read_number(text: str) -> float:
 
 
 def _floor(value: float) -> int:
+    """Return a float as a whole number; 0 if it is negative."""
     return 0 if value < 0 else int(value)
 
 
@@ -187,7 +190,8 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 def sanitize_turn(where: str, turn: Turn) -> Turn:
     """Return the turn with counts that can be stored and texts that can be encoded.
 
-    Raises `BrokenReply` for ids that cannot be encoded and for arguments nested too deeply, and `ReplyTooLarge`.
+    Raises `BrokenReply` for ids that cannot be encoded and for arguments nested too deeply, and `ReplyTooLarge` for too
+    many tool calls.
     """
     message = _message(where, turn.message)
     return replace(
@@ -201,7 +205,10 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with counts that can be stored and texts that can be encoded. Raises as `sanitize_turn`."""
+    """Return the reply with counts that can be stored and texts that can be encoded.
+
+    Raises the same errors as `sanitize_turn`.
+    """
     return replace(
         reply,
         trace=tuple(_message(where, message) for message in reply.trace),
@@ -213,7 +220,7 @@ def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 def sanitize_usage(usage: Usage) -> Usage:
     """Return the usage with each count between 0 and `MOST_TOKENS`; the same object if nothing changes.
 
-    Reasoning is at most the output, of which it is a part.
+    The reasoning tokens are limited to the output tokens, of which they are a part.
     """
     counts = (
         usage.input_tokens,
@@ -235,6 +242,7 @@ def sanitize_usage(usage: Usage) -> Usage:
 
 
 def _message(where: str, message: Message) -> Message:
+    """Return a message with texts that can be encoded. Raises the errors of `sanitize_turn`."""
     if message.tool_calls:
         check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)
@@ -249,16 +257,19 @@ def _message(where: str, message: Message) -> Message:
 
 
 def _call(where: str, call: ToolCall) -> ToolCall:
+    """Return a tool call with texts that can be encoded. Raises `BrokenReply` if its id or arguments cannot be used."""
     _check_id(where, call.id)
     return ToolCall(call.id, _text(call.name), _values(where, dict(call.arguments)))
 
 
 def _check_id(where: str, id: str | None) -> None:
+    """Raise `BrokenReply` if an id cannot be encoded: a replaced id would no longer match its call."""
     if id is not None and replace_surrogates(id) is not id:
         raise BrokenReply(f"{where} sent no usable reply: the id of a tool call contains half of a surrogate pair")
 
 
 def _values(where: str, values: Any) -> Any:
+    """Return JSON values with texts that can be encoded. Raises `BrokenReply` if they are nested too deeply."""
     try:
         check_depth(values)
     except ValueError as error:
@@ -267,8 +278,10 @@ def _values(where: str, values: Any) -> Any:
 
 
 def _text(text: str) -> str:
+    """Return `text` with lone surrogates replaced."""
     return text if text.isascii() else replace_surrogates(text)
 
 
 def _optional(text: str | None) -> str | None:
+    """Return `text` with lone surrogates replaced, or None."""
     return text if text is None else _text(text)

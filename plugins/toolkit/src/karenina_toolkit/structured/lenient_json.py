@@ -97,6 +97,7 @@ def _is_likely(match: re.Match[str], latex: bool) -> bool:
 
 
 def _is_before_mathematics(match: re.Match[str]) -> bool:
+    """Return whether mathematics follows the possible command, such as a brace, an operator or a single letter."""
     return _MATHEMATICS.match(match.string, match.end() + len(match["rest"])) is not None
 
 
@@ -109,6 +110,7 @@ def _restore_path(match: re.Match[str]) -> str:
 
 
 def _after(match: re.Match[str]) -> str:
+    """Return the character after the possible command; empty at the end of the text."""
     end = match.end() + len(match["rest"] or "")
     return match.string[end : end + 1]
 
@@ -149,7 +151,8 @@ class LenientReader:
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
         """Return the object that starts at the index `at`, and the index of its end.
 
-        Raises `ValueError`, which names line and column, if it cannot be read, and `RecursionError`.
+        Raises `ValueError`, which names line and column, if it cannot be read, and `RecursionError` if it is nested too
+        deeply.
         """
         entries: list[tuple[str, Any]] = []
         at = _after_space(text, at + 1)
@@ -164,6 +167,7 @@ class LenientReader:
         return self._pairs(entries), at + 1
 
     def _list_at(self, text: str, at: int) -> tuple[list[Any], int]:
+        """Return the list that starts at the index `at`, and the index of its end. Raises as `object_at`."""
         entries: list[Any] = []
         at = _after_space(text, at + 1)
         while not text.startswith("]", at):
@@ -173,7 +177,7 @@ class LenientReader:
         return entries, at + 1
 
     def _next_entry(self, text: str, at: int, end: str) -> int:
-        """Return the index of the next entry or of the closing bracket."""
+        """Return the index of the next entry or of the closing bracket. Raises `ValueError` if neither follows."""
         after = _after_space(text, at)
         if text.startswith(",", after):
             return _after_space(text, after + 1)
@@ -183,6 +187,10 @@ class LenientReader:
         return after
 
     def _key(self, text: str, at: int) -> tuple[str, int]:
+        """Return the key at the index `at`, quoted or not, and the index of its end.
+
+        Raises `ValueError` if there is none.
+        """
         if text[at : at + 1] in _STRINGS:
             return _read_string(text, at)
         name = _NAME.match(text, at)
@@ -191,6 +199,7 @@ class LenientReader:
         return name[0], name.end()
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
+        """Return the value at the index `at`, and the index of its end. Raises as `object_at`."""
         first = text[at : at + 1]
         if first == "{":
             return self.object_at(text, at)
@@ -208,11 +217,16 @@ class LenientReader:
 
 
 def _after_space(text: str, at: int) -> int:
+    """Return the index after the white space and comments at the index `at`."""
     match = _SPACE.match(text, at)
     return match.end() if match is not None else at
 
 
 def _read_string(text: str, at: int) -> tuple[str, int]:
+    """Return the string at the index `at`, in any of the quotes, and the index of its end.
+
+    Raises `ValueError` if it does not end, or has an invalid escape.
+    """
     match = _STRINGS[text[at]].match(text, at)
     if match is None:
         _refuse("a string that does not end", text, at)
@@ -236,6 +250,7 @@ def _in_double_quotes(match: re.Match[str]) -> str:
 
 
 def _refuse(why: str, text: str, at: int) -> NoReturn:
+    """Raise a `ValueError` that says why, and names the line and column of the index `at`."""
     line = text.count("\n", 0, at) + 1
     column = at - text.rfind("\n", 0, at)
     raise ValueError(f"{why}, line {line} column {column}")
@@ -286,6 +301,7 @@ def restore_digits(given: object, read: object) -> object:
 
 
 def _rounds_to(given: int, read: float) -> bool:
+    """Return whether `read` is the float nearest to `given`; infinity for an integer that is too large."""
     try:
         return float(given) == read
     except OverflowError:

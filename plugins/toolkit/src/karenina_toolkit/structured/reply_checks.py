@@ -92,7 +92,10 @@ def json_reply(reply: ReadReply, text: str, mode: StructuredMode) -> ParserReply
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
-    """Return the reply that `ask` requests from the model and server `where`, if it can be used. Raises `PortError`."""
+    """Return the reply that `ask` requests from the model and server `where`, if it can be used.
+
+    Raises `PortError` if the request fails, or if `check_reply` refuses the reply.
+    """
     try:
         reply = await ask()
     except PortError as error:
@@ -115,10 +118,11 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 
 
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
-    """Return the reply of the model and server `where`, sanitized, if it can be used. Raises `PortError`.
+    """Return the reply of the model and server `where`, sanitized, if it can be used.
 
     A judge's thoughts are not stored. If its text is empty and its thoughts contain the only JSON object, the thoughts
     become the text. A reply without text counts as cut off if thoughts used all `max_tokens`, whatever the server says.
+    Raises `PortError` for a reply that failed or cannot be read, and `EmptyReply` for one without content.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -161,6 +165,7 @@ def ends_empty(trace: Sequence[Message]) -> bool:
 
 
 def _holds_object(text: str) -> bool:
+    """Return whether a text contains one JSON object that can be read."""
     try:
         read_object(text)
     except (ValueError, RecursionError):
@@ -169,6 +174,7 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
+    """Return the error message for an empty reply; `called` says that it ended with a call of a tool."""
     if called:
         why = "it calls a tool that was not offered"
     elif reasoning:

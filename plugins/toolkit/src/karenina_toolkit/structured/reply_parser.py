@@ -47,6 +47,10 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
+    """Return the object in `text`, without mending its texts, and whether it had to be extracted or repaired.
+
+    Raises `ValueError` as `read_object` does.
+    """
     stripped = text.strip()
     if not stripped:
         raise ValueError("the reply is empty")
@@ -85,6 +89,10 @@ def is_complete(text: str) -> bool:
 
 
 def _inside(text: str) -> dict[str, Any]:
+    """Return the only object in a text that is not JSON as a whole; copies of it are ignored.
+
+    Raises `ValueError` if there is none, if there are several, or if one cannot be read.
+    """
     text = _without_thoughts(text)
     start = _start_in(text)
     objects: list[dict[str, Any]] = []
@@ -111,8 +119,8 @@ def _inside(text: str) -> dict[str, Any]:
 def _start_in(text: str) -> re.Pattern[str]:
     """Return a pattern that finds the starts of objects in `text`.
 
-    It is the pattern for keys without quotes if there is no object with quoted keys, or if the first such object lies
-    inside an object without quotes.
+    The pattern is the one for keys without quotes if there is no object with quoted keys, or if the first such object
+    lies inside an object without quotes.
     """
     quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
     if quoted is None:
@@ -188,7 +196,10 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Return the object that starts at the index `at`, read leniently if it is not JSON, and the index of its end."""
+    """Return the object that starts at the index `at`, read leniently if it is not JSON, and the index of its end.
+
+    Raises `ValueError` if it is incomplete or broken.
+    """
     try:
         return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))
     except json.JSONDecodeError:
@@ -215,10 +226,12 @@ def _with_clear_errors(read: Callable[[], T]) -> T:
 
 
 def _loads(text: str) -> Any:
+    """Return the value of JSON text. Raises `ValueError`, with a clear message for deep nesting and huge numbers."""
     return _with_clear_errors(lambda: _DECODER.decode(text))
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the entries of an object as a dict. Raises `ValueError` if a key has two different values."""
     by_key = dict(pairs)
     if len(by_key) < len(pairs):
         for key, value in pairs:
@@ -228,6 +241,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(word: str) -> NoReturn:
+    """Raise `ValueError` for `NaN`, `Infinity` or `-Infinity`."""
     raise ValueError(f"{word} is no JSON value")
 
 
@@ -236,10 +250,12 @@ _LENIENT: Final = LenientReader(_pairs, _loads)
 
 
 def _where(error: json.JSONDecodeError) -> str:
+    """Return what is wrong with JSON, with its line and column."""
     return f"{error.msg}, line {error.lineno} column {error.colno}"
 
 
 def _kind(value: object) -> str:
+    """Return the type of a JSON value in words."""
     if value is None:
         return "null"
     names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}

@@ -41,10 +41,12 @@ def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[st
 
 @lru_cache(maxsize=64)
 def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
+    """Return the strict form of a schema given as JSON; callers share the result, so it must not be changed."""
     return _strict_form(from_json(text), official)
 
 
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
+    """Return the strict form of `schema` and True, or a copy of it and False if it cannot be strict."""
     if not _can_be_strict(schema):
         return dict(schema), False
     return _adapt(schema, official), True
@@ -56,6 +58,10 @@ def schema_name(schema: Mapping[str, Any]) -> str:
 
 
 def _can_be_strict(schema: Any) -> bool:
+    """Return whether strict mode can express `schema`.
+
+    Every key must be required, and no object may be an open map, nor any `allOf` contain several schemas.
+    """
     if not isinstance(schema, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return True
     if schema.keys().isdisjoint(_HOLDING):
@@ -72,6 +78,7 @@ def _can_be_strict(schema: Any) -> bool:
 
 
 def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
+    """Return the direct subschemas of `schema`; some may not be mappings."""
     subschemas: list[Any] = []
     for key in ("properties", "$defs"):
         subschemas += schema.get(key, {}).values()
@@ -82,6 +89,7 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
+    """Return the strict form of a schema that can be strict."""
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
     adapted: dict[str, Any] = {}
@@ -127,7 +135,10 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 
 
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return in words which values match a part of a JSON Schema: `list of text or null`, `one of "a", "b"`."""
+    """Return in words which values match a part of a JSON Schema: `list of text or null`, `one of "a", "b"`.
+
+    References are resolved in `root`. Below four levels of nesting, the description is `...`.
+    """
     if depth > _DEEPEST:
         return "..."
     if "$ref" in part:
@@ -148,7 +159,7 @@ def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int =
     if isinstance(kinds, list):
         return " or ".join(describe_type({**part, "type": kind}, root, depth) for kind in kinds)
     if kinds == "string" and "format" in part:
-        return _text(part["format"])
+        return _describe_format(part["format"])
     if kinds == "array" and "items" in part:
         return f"list of {describe_type(part['items'], root, depth + 1)}"
     if kinds == "object" and part.get("properties"):
@@ -159,5 +170,6 @@ def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int =
     return _WORDS.get(str(kinds), str(kinds))
 
 
-def _text(format: str) -> str:
+def _describe_format(format: str) -> str:
+    """Return in words which strings have a JSON Schema `format`."""
     return {"date": "date as YYYY-MM-DD", "date-time": "date and time as in ISO 8601"}.get(format, f"text, {format}")

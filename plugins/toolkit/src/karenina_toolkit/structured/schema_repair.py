@@ -35,9 +35,11 @@ class _Root(dict[str, Any]):
 
     @classmethod
     def of(cls, schema: Schema) -> _Root:
+        """Return `schema` with a full count of comparisons, or `schema` itself if it already counts."""
         return schema if isinstance(schema, _Root) else cls(schema)
 
     def step(self) -> None:
+        """Count one comparison. Raises `SchemaTooComplex` if none is left."""
         self.left -= 1
         if self.left < 0:
             raise SchemaTooComplex(
@@ -73,13 +75,19 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return what in `data` does not fit `schema`: one sentence with its place for each problem; empty if all fits."""
+    """Return what in `data` does not fit `schema`: one sentence with its place for each problem.
+
+    The list is empty if all fits. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    """
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """Return `data` after `repair`, whether that changed anything, and the mismatches that are left."""
+    """Return `data` after `repair`, whether that changed anything, and the mismatches that are left.
+
+    Data that fits is not changed. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    """
     schema = _Root.of(schema)
     original = dict(data)
     unwrapped = _unwrap(original, schema, schema)
@@ -106,6 +114,7 @@ def allows_null(schema: Schema, root: Schema) -> bool:
 
 
 def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
+    """Return the only value of `data` if it fits the schema's keys and its own key is foreign; else `data`."""
     schema = _resolve(schema, root)
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or len(data) != 1:
@@ -118,6 +127,7 @@ def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
+    """Return `value` with its unambiguous repairs; what cannot be repaired is returned unchanged."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -132,6 +142,7 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
+    """Return the repair of a value for a schema that has neither options nor an enum."""
     kind = schema.get("type")
     if isinstance(value, dict):
         properties = schema.get("properties")
@@ -158,6 +169,7 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
+    """Return the value as a list with repaired entries; unchanged if it may mean several entries or none."""
     items = schema.get("items")
     if isinstance(value, str):
         held = _parse_list(value) or _split_list(value)
@@ -187,6 +199,7 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
+    """Yield a sentence for each part of `value` that does not fit; null fits everywhere. `place` is its path."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -202,7 +215,7 @@ def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator
             yield f"{_at(place)} must be one of {json.dumps(allowed, ensure_ascii=False)}"
         return
     kind = schema.get("type", "object" if "properties" in schema else None)
-    if isinstance(kind, str) and not _is(value, kind):
+    if isinstance(kind, str) and not _has_type(value, kind):
         yield f"{_at(place)} must be {_ARTICLES.get(kind, kind)}, not {_shown(value)}"
     elif isinstance(value, dict):
         for key in schema.get("required", ()):
@@ -222,11 +235,15 @@ def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator
 
 
 def _fails(value: object, schema: Schema, root: _Root) -> bool:
+    """Return whether `value` does not fit `schema`."""
     return next(_misfits(value, schema, root, ""), None) is not None
 
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
-    """Return the schema that `schema` refers to, also through the single `allOf` that pydantic writes around one."""
+    """Return the schema that `schema` refers to, also through the single `allOf` that pydantic writes around one.
+
+    After 20 references in a row, the result is an empty schema, which allows everything.
+    """
     if "$ref" not in schema and "allOf" not in schema:
         return schema
     for _ in range(20):
@@ -244,6 +261,7 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
+    """Return the alternatives of a schema: its types if it has several, else its `anyOf` or `oneOf`; empty if none."""
     kinds = schema.get("type")
     if isinstance(kinds, list):
         # null is accepted anyway; it is an option only for the word "null".
@@ -252,6 +270,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _allowed(schema: Schema) -> list[Any] | None:
+    """Return the values that `const` or `enum` allows; None if the schema has neither."""
     if "const" in schema:
         return [schema["const"]]
     allowed = schema.get("enum")
@@ -259,6 +278,7 @@ def _allowed(schema: Schema) -> list[Any] | None:
 
 
 def _match_enum(value: Any, allowed: list[Any]) -> Any:
+    """Return the one allowed value that `value` means; `value` itself if it is allowed, or if none or several match."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and number_text(value) in allowed:
         return value if any(json_equal(value, option) for option in allowed) else number_text(value)
     if not isinstance(value, str) or value in allowed:
@@ -271,17 +291,22 @@ def _match_enum(value: Any, allowed: list[Any]) -> Any:
 
 
 def _letters(text: str) -> str:
+    """Return a text in the form in which enum values are compared: folded, without case and white space."""
     return "".join(fold(text).casefold().split())
 
 
 def _boolean(value: Any) -> Any:
-    """Return the boolean that `value` means, or `value`."""
+    """Return the boolean that `value` means, or `value` itself if it means none."""
     if isinstance(value, str):
         return _BOOLEANS.get(fold(value).strip().removesuffix(".").casefold(), value)
     return bool(value) if isinstance(value, (int, float)) and value in (0, 1) else value
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:
+    """Return the number that `word` is; `value` if it is none, or has a huge exponent.
+
+    A fraction is also returned as `value` if `kind` is "integer".
+    """
     if not _NUMBER.fullmatch(word):
         return value
     exact = Decimal(word)
@@ -293,6 +318,7 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
 
 
 def _parse_list(text: str) -> list[Any] | None:
+    """Return the list that a text contains as JSON; None for any other text."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -309,11 +335,16 @@ def _split_list(text: str) -> list[Any] | None:
 
 
 def _wants_objects(schema: Schema, root: Schema) -> bool:
+    """Return whether the entries of a list must be objects."""
     items = schema.get("items")
     return isinstance(items, Mapping) and _resolve(items, root).get("type") == "object"
 
 
-def _is(value: object, kind: str) -> bool:
+def _has_type(value: object, kind: str) -> bool:
+    """Return whether a value has the JSON Schema type `kind`: 1.0 is an integer, and true is not a number.
+
+    The result is True for an unknown type.
+    """
     if isinstance(value, bool):
         return kind == "boolean"
     if kind == "integer":
@@ -331,13 +362,14 @@ def json_equal(one: object, other: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Return the beginning of a value as JSON."""
+    """Return a value as JSON, cut to 60 characters."""
     start = value[: _LONGEST_SHOWN + 1] if isinstance(value, str) else value
     text = json.dumps(start, ensure_ascii=False)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _at(place: str) -> str:
+    """Return the subject of a problem: its place, or "the reply" for the whole reply."""
     return place or "the reply"
 
 

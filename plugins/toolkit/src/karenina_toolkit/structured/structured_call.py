@@ -55,9 +55,9 @@ class InvalidReply(ValueError):
 class StructuredResult(Generic[T]):
     """A judge's validated reply.
 
-    `data` are the JSON values that `validate` received, `tries` is the number of calls, and `repaired` says whether the
-    last reply had to be extracted or repaired; `usage` is the sum of all calls, including those with unusable replies.
-    `option_logprobs` are those of the last reply (`ParserReply`).
+    `data` is the object that `validate` received, `tries` is the number of calls, and `repaired` says whether the last
+    reply had to be extracted or repaired; `usage` is the sum of all calls, including those with unusable replies.
+    `option_logprobs` holds those of the last reply (see `ParserReply`).
     """
 
     value: T
@@ -80,7 +80,7 @@ async def ask(
 ) -> StructuredResult[T]:
     """Have `model` (default: the judge) fill `schema`: prompt, parse, repair, and one retry with the error.
 
-    Raises `PortError` if the call fails, and `StructuredError` if no reply could be read.
+    Raises `PortError` if the call fails, and `StructuredError` if no reply is accepted.
     """
     form = _Form(context.prompt(task, user, model), schema, validate)
     parser = context.parser(model)
@@ -111,10 +111,10 @@ async def call_structured(
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whatever defaults
     `validate` has.
 
-    3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` if it does not accept it.
+    3. `validate` converts the object. `ValueError` or `pydantic.ValidationError` means that the object is not accepted.
 
     An error is sent to the judge in another request, at most `reasks` times; of pydantic's errors, only those whose
-    text is by pydantic itself. Raises `StructuredError` if all tries fail, and `PortError`.
+    text is by pydantic itself. Raises `StructuredError` if no reply is accepted, and `PortError` if a call fails.
     """
     form = _Form(messages, schema, validate, reasks)
     while True:
@@ -124,7 +124,7 @@ async def call_structured(
 
 
 class _Form(Generic[T]):
-    """A form that a judge fills: `messages` are those of the next request."""
+    """A form that a judge fills: `messages` holds those of the next request."""
 
     def __init__(
         self,
@@ -167,6 +167,10 @@ class _Form(Generic[T]):
 
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the object in a reply, and whether it had to be extracted or repaired.
+
+    Raises `InvalidReply` if there is no object that fits the schema.
+    """
     try:
         parsed, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
     except ValueError as error:
@@ -217,6 +221,7 @@ def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
 
 
 def _join_errors(error: ValidationError, *, everything: bool) -> str:
+    """Return pydantic's errors as one text; without `everything`, the texts written by template code are left out."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
@@ -234,6 +239,7 @@ def _pydantic_error_types() -> frozenset[str]:
 
 
 def _retry_messages(reply: ParserReply, problem: str, schema: Mapping[str, Any]) -> list[Message]:
+    """Return the messages to append to a request: the judge's reply, unless it is blank, and what is wrong with it."""
     fields = join_problems(
         [f"{name}: {describe_type(part, schema)}" for name, part in schema.get("properties", {}).items()]
     )

@@ -88,7 +88,7 @@ flight is refused once, which costs no tokens.
 
 
 class ModeUnsupported(PortError):
-    """Raised by an adapter whose library does not support this mode: the next one is tried, as after a refusal."""
+    """Raised by an adapter whose library does not support a mode: the next one is tried, as after a refusal."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, category=ErrorCategory.PERMANENT)
@@ -100,13 +100,15 @@ async def with_best_mode(
     schema: Mapping[str, Any],
     ask: Callable[[StructuredMode], Awaitable[T]],
 ) -> tuple[T, StructuredMode]:
-    """Return the result of `ask` in the first of `modes` that the server supports, and that mode. Raises `PortError`.
+    """Return the result of `ask` in the first of `modes` that the server supports, and that mode.
 
     `server` identifies the server and the model. Refusals are remembered for the lifetime of this event loop, which is
     one run. Concurrent calls wait briefly for the first one, so that none uses a mode that is known to fail.
 
-    A refusal of one schema is remembered for this schema only. So is any refusal by a server that accepted the mode
+    A refusal of one schema is remembered for this schema only, as is any refusal by a server that accepted the mode
     with another schema. If a call fails permanently in all remaining modes, its refusals are forgotten.
+
+    The `PortError` of a request is raised if it is not about the mode, or if no mode is left.
     """
     memory = _modes_of(server)
     shape = _SchemaKey(schema)
@@ -152,6 +154,7 @@ class _SchemaKey:
 
     @property
     def mark(self) -> int:
+        """The hash of the schema, computed on first use."""
         if self._mark is None:
             self._mark = hash(json.dumps(self._schema, sort_keys=True))
         return self._mark
@@ -184,6 +187,7 @@ class _ServerModes:
     tests: dict[StructuredMode, _ModeTest] = field(default_factory=dict)
 
     def refuses(self, mode: StructuredMode, shape: _SchemaKey) -> bool:
+        """Return whether the server refused the mode, or this schema in it."""
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
@@ -218,6 +222,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
+    """Return what this run knows about a server's modes; nothing yet for a new server."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

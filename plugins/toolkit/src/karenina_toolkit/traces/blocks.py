@@ -38,7 +38,10 @@ def describe_block(kind: str, block: Mapping[str, Any]) -> str:
 
 
 def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """Return the entries of the list under `key`; none if the list is missing or empty. Raises `TraceFormatError`."""
+    """Return the entries of the list under `key`; none if the list is missing or empty.
+
+    Raises `TraceFormatError` if the value is not a list.
+    """
     value = data.get(key)
     if not value:
         return ()
@@ -48,7 +51,10 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """Return the id or name under `key`; None if it is missing, null or empty. Raises `TraceFormatError`."""
+    """Return the id or name under `key`, as text; None if it is missing, null or empty.
+
+    Raises `TraceFormatError` if the value is neither text nor a whole number.
+    """
     value = data.get(key)
     if value is None or value == "":
         return None
@@ -63,6 +69,7 @@ def as_json(value: Any) -> str:
 
 
 def _shorten(value: Any) -> Any:
+    """Return a JSON value with encoded bytes in it replaced by their length."""
     if isinstance(value, str):
         return f"({len(value)} encoded characters)" if _ENCODED.fullmatch(value) else value
     if isinstance(value, Mapping):
@@ -73,7 +80,7 @@ def _shorten(value: Any) -> Any:
 
 
 def comparable(message: Message) -> tuple[object, ...]:
-    """Return what is the same in a message and its repetition: role, text, and the names and arguments of calls."""
+    """Return what a message and its repetition have in common: role, text, and the names and arguments of calls."""
     calls = [(call.name, dict(call.arguments)) for call in message.tool_calls]
     return message.role, message.content.strip(), calls
 
@@ -85,6 +92,7 @@ class TurnBuilder:
         self._clear()
 
     def _clear(self) -> None:
+        """Reset to a turn that has not begun."""
         self.text = ""
         self._calls: list[ToolCall] = []
         self._thoughts: list[str] = []

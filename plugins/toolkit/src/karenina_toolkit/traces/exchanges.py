@@ -75,6 +75,7 @@ class _ParsedExchange:
 
 
 def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
+    """Return the conversations of `exchanges`. Raises `TraceFormatError`, which names the exchange."""
     conversations: list[_Conversation] = []
     for number, exchange in enumerate(exchanges, 1):
         try:
@@ -97,6 +98,10 @@ def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
 
 
 def _parse_exchange(exchange: object) -> _ParsedExchange:
+    """Return an exchange as far as it can be read alone.
+
+    Raises `TraceFormatError` if it has no request or response, or if their formats differ.
+    """
     request = exchange.get("request") if isinstance(exchange, Mapping) else None
     response = exchange.get("response") if isinstance(exchange, Mapping) else None
     for name, value in (("request", request), ("response", response)):
@@ -115,7 +120,10 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
-    """Return the entries of a response and their format; no entries if the response states why it has no message."""
+    """Return the entries of a response and their format; no entries if the response states why it has no message.
+
+    Raises `TraceFormatError` if the format is unknown.
+    """
     opened = open_reply(response)
     if opened is not None:
         return list(opened.entries), opened.format
@@ -146,7 +154,10 @@ def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedEx
 
 
 def _continue_referenced(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation:
-    """Return the conversation whose last response `parsed` names as the previous one, updated with its request."""
+    """Return the conversation whose last response `parsed` names as the previous one, updated with its request.
+
+    Raises `TraceFormatError` if there is none.
+    """
     for conversation in conversations:
         if conversation.response_ids[-1] == parsed.previous_id:
             new = [message for message in parsed.before if message not in conversation.messages]

@@ -111,6 +111,7 @@ def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> li
 
 
 def _split_message(message: Message, *, cut_off: bool) -> Message:
+    """Return a message with the reasoning of its content in `reasoning`, after any that is there."""
     thought, answer = split_reasoning(message.content, cut_off=cut_off)
     if thought is None:
         return message
@@ -132,6 +133,10 @@ def _split_channels(text: str) -> tuple[str, str] | None:
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
+    """Return reasoning and answer by marks such as `<think>`; None if the marks do not enclose or end any reasoning.
+
+    The answer is empty if the text was `cut_off` in its reasoning.
+    """
     every = list(MARK.finditer(text))
     begins = bool(every) and bool(every[0]["open"]) and not text[: every[0].start()].strip()
     hidden = _fences(text) if begins else (*_fences(text), *(match.span() for match in _QUOTED.finditer(text)))
@@ -198,6 +203,7 @@ def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> 
 
 
 def _is_quoted(text: str, mark: re.Match[str]) -> bool:
+    """Return whether a mark stands directly between two quotation marks."""
     before = text[max(mark.start() - 1, 0) : mark.start()]
     return before in _QUOTES and text.startswith(_CLOSINGS[before], mark.end())
 

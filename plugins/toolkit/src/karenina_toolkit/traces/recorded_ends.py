@@ -33,6 +33,7 @@ def find_end(recording: object) -> tuple[FinishReason, str | None]:
 
 
 def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] | None:
+    """Return the finish reason that an object states, or the status of a broken reply; None if it has neither."""
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
     if stated is not None:
         return read_choice_end({**holder, "finish_reason": stated})
@@ -93,6 +94,7 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
+    """Yield an entry and the objects in it that may have a finish reason; nothing if it is not the model's."""
     if not isinstance(entry, Mapping) or entry.get("role", entry.get("type")) in _OTHERS:
         return
     yield entry
@@ -107,4 +109,5 @@ def _is_refusal(content: object) -> bool:
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    """Return whether a value is a list, tuple or other sequence, but not text."""
     return isinstance(value, Sequence) and not isinstance(value, str)

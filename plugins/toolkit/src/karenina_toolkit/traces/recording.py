@@ -45,8 +45,8 @@ Recording = Sequence[Message] | Sequence[Entry] | Mapping[str, Any]
 class OpenedRecording:
     """The entries of a recording without its envelope.
 
-    `before` are the instructions that are stored beside the entries. `format` is the format that the envelope implies,
-    if any.
+    `before` holds the instructions that are stored beside the entries. `format` is the format that the envelope
+    implies, if any.
     """
 
     entries: Sequence[object]
@@ -59,7 +59,7 @@ class Envelope:
     """A kind of object around a conversation.
 
     `marks` returns whether an object is of this kind. `open` returns the entries in it, or raises `TraceFormatError`.
-    `keys` are the keys by which people know the object, for messages.
+    `keys` names the keys by which people know the object, for messages.
     """
 
     name: str
@@ -86,7 +86,10 @@ def convert_recording(recording: Recording) -> list[Message]:
 
 
 def open_recording(recording: object) -> OpenedRecording:
-    """Return the entries of `recording` without their envelope. Raises `TraceFormatError`."""
+    """Return the entries of `recording` without their envelope.
+
+    Raises `TraceFormatError` for an unknown envelope, and for anything but an object or a list.
+    """
     if isinstance(recording, Mapping):
         envelope = find_envelope(recording)
         if envelope is None:
@@ -126,10 +129,12 @@ def is_conversation(document: object) -> bool:
 
 
 def _is_asked(entry: Entry) -> bool:
+    """Return whether an entry is addressed to the model: the system's or the user's."""
     return _role_of(entry) in _ASKING
 
 
 def _role_of(entry: Entry) -> object:
+    """Return the role of an entry, else its type; None if it has neither."""
     return entry.get("role", entry.get("type"))
 
 
@@ -148,6 +153,7 @@ def parse_json_conversation(text: str) -> Any:
 
 
 def _has_model(document: Any) -> bool:
+    """Return whether a conversation has text from a model, or an entry of one if it cannot be read."""
     try:
         messages = convert_recording(document)
     except TraceFormatError:
@@ -170,12 +176,14 @@ def parse_conversation(text: str) -> list[Message] | None:
 
 
 def _require_list(value: object) -> Sequence[object]:
+    """Return `value` if it is a list. Raises `TraceFormatError` otherwise."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise TraceFormatError(f"it is {type(value).__name__}, not a list of messages")
     return value
 
 
 def _read_instructions(value: Any) -> list[Message]:
+    """Return the instructions beside the entries as messages, in any format of a service; none if empty."""
     if not value:
         return []
     if isinstance(value, Mapping):
@@ -186,10 +194,12 @@ def _read_instructions(value: Any) -> list[Message]:
 
 
 def _has_types(blocks: Sequence[Any]) -> bool:
+    """Return whether all blocks are text or have a `type`; those of Bedrock have none."""
     return all(isinstance(block, str) or (isinstance(block, Mapping) and "type" in block) for block in blocks)
 
 
 def _open_messages(document: Entry) -> OpenedRecording:
+    """Return the `messages` of an object, with the attachments of an Inspect sample resolved."""
     held = _holder_of_messages(document)
     entries = _require_list(held["messages"])
     attachments = held.get("attachments")
@@ -209,6 +219,7 @@ def _holder_of_messages(document: Entry) -> Entry:
 
 
 def _open_responses(document: Entry) -> OpenedRecording:
+    """Return the input and output of a Responses API request, response, or both."""
     request, output = document.get("input"), document.get("output")
     asked = [{"role": "user", "content": request}] if isinstance(request, str) else _require_list(request or [])
     entries = [*asked, *(output if isinstance(output, Sequence) else ())]
@@ -216,6 +227,7 @@ def _open_responses(document: Entry) -> OpenedRecording:
 
 
 def _marks_responses(document: Entry) -> bool:
+    """Return whether an object is a Responses API request or response."""
     if "messages" in document or openai_responses.is_run(document):
         return False
     output = document.get("output")
@@ -225,12 +237,16 @@ def _marks_responses(document: Entry) -> bool:
 
 
 def _open_contents(document: Entry) -> OpenedRecording:
+    """Return the contents of a request to Google's API."""
     instructions = document.get("systemInstruction") or document.get("system_instruction")
     return OpenedRecording(_require_list(document["contents"]), _read_instructions(instructions), GOOGLE)
 
 
 def open_reply(response: Entry) -> OpenedRecording | None:
-    """Return the reply in the choices or candidates of a response; None if it has neither."""
+    """Return the reply in the choices or candidates of a response; None if it has neither.
+
+    Raises `TraceFormatError` if there are several replies.
+    """
     for key, inner, format in (("choices", "message", OPENAI), ("candidates", "content", GOOGLE)):
         several = get_entries(response, key)
         if not several:
@@ -247,6 +263,7 @@ def open_reply(response: Entry) -> OpenedRecording | None:
 
 
 def _open_reply(document: Entry) -> OpenedRecording:
+    """Return the reply in a response; no entries if its list of replies is empty."""
     return open_reply(document) or OpenedRecording(())
 
 
@@ -258,14 +275,17 @@ def _is_single(document: Entry) -> bool:
 
 
 def _open_bedrock(document: Entry) -> OpenedRecording:
+    """Return the message in a response of Bedrock's API."""
     return OpenedRecording([document["output"]["message"]], (), BEDROCK)
 
 
 def _open_spans(document: Entry) -> OpenedRecording:
+    """Return the conversation of OpenTelemetry spans."""
     return OpenedRecording((), opentelemetry.read_spans(opentelemetry.find_spans(document)))
 
 
 def _open_result(document: Entry) -> OpenedRecording:
+    """Return the result of a Claude Code run as its only entry."""
     return OpenedRecording([document], (), CLAUDE_CODE)
 
 

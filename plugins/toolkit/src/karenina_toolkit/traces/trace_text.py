@@ -37,9 +37,9 @@ _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
     """Return `trace` as text: a heading such as `[2] assistant` for each message, followed by its content.
 
-    Every line of content, also after unusual line breaks, begins with `| `, and no heading does: so no content can look
-    like the heading of another message. Tool calls have headings of their own. Thoughts outside the answer are left out
-    unless `reasoning` is set. Raises `TraceFormatError`.
+    Every line of content, also after unusual line breaks, begins with `| `, and no heading does, so that no content can
+    look like the heading of another message. Tool calls have headings of their own. Thoughts outside the answer are
+    left out unless `reasoning` is set. Raises `TraceFormatError` for a recording that cannot be read.
     """
     lines: list[str] = []
     for number, message in enumerate(convert_recording(trace), 1):
@@ -57,6 +57,7 @@ def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
 
 
 def _content(text: str) -> str:
+    """Return `text` with a mark before each of its lines."""
     # splitlines recognizes more line breaks than \n, and so may the reader of the text.
     return "\n".join(CONTENT_MARK + line for line in text.splitlines())
 
@@ -70,7 +71,7 @@ def _name(name: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TraceVerdict:
-    """Whether a trace is `valid`, with its `final` answer, or else the `error`. A verdict is truthy if it is valid."""
+    """Whether a trace is `valid`, with its `final` answer, or else an `error`. A verdict is truthy if it is valid."""
 
     valid: bool
     final: str | None = None
@@ -90,7 +91,10 @@ def final_ai_message(trace: Recording) -> str | None:
 
 
 def validate_trace(trace: Recording) -> TraceVerdict:
-    """Return whether `trace` can be read and ends with an answer (see `final_ai_message`), or why not."""
+    """Return whether `trace` can be read and ends with an answer (see `final_ai_message`), or why not.
+
+    Never raises `TraceFormatError`.
+    """
     try:
         messages = convert_recording(trace)
     except TraceFormatError as error:
@@ -99,6 +103,7 @@ def validate_trace(trace: Recording) -> TraceVerdict:
 
 
 def _verdict(messages: Sequence[Message]) -> TraceVerdict:
+    """Return whether messages end with an answer, or why not."""
     if not messages:
         return TraceVerdict(False, error="the trace is empty")
     last = messages[-1]
@@ -126,7 +131,8 @@ def measure_trace(trace: Recording) -> AgentMetrics:
     """Count assistant turns, tool calls, and tool results that are or look like errors.
 
     A result is suspect if the trace marks it as an error, if it starts like an error message, if it is a JSON object
-    with an error in it, or if it is short and says that something failed. Raises `TraceFormatError`.
+    with an error in it, or if it is short and says that something failed. Raises `TraceFormatError` for a recording
+    that cannot be read.
     """
     messages = convert_recording(trace)
     assistant_messages = [message for message in messages if message.role == "assistant"]
@@ -143,6 +149,7 @@ def measure_trace(trace: Recording) -> AgentMetrics:
 
 
 def _looks_failed(message: Message) -> bool:
+    """Return whether a tool result is marked as an error or looks like one; see `measure_trace`."""
     text = message.content
     if message.is_error or _BEGINS_LIKE_AN_ERROR.match(text):
         return True

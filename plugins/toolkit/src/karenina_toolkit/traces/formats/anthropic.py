@@ -27,7 +27,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
     Consecutive assistant entries, which some agents write for each block, are merged. Tool results become tool
     messages; those of tools that the server ran inside a turn divide that turn. Pictures and documents are kept as
     `describe_block` writes them, and the assistant's other blocks are described in the message's `notes`. Citations and
-    signatures are left out. `numbers` are the entry numbers for error messages, if entries were left out before.
+    signatures are left out. `numbers` are the entry numbers for error messages, if entries were left out before. Raises
+    `TraceFormatError` for an entry that is not in this format.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -75,7 +76,9 @@ def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message
     if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):
         role = "user"  # the reference project writes such blocks with the role "tool"
     if role not in ("user", "system"):
-        raise TraceFormatError(f"its role is {role!r}; Anthropic's are user and assistant")
+        raise TraceFormatError(
+            f"its role is {role!r}, but Anthropic's format only has the roles 'user' and 'assistant'"
+        )
     texts: list[str] = []
     for block in blocks:
         if not block["type"].endswith("tool_result"):
@@ -90,6 +93,7 @@ def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message
 
 
 def _result(block: Entry, names: Mapping[str, str]) -> Message:
+    """Return the tool message of a tool result. Raises `TraceFormatError` if it names no call."""
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):
         raise TraceFormatError("a tool_result has no tool_use_id")
@@ -107,6 +111,7 @@ def _result(block: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _result_text(content: Any) -> str:
+    """Return the content of a tool result as text, with anything that is not text as JSON; empty for None."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -122,6 +127,7 @@ def _result_text(content: Any) -> str:
 
 
 def _call(block: Entry) -> ToolCall:
+    """Return the tool call of a block. Raises `TraceFormatError` if it has no name or no object as its input."""
     arguments = block.get("input") or {}
     if not isinstance(block.get("name"), str) or not isinstance(arguments, Mapping):
         raise TraceFormatError("a tool_use has no name, or its input is not an object")
@@ -129,12 +135,17 @@ def _call(block: Entry) -> ToolCall:
 
 
 def _text(block: Entry) -> str:
+    """Return the text of a text block. Raises `TraceFormatError` if it has none."""
     if not isinstance(block.get("text"), str):
         raise TraceFormatError("a text block has no text")
     return str(block["text"])
 
 
 def _blocks_of(entry: Entry) -> list[Entry]:
+    """Return the blocks of an entry; none if its content is empty or None.
+
+    Raises `TraceFormatError` for other content that is neither text nor a list, and for a block without a type.
+    """
     content = entry.get("content")
     blocks = _blocks(content)
     if content is not None and not isinstance(content, (str, Sequence)):
@@ -145,6 +156,10 @@ def _blocks_of(entry: Entry) -> list[Entry]:
 
 
 def _blocks(content: Any) -> list[Entry]:
+    """Return the blocks of a message's content, which may be text; blocks without a type are dropped.
+
+    Malformed content has no blocks.
+    """
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if not isinstance(content, Sequence):
@@ -153,6 +168,7 @@ def _blocks(content: Any) -> list[Entry]:
 
 
 def _is_distinctive(block: Entry) -> bool:
+    """Return whether only Anthropic's format has such a block."""
     kind = block["type"]
     # Inspect also writes such blocks, with a `tool_type`, for calls that a server carried out.
     return kind in _THOUGHTS or (kind.endswith(("tool_use", "tool_result")) and "tool_type" not in block)
@@ -181,4 +197,5 @@ def read_usage(counted: Any) -> Usage:
 
 
 def _count(counted: Any, key: str) -> int:
+    """Return a token count under `key`; 0 if there is none or `counted` is not a mapping."""
     return read_token_count(counted.get(key)) if isinstance(counted, Mapping) else 0

@@ -42,7 +42,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     Messages from the source `user` (also `user_proxy` and `human`), and from agents that ask a person, are the user's;
     all others are the assistant's. A thought belongs to the next message. The reason why a team stopped is in the notes
     of the message before it. Stream chunks, whose whole text follows, and token counts are left out. Agents are named
-    only in the notes of a final answer, if several spoke.
+    only in the notes of a final answer, if several spoke. Raises `TraceFormatError` for an entry of an unknown type,
+    and if the last message says only that the chat ends.
     """
     yield from _Reader(entries).read()
 
@@ -61,6 +62,7 @@ class _Reader:
         self._users = {*_USERS, *(str(entry.get("source")).lower() for entry in asking)}
 
     def read(self) -> Iterator[Message]:
+        """Yield the messages, each only when the next one is read, because the next entry may add notes to it."""
         for number, entry in enumerate(self._entries, 1):
             with in_entry(number):
                 for message in self._read_entry(entry):
@@ -73,6 +75,10 @@ class _Reader:
             yield self._say("")
 
     def _read_entry(self, entry: Entry) -> Iterator[Message]:
+        """Yield the messages of one entry; a thought is kept for the next message.
+
+        Raises `TraceFormatError` if the entry cannot be read.
+        """
         kind, content = str(entry.get("type")), entry.get("content")
         if (kind in _TEXTS or kind.startswith(_STRUCTURED)) and not self._is_user(entry):
             self._speakers.append(str(entry.get("source")))
@@ -101,6 +107,10 @@ class _Reader:
             raise TraceFormatError(f"its type is {kind!r:.80}, not that of a message or an event")
 
     def _note_speakers(self, last: Message) -> Message:
+        """Return the last message, with a note on the speakers if it is an answer and several agents spoke.
+
+        Raises `TraceFormatError` if its only text is `TERMINATE`.
+        """
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last
         if last.content.strip() == _TERMINATE:
@@ -108,18 +118,22 @@ class _Reader:
         return replace(last, notes=(*_name_speakers(self._speakers), *last.notes))
 
     def _is_user(self, entry: Entry) -> bool:
+        """Return whether a person or an agent that asks one is the source of an entry."""
         return str(entry.get("source")).lower() in self._users
 
     def _say(self, text: str, calls: Sequence[ToolCall] = ()) -> Message:
+        """Return an assistant message with the thoughts so far, which are used up."""
         thoughts, self._thoughts = "\n".join(filter(None, self._thoughts)), []
         return Message.assistant(text, calls, thoughts or None)
 
     def _call(self, entries: Sequence[Entry]) -> Message:
+        """Return an assistant message with the calls in `entries`, and remember their names."""
         calls = [_read_call(call) for call in entries]
         self._names.update((call.id, call.name) for call in calls)
         return self._say("", calls)
 
     def _result(self, result: Entry) -> Message:
+        """Return the tool message of a result; its tool's name may come from the call."""
         call_id = str(result.get("call_id") or "")
         name = result.get("name")
         return Message(
@@ -131,6 +145,7 @@ class _Reader:
         )
 
     def _run_code(self, kind: str, entry: Entry) -> Message:
+        """Return the call of `CODE_TOOL` for generated code, or the result of the last such call."""
         if kind == "CodeGenerationEvent":
             number = entry.get("retry_attempt") or 0
             self._code = ToolCall(f"code_{number}", CODE_TOOL, {"code_blocks": list(get_entries(entry, "code_blocks"))})
@@ -141,6 +156,7 @@ class _Reader:
         return Message.tool(_read_text(result.get("output")), call, is_error=bool(result.get("exit_code")))
 
     def _stop(self, why: str) -> Iterator[Message]:
+        """Note why the chat was stopped in the last message; yield a system message if that is not the model's."""
         if self._last is None or self._last.role != "assistant":
             yield Message.system(f"[StopMessage] {why}")
             return
@@ -149,6 +165,7 @@ class _Reader:
         self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
 
     def _read_client_message(self, kind: str, entry: Entry) -> Message:
+        """Return a message of a model client; a thought in it belongs to it."""
         content = entry.get("content")
         if kind != "AssistantMessage":
             text = _read_text(content)
@@ -160,7 +177,10 @@ class _Reader:
 
 
 def _read_text(content: Any) -> str:
-    """Return the text of a message: a string, or a list of strings and images."""
+    """Return the text of a message: a string, None, or a list of strings and images.
+
+    Raises `TraceFormatError` for anything else.
+    """
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
@@ -169,10 +189,12 @@ def _read_text(content: Any) -> str:
 
 
 def _describe(part: Any) -> str:
+    """Return an image as one line of text."""
     return describe_block("image", part if isinstance(part, Mapping) else {"value": part})
 
 
 def _objects(content: Any, item_name: str) -> Sequence[Entry]:
+    """Return the objects in `content`. Raises `TraceFormatError` if it is not a list of objects."""
     listed = isinstance(content, Sequence) and not isinstance(content, str)
     if not listed or not all(isinstance(item, Mapping) for item in content):
         raise TraceFormatError(f"its content is not a list of objects, each a {item_name}")
@@ -180,6 +202,7 @@ def _objects(content: Any, item_name: str) -> Sequence[Entry]:
 
 
 def _read_call(call: Entry) -> ToolCall:
+    """Return a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(call.get("name"), str):
         raise TraceFormatError("one of its calls has no name")
     return ToolCall(str(call.get("id") or ""), call["name"], read_arguments(call.get("arguments")))
@@ -216,7 +239,10 @@ def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
-    """Return the messages in an agent's response, or in an agent's or team's saved state; None for anything else."""
+    """Return the messages in an agent's response, or in an agent's or team's saved state; None for anything else.
+
+    Raises `TraceFormatError` if the state of a team does not contain exactly one conversation.
+    """
     if isinstance(document.get("chat_message"), Mapping):
         return [*get_entries(document, "inner_messages"), document["chat_message"]]
     context = document.get("llm_context")
@@ -238,4 +264,5 @@ def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
 
 
 def _is_thread(state: object) -> bool:
+    """Return whether a saved state contains a list of messages."""
     return isinstance(state, Mapping) and isinstance(state.get("message_thread"), Sequence)

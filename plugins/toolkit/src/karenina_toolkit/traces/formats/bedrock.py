@@ -28,14 +28,17 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`; tool results become tool messages.
 
     Pictures, documents and videos are kept as `describe_block` writes them, and blocks of unknown kinds in the notes of
-    an assistant message. Signatures, citations and cache points are left out.
+    an assistant message. Signatures, citations and cache points are left out. Raises `TraceFormatError` for an entry
+    that is not in this format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
-                raise TraceFormatError(f"its role is {entry['role']!r:.80}; Bedrock's are user and assistant")
+                raise TraceFormatError(
+                    f"its role is {entry['role']!r:.80}, but Bedrock's format only has the roles 'user' and 'assistant'"
+                )
             blocks = _blocks(entry.get("content"))
             if role == "assistant":
                 message = _read_assistant(blocks)
@@ -46,6 +49,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
+    """Return the assistant message of an entry. Raises `TraceFormatError` for a tool result, and for broken blocks."""
     parts = Parts()
     calls: list[ToolCall] = []
     for kind, value in blocks:
@@ -80,6 +84,7 @@ def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[st
 
 
 def _call(value: Any) -> ToolCall:
+    """Return a tool call. Raises `TraceFormatError` if it has no name, or no object as its input."""
     arguments = (value.get("input") or {}) if isinstance(value, Mapping) else None
     if not isinstance(arguments, Mapping) or not isinstance(value.get("name"), str):
         raise TraceFormatError("a toolUse has no name, or its input is not an object")
@@ -87,6 +92,7 @@ def _call(value: Any) -> ToolCall:
 
 
 def _result(value: Any, names: Mapping[str, str]) -> Message:
+    """Return the tool message of a result. Raises `TraceFormatError` if it names no call."""
     if not isinstance(value, Mapping) or not isinstance(value.get("toolUseId"), str):
         raise TraceFormatError("a toolResult has no toolUseId")
     call_id = value["toolUseId"]
@@ -99,6 +105,7 @@ def _result(value: Any, names: Mapping[str, str]) -> Message:
 
 
 def _describe(kind: str, value: Any) -> str:
+    """Return a block as text: guarded or cited text as it is, anything else as `describe_block` writes it."""
     if kind == "guardContent" and isinstance(value, Mapping) and isinstance(value.get("text"), Mapping):
         return _require_text(value["text"].get("text"))
     if kind == "citationsContent" and isinstance(value, Mapping):
@@ -114,13 +121,17 @@ def _thought(value: Any) -> str:
 
 
 def _require_text(value: Any) -> str:
+    """Return `value` if it is text. Raises `TraceFormatError` otherwise."""
     if not isinstance(value, str):
         raise TraceFormatError(f"a text block contains {type(value).__name__}, not text")
     return value
 
 
 def _blocks(content: Any) -> list[tuple[str, Any]]:
-    """Return the kind and value of each block."""
+    """Return the kind and value of each block, without cache points; `content` may also be text.
+
+    Raises `TraceFormatError` for a block that does not have exactly one key.
+    """
     if content is None or isinstance(content, str):
         return [("text", content)] if content else []
     if not isinstance(content, Sequence):
@@ -135,4 +146,5 @@ def _blocks(content: Any) -> list[tuple[str, Any]]:
 
 
 def _is_block(block: object) -> bool:
+    """Return whether a block is an object."""
     return isinstance(block, Mapping)

@@ -28,7 +28,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     The lines of one reply become one message, followed by its tool results. Left out are lines without a message
     (summaries, snapshots, progress), the conversations of subagents (the results of their calls are kept), and prompts
     that were taken back, with everything that followed them. A failed request, which Claude Code writes like a reply,
-    becomes a system message. The text of a `result` is the answer if there is no other.
+    becomes a system message. The text of a `result` is the answer if there is no other. Raises `TraceFormatError` for a
+    line that cannot be read.
     """
     lines = list(_select_lines(entries))
     gathered: list[tuple[int, dict[str, Any]]] = []
@@ -53,6 +54,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the texts of `result` lines: as system messages if they are errors, else as the assistant's."""
     for entry in entries:
         if entry.get("type") == "result" and isinstance(entry.get("result"), str):
             text = entry["result"]
@@ -84,6 +86,7 @@ def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
 
 
 def _is_of_subagent(entry: Entry) -> bool:
+    """Return whether a line belongs to the conversation of a subagent."""
     return bool(entry.get("isSidechain") or entry.get("parent_tool_use_id"))
 
 
@@ -102,6 +105,7 @@ def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
 
 
 def _is_prompt(entry: Entry) -> bool:
+    """Return whether a line was written by the user, rather than a tool result or added by the program."""
     if entry["type"] != "user" or entry.get("isMeta"):
         return False
     content = entry["message"].get("content")
@@ -111,6 +115,7 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _blocks(content: Any, number: int) -> list[Any]:
+    """Return the blocks of a line's content, which may be text or None. Raises `TraceFormatError` otherwise."""
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if isinstance(content, Mapping) or not isinstance(content, Sequence):

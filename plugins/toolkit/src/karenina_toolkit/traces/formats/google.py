@@ -42,7 +42,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
     A part that is a thought is reasoning. Code that the server ran becomes a call of `CODE_TOOL` and its result, and
     divides the turn. Calls without an id get one (`call_1`, ...), and results without an id belong to the first
-    unanswered call with their name. Other parts are kept as `describe_block` writes them; signatures are left out.
+    unanswered call with their name. Other parts are kept as `describe_block` writes them; signatures are left out. An
+    entry without a role is the user's. Raises `TraceFormatError` for an entry that is not in Google's format.
     """
     turn = TurnBuilder()
     calls = _Calls(entries)
@@ -75,6 +76,7 @@ class _Calls:
                         self._taken.add(held["id"])
 
     def open(self, call_id: object, name: str, arguments: Mapping[str, Any]) -> ToolCall:
+        """Return a new call that waits for its result; without an id, it gets one that no other call has."""
         while not call_id:
             self._count += 1
             call_id = None if f"call_{self._count}" in self._taken else f"call_{self._count}"
@@ -86,7 +88,10 @@ class _Calls:
         return call
 
     def close(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
-        """Return the id and name of the call that a result belongs to."""
+        """Return the id and name of the call that a result belongs to, which then no longer waits.
+
+        If no call fits, these are the id (None if it is missing) and the name of the result.
+        """
         same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
         while same:
             call = self._waiting.pop(same.popleft(), None)  # None: it was already found by its other key
@@ -118,9 +123,12 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
 
 
 def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Yield the messages of a user's content: each tool result, and the text between them."""
+    """Yield the messages of a user's content: each tool result, and the text between them.
+
+    Raises `TraceFormatError` for a role that is not Google's.
+    """
     if role not in ("user", "function", "tool", "system"):
-        raise TraceFormatError(f"its role is {role!r}; Google's are user and model")
+        raise TraceFormatError(f"its role is {role!r}, but Google's format only has the roles 'user' and 'model'")
     speaks = Message.system if role == "system" else Message.user
     texts: list[str] = []
     for kind, value, _ in parts:
@@ -136,6 +144,7 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
 
 
 def _call(value: Any, calls: _Calls) -> ToolCall:
+    """Return a call that waits for its result. Raises `TraceFormatError` if it has no name, or no object as args."""
     call = _require_mapping("functionCall", value)
     arguments = call.get("args") or {}
     if not isinstance(call.get("name"), str) or not isinstance(arguments, Mapping):
@@ -144,6 +153,7 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
+    """Return the tool message of a result. Raises `TraceFormatError` if a function's result has no name."""
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
         call_id, name = calls.close(result.get("id"), CODE_TOOL)
@@ -173,6 +183,7 @@ def _response_text(response: Any) -> str:
 
 
 def _part_text(kind: str, value: Any) -> str:
+    """Return a part as text, described if it is not text. Raises `TraceFormatError` for a broken text part."""
     if kind == "text":
         if not isinstance(value, str):
             raise TraceFormatError(f"a text part contains {type(value).__name__}, not text")
@@ -181,7 +192,10 @@ def _part_text(kind: str, value: Any) -> str:
 
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
-    """Return the kind and value of each part, and whether it is a thought. Names may be in camel or snake case."""
+    """Return the kind and value of each part, and whether it is a thought. Names may be in camel or snake case.
+
+    Raises `TraceFormatError` for a part that is not an object, or that contains several things.
+    """
     parts: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):
         if not isinstance(part, Mapping):
@@ -195,10 +209,12 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
 
 
 def _camel(key: str) -> str:
+    """Return a name in snake case in camel case."""
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
 
 def _require_mapping(kind: str, value: Any) -> Mapping[str, Any]:
+    """Return `value` if it is an object. Raises `TraceFormatError` otherwise."""
     if not isinstance(value, Mapping):
         raise TraceFormatError(f"a {kind} is {type(value).__name__}, not an object")
     return value

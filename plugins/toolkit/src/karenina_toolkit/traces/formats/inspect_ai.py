@@ -34,7 +34,10 @@ def is_tool_use(block: object) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries`. A call that the server carried out, with its result, divides a message."""
+    """Yield the messages of `entries`. A call that the server carried out, with its result, divides a message.
+
+    Raises `TraceFormatError` for an entry that is not in this format, and for a missing attachment.
+    """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         with in_entry(number):
@@ -45,7 +48,10 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Return `value` with attachment references replaced by a sample's texts. Raises `TraceFormatError` for others."""
+    """Return a JSON value with attachment references replaced by a sample's texts.
+
+    Raises `TraceFormatError` for a reference to an attachment that is missing.
+    """
     if isinstance(value, str):
         return _ATTACHMENT.sub(lambda match: _find_attachment(match[1], attachments), value)
     if isinstance(value, Mapping):
@@ -56,6 +62,7 @@ def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
 
 
 def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
+    """Return the text of an attachment. Raises `TraceFormatError` if it is missing."""
     text = attachments.get(name)
     if not isinstance(text, str):
         raise TraceFormatError(f"the attachment {name} is missing: give the sample with its `attachments`")
@@ -63,6 +70,7 @@ def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
 
 
 def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
+    """Yield the messages of one entry. Raises `TraceFormatError` if it cannot be read."""
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
@@ -83,6 +91,7 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _read_assistant(entry: Entry) -> Iterator[Message]:
+    """Yield the messages of an assistant's entry, which calls carried out by the server divide."""
     content = entry.get("content")
     blocks: list[Any] = []
     if isinstance(content, str) or content is None or isinstance(content, Mapping):
@@ -114,6 +123,7 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
 
 
 def _parts(blocks: Sequence[Any]) -> Parts:
+    """Return the parts of a message's blocks, None among them left out."""
     return split_parts([block for block in blocks if block is not None])
 
 
@@ -125,6 +135,7 @@ def _without_encrypted(block: Any) -> Any:
 
 
 def _call(call: Any) -> ToolCall:
+    """Return a tool call. Raises `TraceFormatError` if it names no function."""
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
         raise TraceFormatError("one of its tool_calls has no function")
     return ToolCall(str(call.get("id") or ""), call["function"], read_arguments(call.get("arguments")))

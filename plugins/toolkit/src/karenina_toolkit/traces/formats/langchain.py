@@ -44,7 +44,8 @@ def claims(entry: Entry) -> bool:
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`; chat messages with a role, which LangGraph accepts, may be among them.
 
-    Calls that LangChain could not parse have their text as arguments. Artifacts and metadata are left out.
+    Calls that LangChain could not parse have their text as arguments. Artifacts and metadata are left out. Raises
+    `TraceFormatError` for an entry that is not a message.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -76,6 +77,7 @@ def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
 
 
 def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
+    """Return the message with the type `kind` and the fields `data`."""
     if kind == "chat":
         return read_message(data, names)
     role = _KINDS[kind]
@@ -95,6 +97,7 @@ def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _read_assistant(data: Entry) -> Message:
+    """Return an assistant message, with the calls of all places that LangChain stores them in, each id once."""
     content = data.get("content")
     more = data.get("additional_kwargs")
     more = more if isinstance(more, Mapping) else {}
@@ -115,19 +118,26 @@ def _read_assistant(data: Entry) -> Message:
 
 
 def _add_refusal(parts: Parts, refusal: object) -> None:
+    """Add a refusal to the text, if there is one."""
     if isinstance(refusal, str) and refusal:
         parts.add_text(refusal, "refusal")
 
 
 def _is_call(block: object) -> bool:
+    """Return whether a content block is a tool call."""
     return isinstance(block, Mapping) and str(block.get("type")) in _CALLS
 
 
 def _call_of_block(block: Entry) -> ToolCall:
+    """Return the call in a content block that is a tool call."""
     return _call(block, _CALLS[block["type"]])
 
 
 def _call(call: Any, arguments: str) -> ToolCall:
+    """Return a tool call, whose arguments are under the key `arguments`.
+
+    Raises `TraceFormatError` if the call has no name.
+    """
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str):
         raise TraceFormatError("one of its tool calls has no name")

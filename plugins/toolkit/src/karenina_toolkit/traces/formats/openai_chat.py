@@ -153,6 +153,7 @@ def split_parts(content: Any) -> Parts:
 
 
 def _add_parts(parts: Parts, content: Any) -> None:
+    """Add the parts of `content`, however nested. Raises `TraceFormatError` for anything that is not a part."""
     if isinstance(content, str):
         parts.add_text(content)
     elif isinstance(content, Mapping):
@@ -165,6 +166,10 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
+    """Add one part: as a thought, as text, or as a part of an unknown type; citations are left out.
+
+    Raises `TraceFormatError` for a part without a type or text.
+    """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
         raise TraceFormatError("a part of its content has no type")
@@ -179,6 +184,7 @@ def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
 
 
 def _text_of(part: Mapping[str, Any]) -> str:
+    """Return the text of a part, which servers nest differently; a description of the part if it has none."""
     text = part.get("text", part.get("refusal"))
     if isinstance(text, Mapping):
         text = text.get("value")
@@ -198,7 +204,7 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def read_content(content: Any) -> str:
-    """Return the text of `content`: a string, null, or a list of parts."""
+    """Return the text of `content`: a string, null, or a list of parts. Raises `TraceFormatError` for anything else."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -218,11 +224,12 @@ def read_result(content: Any) -> str:
 
 
 def _is_part(part: Any) -> bool:
+    """Return whether a value is a content part: a string, or an object with a type."""
     return isinstance(part, str) or (isinstance(part, Mapping) and isinstance(part.get("type"), str))
 
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
-    """Return the model's reasoning outside its answer, from the first of `REASONING_FIELDS` that has any."""
+    """Return the model's reasoning outside its answer, from the first of `REASONING_FIELDS` that has any; else None."""
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:
@@ -231,6 +238,7 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
 
 
 def _nested_reasoning(value: Any) -> str | None:
+    """Return the reasoning in a list of parts; None if there is none or it cannot be read."""
     try:
         parts = split_parts(value)
     except TraceFormatError:
@@ -261,11 +269,13 @@ def write_arguments(arguments: Mapping[str, Any]) -> str:
 
 
 def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
+    """Return the call of a function or a custom tool, which must have a name."""
     arguments = function.get("arguments", function.get("input"))
     return ToolCall(call_id, str(function.get("name")), read_arguments(arguments))
 
 
 def _part(part: Any) -> str:
+    """Return a content part as text, described if it is not text. Raises `TraceFormatError` if it has no type."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
@@ -286,7 +296,7 @@ class ChatReply:
 
 
 def from_wire(data: Mapping[str, Any]) -> ChatReply:
-    """Return a chat completion's first choice. Raises `ValueError`, which says what is missing."""
+    """Return a chat completion's first choice. Raises `ValueError`, which says what is wrong, if it cannot be read."""
     choice = _first_choice(data)
     message_data = choice.get("message")
     if not isinstance(message_data, Mapping):
@@ -324,6 +334,7 @@ def error_of_choice(data: Mapping[str, Any]) -> object:
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the first choice of a completion. Raises `ValueError` if it has none."""
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ValueError("it has no choices")

@@ -47,7 +47,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
     which has no `call_id`) is followed by its result and so divides the turn, and the message marked as the final
     answer is a message of its own. Other items become system messages, as `describe_block` writes them, so that they
     are never taken for the answer. Annotations, item ids and encrypted reasoning are left out. `numbers` are the entry
-    numbers for error messages, if entries were left out before.
+    numbers for error messages, if entries were left out before. Raises `TraceFormatError` for an item that cannot be
+    read.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -58,6 +59,10 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
+    """Add an item to the turn, and yield the messages that it completes, if any.
+
+    Raises `TraceFormatError` if it has neither a role nor a type, or cannot be read.
+    """
     kind = _kind(item)
     if "role" in item:
         if item["role"] == "assistant":
@@ -87,7 +92,10 @@ def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Mes
 
 
 def _add_message(turn: TurnBuilder, content: Any) -> None:
-    """Add an assistant message to the turn; text continues a line only after text of the same message."""
+    """Add an assistant message to the turn; text continues a line only after text of the same message.
+
+    Raises `TraceFormatError` if its content is neither text nor a list.
+    """
     turn.begin()
     if content is None or isinstance(content, str):
         if content:
@@ -103,6 +111,10 @@ def _add_message(turn: TurnBuilder, content: Any) -> None:
 
 
 def _call(kind: str, item: Entry) -> ToolCall:
+    """Return the call in an item; a call of a server's tool is named for the item's type.
+
+    Raises `TraceFormatError` for a call of a function without a name.
+    """
     if kind in ("function_call", "custom_tool_call", "mcp_call") and not isinstance(item.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
     name = str(item.get("name") or kind.removesuffix("_call"))
@@ -124,6 +136,7 @@ def _own_result(item: Entry, call: ToolCall) -> Message:
 
 
 def _result(item: Entry, names: Mapping[str, str]) -> Message:
+    """Return the tool message of an output item, with the name that its call has in `names`."""
     call_id, output = str(item["call_id"]), item.get("output")
     listed = isinstance(output, Sequence) or output is None
     return Message(
@@ -136,6 +149,7 @@ def _result(item: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _kind(item: Entry) -> str:
+    """Return the type of an item; empty if it has none."""
     kind = item.get("type")
     return kind if isinstance(kind, str) else ""
 
@@ -170,7 +184,10 @@ def is_run(document: Mapping[str, Any]) -> bool:
 
 
 def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the input and the items of a run's result or state. Raises `TraceFormatError`."""
+    """Return the input and the items of a run's result or state, for which `is_run` is true.
+
+    Raises `TraceFormatError` if the input is neither text nor a list.
+    """
     key = next(key for key in _RUN_ITEMS if isinstance(document.get(key), list | tuple))
     run_input = next((document[name] for name in _RUN_INPUTS if document.get(name) is not None), ())
     if isinstance(run_input, Mapping) or not isinstance(run_input, Sequence):
@@ -180,11 +197,15 @@ def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _raw_item(entry: Entry) -> Any:
+    """Return the raw item of a run item, in the Python or JavaScript SDK's spelling; None if it has none."""
     return entry.get("raw_item", entry.get("rawItem"))
 
 
 def _unwrap_run_item(entry: Entry) -> Entry:
-    """Return the Responses API item in `entry`, which may use the names of the JavaScript SDK."""
+    """Return the Responses API item in `entry`, which may use the names of the JavaScript SDK.
+
+    Raises `TraceFormatError` for a run item without a raw item.
+    """
     kind, raw = entry.get("type"), _raw_item(entry)
     if not isinstance(raw, Mapping):
         if isinstance(kind, str) and kind.endswith(_RUN_ITEM_ENDING):

@@ -49,6 +49,7 @@ def claims(entry: Entry) -> bool:
 
 
 def _is_distinctive(part: Entry) -> bool:
+    """Return whether a part has a type that the conventions define, with the keys of that type."""
     kind = part.get("type")
     return kind in (*_CALLS, *_RESULTS, *_MEDIA) or (kind in _TEXTS and "content" in part)
 
@@ -57,7 +58,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the messages of `entries`; each response to a tool call becomes a tool message.
 
     The conventions do not mark responses that are errors, so `is_error` is read. Files and other parts are kept as
-    `describe_block` writes them, and an assistant message describes parts of unknown types in its notes.
+    `describe_block` writes them, and an assistant message describes parts of unknown types in its notes. Raises
+    `TraceFormatError` for an entry that is not in this format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -71,6 +73,10 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
+    """Yield the messages of one entry: each response to a call, and the parts between them.
+
+    Raises `TraceFormatError` for a part that cannot be read.
+    """
     parts, calls, begun = Parts(), list[ToolCall](), not entries
     for part in entries:
         kind = part.get("type") if isinstance(part, Mapping) else None
@@ -99,18 +105,21 @@ def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) 
 
 
 def _close(role: Role, parts: Parts, calls: list[ToolCall]) -> Message:
+    """Return a message with the parts; a message with calls is the assistant's, whatever its role."""
     if role == "assistant" or calls:
         return parts.to_message(calls)
     return Message("user" if role == "tool" else role, parts.text)
 
 
 def _text(part: Entry) -> str:
+    """Return the text of a part. Raises `TraceFormatError` if it has none."""
     if not isinstance(part.get("content"), str):
         raise TraceFormatError(f"a part of the type {part['type']} has no content")
     return str(part["content"])
 
 
 def _call(kind: str, part: Entry) -> ToolCall:
+    """Return a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(part.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
     arguments = part.get("server_tool_call") if kind == "server_tool_call" else part.get("arguments")
@@ -126,6 +135,7 @@ def _find_id(part: Entry) -> str | None:
 
 
 def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
+    """Return the tool message of a response; empty if the response is missing."""
     response = next((part[key] for key in ("response", "result", kind) if part.get(key) is not None), "")
     text = response if isinstance(response, str) else as_json(response)
     call_id = _find_id(part)
@@ -147,8 +157,8 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
     """Return the one conversation of `spans`: the longest one of any call.
 
-    The conversation of every other call must be the beginning of it. Agent spans repeat the calls in them, and are only
-    read if there are no others. Raises `TraceFormatError` if there are several conversations.
+    The conversation of every other call must be the beginning of the longest one. Agent spans repeat the calls in them,
+    and are only read if there are no others. Raises `TraceFormatError` if there are several conversations.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
@@ -163,17 +173,25 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
 
 
 def find_last_output(spans: Sequence[Entry]) -> list[Any]:
-    """Return the output of the call in `spans` with the longest conversation. Raises `TraceFormatError`."""
+    """Return the output of the call in `spans` with the longest conversation.
+
+    Raises `TraceFormatError` if a span cannot be read.
+    """
     longest = max(_select_calls(spans), key=lambda span: len(_read_span(span)))
     output = _decode(longest.get(OUTPUT))
     return list(output or ())
 
 
 def _select_calls(spans: Sequence[Entry]) -> Sequence[Entry]:
+    """Return the spans that are not of agents; all of them if there are no others."""
     return [span for span in spans if span.get(_OPERATION) != _AGENT] or spans
 
 
 def _read_span(span: Entry) -> list[Message]:
+    """Return the messages of a span: instructions, input and output.
+
+    Raises `TraceFormatError` if an attribute is not a list of messages.
+    """
     entries: list[Entry] = []
     instructions = _decode(span.get(INSTRUCTIONS))
     if instructions:
@@ -191,6 +209,7 @@ def _read_span(span: Entry) -> list[Message]:
 
 
 def _decode(value: Any) -> Any:
+    """Return the value of an attribute, parsed if it is a text with JSON. Raises `TraceFormatError` for broken JSON."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -200,6 +219,7 @@ def _decode(value: Any) -> Any:
 
 
 def _iter_spans(document: Entry) -> Iterator[Entry]:
+    """Yield the spans of an OTLP export; the document itself if it is not an export."""
     resources = document.get("resourceSpans")
     if not isinstance(resources, Sequence):
         yield document
@@ -210,6 +230,7 @@ def _iter_spans(document: Entry) -> Iterator[Entry]:
 
 
 def _iter_attributes(span: Entry) -> Iterator[Entry]:
+    """Yield the mappings that may be the attributes: the span itself, its attributes, and those of its events."""
     yield span
     for holder in (span, *_objects(span, "events")):
         attributes = holder.get("attributes")
@@ -220,10 +241,12 @@ def _iter_attributes(span: Entry) -> Iterator[Entry]:
 
 
 def _is_pair(value: object) -> bool:
+    """Return whether a value is an attribute as OTLP writes it, with a key."""
     return isinstance(value, Mapping) and "key" in value
 
 
 def _objects(holder: object, key: str) -> Iterator[Entry]:
+    """Yield the objects in the list under `key`; none if there is no such list. Other values are left out."""
     held = holder.get(key) if isinstance(holder, Mapping) else None
     if isinstance(held, Sequence) and not isinstance(held, str):
         yield from (item for item in held if isinstance(item, Mapping))
@@ -242,4 +265,5 @@ def _any_value(value: Any) -> Any:
 
 
 def _nanoseconds(value: Any) -> int:
+    """Return a time as a number; 0 if it is missing or malformed."""
     return int(value) if isinstance(value, (str, int)) and str(value).isdecimal() else 0

@@ -44,7 +44,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _find_mistyped(message: Message) -> str | None:
-    """Return what is wrong with the type of a field, if anything."""
+    """Return what is wrong with the type of a field; None if nothing is."""
     texts: list[tuple[str, object]] = [("content", message.content)]
     texts += [(name, value) for name in _NAMES if (value := getattr(message, name)) is not None]
     texts += [("note", note) for note in message.notes]
@@ -71,7 +71,10 @@ def claims_reference(entry: Entry) -> bool:
 
 
 def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the messages of `entries` in the reference's format. Raises `TraceFormatError`."""
+    """Yield the messages of `entries` in the reference's format.
+
+    Raises `TraceFormatError` for an entry that is not in this format.
+    """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
         with in_entry(number):
@@ -81,6 +84,7 @@ def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
+    """Return the message of one entry. Raises `TraceFormatError` if it cannot be read."""
     role = _ROLES.get(str(entry["role"]))
     content = read_content(entry.get("content"))
     if role == "assistant":
@@ -99,6 +103,7 @@ def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _read_reference_call(call: Any) -> ToolCall:
+    """Return a tool call. Raises `TraceFormatError` if it has no name, or no object as its input."""
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
         raise TraceFormatError("one of its tool_calls has no name")
     arguments = call.get("input") or {}

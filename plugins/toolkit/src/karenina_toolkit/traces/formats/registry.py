@@ -48,6 +48,7 @@ class Format:
 
 
 def _claims_openai(entry: Entry) -> bool:
+    """Return whether an entry has calls as only OpenAI's chat messages have them."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return isinstance(calls[0].get("function"), Mapping) or "custom" in calls[0]
@@ -55,6 +56,7 @@ def _claims_openai(entry: Entry) -> bool:
 
 
 def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
+    """Yield the messages of chat entries. Raises `TraceFormatError`, also for some histories of AutoGen 0.2."""
     autogen.check_history(entries)
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -73,6 +75,7 @@ def _nest_calls(entry: Entry) -> Entry:
 
 
 def _is_flat(call: object) -> bool:
+    """Return whether a call has its name and arguments at the top level."""
     return isinstance(call, Mapping) and "function" not in call and "name" in call and "arguments" in call
 
 
@@ -120,7 +123,10 @@ _SAID: Final = (
 
 
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
-    """Return the messages of `entries`, in `format` or the detected format. Raises `TraceFormatError`."""
+    """Return the messages of `entries`, in `format` or the detected format.
+
+    Raises `TraceFormatError` for an entry that is not in the format, a mixture of formats, and the newest entry first.
+    """
     shown = format or detect_format(entries)
     needs_role = shown is None or shown.needs_role
     checked: list[Entry] = []
@@ -146,6 +152,7 @@ def _check_order(entries: Sequence[Entry]) -> None:
 
 
 def _descends(times: Sequence[Any]) -> bool:
+    """Return whether the times fall, and never rise, from the first to the last."""
     pairs = list(pairwise(times))
     return bool(pairs) and times[0] > times[-1] and all(first >= second for first, second in pairs)
 

@@ -52,7 +52,10 @@ _ERROR_MARK: Final = "[ERROR] "
 
 
 def is_transcript(text: str) -> bool:
-    """Return whether `text` starts with a role, of the user or the system unless printed, and the assistant follows."""
+    """Return whether `text` starts with a role and an assistant's role follows.
+
+    The first role must be the user's or the system's, unless the text was printed by LangChain.
+    """
     if _find_first(_PRINTED, text):
         return any(heading["label"].lower() == "ai" for heading in _PRINTED.finditer(text))
     first = _find_first(_LABEL, text)
@@ -64,8 +67,8 @@ def is_transcript(text: str) -> bool:
 def read_transcript(text: str) -> list[Message]:
     """Return the messages of a text that begins with a role.
 
-    A line inside a message that looks like a role cannot be told from one between messages, so use this only for texts
-    that are known to be transcripts, and prefer recordings of messages if there are any. Calls
+    A line inside a message that looks like a role cannot be told from one between messages, so use this function only
+    for texts that are known to be transcripts, and prefer recordings of messages if there are any. Calls
     (`Tool call: search({"text": "x"})`) have arguments in JSON; results (`Tool (search): ...`,
     `Tool (search, error): ...`) belong to the first call without one. Raises `TraceFormatError` for any other text.
     """
@@ -78,10 +81,12 @@ def read_transcript(text: str) -> list[Message]:
 
 
 def _find_first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    """Return the match of `pattern` at the first character that is not white space, or None."""
     return pattern.match(text, len(text) - len(text.lstrip()))
 
 
 def _kind(label: re.Match[str]) -> str:
+    """Return what a role's label stands for, such as `assistant` or `result`."""
     return _KINDS[label["label"].lower()]
 
 
@@ -93,12 +98,17 @@ class _Calls:
     waiting: list[ToolCall] | None = None
 
     def open(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolCall:
+        """Return a new call that waits for its result; without an id, it gets one."""
         self.count += 1
         call = ToolCall(call_id or f"call_{self.count}", name, arguments)
         self.waiting = [*(self.waiting or ()), call]
         return call
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
+        """Return the tool message for a result of the first waiting call with this name (None: any).
+
+        If no call is waiting, the message names no call.
+        """
         waiting = self.waiting or []
         call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
         if call is None:
@@ -108,6 +118,7 @@ class _Calls:
 
 
 def _read_labels(text: str) -> Iterator[Message]:
+    """Yield the messages of a text with labels such as `User:`."""
     turn, calls = TurnBuilder(), _Calls()
     named: str | None = None
     for label, section in _sections(_LABEL, text):
@@ -143,6 +154,7 @@ def _read_labels(text: str) -> Iterator[Message]:
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
+    """Return the tool message of a result; the label may name the tool and say that it failed."""
     about = [part.strip() for part in (label["about"] or "").split(",") if part.strip()]
     names = [part for part in about if part.lower() not in _FAILED]
     failed = len(names) < len(about) or label["label"].lower() == "tool error"
@@ -150,6 +162,7 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
+    """Return the name and arguments of a written call. If they cannot be told apart, the name is empty."""
     if about:
         return about.strip(), _read_arguments(content)
     match = _CALLED.fullmatch(content.strip())
@@ -173,6 +186,7 @@ def _read_arguments(text: str) -> dict[str, Any]:
 
 
 def _read_printed(text: str) -> Iterator[Message]:
+    """Yield the messages of a text printed by LangChain."""
     calls = _Calls()
     for heading, section in _sections(_PRINTED, text):
         content = section.strip("\n")
@@ -191,6 +205,7 @@ def _read_printed(text: str) -> Iterator[Message]:
 
 
 def _read_printed_calls(content: str, calls: _Calls) -> Message:
+    """Return the assistant message of a printed section, with its calls."""
     section = _PRINTED_CALLS.search(content)
     if section is None:
         return Message.assistant(content)
@@ -215,15 +230,15 @@ def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[st
 
 
 def is_delimited(text: str) -> bool:
-    """Return whether `text` begins with a heading of this format."""
+    """Return whether `text` begins with a heading of the reference's text format, such as `--- AI Message ---`."""
     return _DELIMITER.match(text.lstrip()) is not None
 
 
 def read_delimited(text: str) -> list[Message]:
     """Return the messages of a text that begins with a heading.
 
-    A heading inside a message looks the same as one between messages, so use this only for texts that are known to be
-    in this format, and prefer recordings of messages if there are any.
+    A heading inside a message looks the same as one between messages, so use this function only for texts that are
+    known to be in this format, and prefer recordings of messages if there are any.
     """
     names: dict[str, str] = {}
     messages: list[Message] = []
@@ -248,6 +263,7 @@ def read_delimited(text: str) -> list[Message]:
 
 
 def _delimited_result(content: str, call: str, names: dict[str, str]) -> Message:
+    """Return the tool message of a section; a mark at its start says that the tool failed."""
     failed = content.startswith(_ERROR_MARK)
     name = names.get(call) or names.get(call.removeprefix("call_"))
     return Message("tool", content.removeprefix(_ERROR_MARK), tool_call_id=call, tool_name=name, is_error=failed)
@@ -263,6 +279,7 @@ def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
 
 
 def _delimited_calls(section: str) -> Iterator[ToolCall]:
+    """Yield the calls of a section; arguments that are missing are empty."""
     for call, text in _sections(_DELIMITED_CALL, section):
         arguments = _DELIMITED_ARGUMENTS.match(text.rstrip())
         yield ToolCall(call["id"], call["name"], _read_arguments(arguments["given"]) if arguments is not None else {})
