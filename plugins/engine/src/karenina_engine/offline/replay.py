@@ -211,7 +211,10 @@ class ReplayReplies:
         """Do nothing, because a call that was not made is not recorded."""
 
     def _may_ask(self, call: CallRecord) -> bool:
-        """Return whether the call may be made: it shows a changed truth, or is about a renewed answer."""
+        """Return whether the call may be made: it shows a changed truth or is about a renewed answer.
+
+        Models that only the journal names are never called.
+        """
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
         return (info.shows_truth or renewed) and not isinstance(call.endpoint.model, ModelLabel)

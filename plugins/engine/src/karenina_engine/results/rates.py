@@ -55,8 +55,8 @@ class Rate(BaseModel):
         return self.hits / (self.out_of + self.undecided) if self.undecided else self.value
 
     @model_serializer(mode="wrap")
-    def _without_none_undecided(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the fields for JSON, with both values on undecided items only if there are any."""
+    def _without_undecided_if_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the fields for JSON. Both values on undecided items are included only if there are any."""
         values: dict[str, Any] = serialize(self)
         if not self.undecided:
             values.pop("undecided", None)
@@ -268,7 +268,7 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score. `label` is the class that it stands for, or None. Scores of unknown types only count in `n`."""
+        """Count a score. `label` is the class that it stands for, or None. Scores of other types only count in `n`."""
         self.n += 1
         if label is not None:
             self.labels[label] += 1  # the score is the number of a class, so its mean would be meaningless

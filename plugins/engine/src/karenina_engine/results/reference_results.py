@@ -68,9 +68,7 @@ def is_own(row: Any) -> bool:
 
 
 def _with_run(row: Any, name: str) -> Any:
-    """Return a result of an archive with the name of its run. If it has a name already, or is no result, it is
-    unchanged.
-    """
+    """Return a result of an archive with the name of its run, unless it has a name already or is not a result."""
     if not is_row(row) or row["metadata"].get("run_name") is not None:
         return row
     return {**row, "metadata": {**row["metadata"], "run_name": name}}

@@ -159,9 +159,7 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
 
 @to_html.register(VerificationResult)
 def result_html(result: VerificationResult) -> str:
-    """Return a result as HTML: question, answer, extracted fields beside truths, traits, and the reason for the
-    verdict.
-    """
+    """Return a result as HTML: question, answer, fields beside truths, traits, and the reason for the verdict."""
     heading = f"{_outcome(result.outcome)}  {result.question_id}"
     return render_html(make_heading(heading), make_facts(_facts(result)))
 

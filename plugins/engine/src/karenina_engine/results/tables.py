@@ -52,7 +52,7 @@ class Table:
         try:
             import pandas
         except ImportError as error:
-            raise _missing("pandas") from error
+            raise _library_missing("pandas") from error
         types = {"text": "string", "json": "string", "integer": "Int64", "number": "Float64", "boolean": "boolean"}
         series: dict[str, Any] = {}
         for column, cells in zip(self.columns, self.cells().values(), strict=True):
@@ -70,7 +70,7 @@ class Table:
         try:
             import polars
         except ImportError as error:
-            raise _missing("polars") from error
+            raise _library_missing("polars") from error
         types: Mapping[str, Any] = {
             "integer": polars.Int64,
             "number": polars.Float64,
@@ -90,7 +90,7 @@ class Table:
         try:
             import pyarrow
         except ImportError as error:
-            raise _missing("pyarrow") from error
+            raise _library_missing("pyarrow") from error
         types: Mapping[str, Any] = {
             "integer": pyarrow.int64(),
             "number": pyarrow.float64(),
@@ -130,7 +130,7 @@ def unknown_table(name: str, known: Iterable[str]) -> str:
     return f"there is no table {name!r}{did_you_mean(name, known, tables)}"
 
 
-def _missing(library: str) -> LibraryMissing:
+def _library_missing(library: str) -> LibraryMissing:
     """Return the error for a library that is not installed, with the command that installs it."""
     extra = {"pyarrow": "arrow"}.get(library, library)
     return LibraryMissing(f"{library} is not installed: {install_command(f'karenina-engine[{extra}]')}")

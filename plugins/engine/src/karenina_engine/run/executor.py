@@ -56,9 +56,7 @@ class Executor(ABC):
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, session: RunSession) -> None:
-        """Raise `ConfigError` if the run cannot be executed. Called before the first call; accepts every run by
-        default.
-        """
+        """Raise `ConfigError` if the run cannot be executed. Called before the first call. Accepts all by default."""
 
     @abstractmethod
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
