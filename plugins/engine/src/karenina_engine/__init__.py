@@ -1,6 +1,6 @@
 """The run engine: model calls, costs, the journal, runs and their checks, offline work without calls, and results.
 
-The entry point refers to `plugin`.
+The entry point names `plugin`.
 """
 
 from __future__ import annotations

@@ -18,15 +18,15 @@ class QuestionSource(Protocol):
 
     @property
     def path(self) -> Path | None:
-        """The file that the questions were loaded from; None if they come from no file."""
+        """The file that the questions were loaded from, or None."""
 
     @property
     def workspace_root(self) -> Path | None:
-        """The folder that holds the questions' workspaces; None if it is not set."""
+        """The folder that contains the questions' workspaces, or None if it is not set."""
 
     @property
     def workspace_root_in_file(self) -> Path | None:
-        """The workspace root as the benchmark file names it; None if it names none."""
+        """The workspace root as the benchmark file states it, or None if it states none."""
 
     @property
     def named_files(self) -> Sequence[str]:
@@ -62,16 +62,20 @@ class QuestionSource(Protocol):
         """Return whether there is a question with this id."""
 
     def get(self, question_id: str) -> Question:
-        """Return the question with this id. Raises `KeyError`."""
+        """Return the question with this id. Raises `KeyError` if there is none."""
 
     def unfinished_ids(self) -> Collection[str]:
         """Return the ids of draft questions, which a run includes only if they are named."""
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
-        """Return the question with the shared traits, or only those of `trait_names`. Raises `ValueError`."""
+        """Return the question with the shared traits added.
+
+        `trait_names` selects traits (None: all). Raises `ValueError` if a trait of the question has the name of a
+        shared one.
+        """
 
     def trait_names(self) -> Sequence[str]:
         """Return the names of all traits, without duplicates."""
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions in which one of `words` may occur (more may be returned, never fewer)."""
+        """Yield the questions in which one of `words` may occur: every such question, and possibly others."""

@@ -1,8 +1,8 @@
 """The engine's settings: limits, retries, budget and prices, executor and journal.
 
 Names that the reference implementation has and this one does not are translated, and each translation is logged. The
-reference's presets contain every setting, so a value that equals the reference's default requests nothing and is
-dropped without a note.
+reference's presets contain every setting. A value that equals the reference's default therefore requests nothing, and
+is dropped without a log message.
 """
 
 from __future__ import annotations
@@ -97,7 +97,11 @@ logger = logging.getLogger("karenina")
 
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings under the names of this implementation, and log what was translated or left out."""
+    """Return settings under the names of this implementation.
+
+    What was translated or left out is logged, once per process. A setting that is given under both names keeps the
+    value of this implementation's name.
+    """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
     for name in [name for name in translated if name in _DEFAULTS]:
@@ -119,6 +123,7 @@ def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(values: Mapping[str, Any]) -> str:
+    """Return settings as text, separated by commas."""
     return ", ".join(f"{name} = {value!r}" for name, value in values.items())
 
 
@@ -133,7 +138,9 @@ def _note(name: str, new: str, cure: str, replaced: bool) -> None:
         logger.warning("the reference's %s has no counterpart and no effect%s", name, f": {cure}" if cure else "")
 
 
-def _number(name: str) -> Callable[[Any], dict[str, Any]]:
+def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that returns a value as the setting `name`, and converts texts of digits to integers."""
+
     def translate(value: Any) -> dict[str, Any]:
         return {name: int(value) if isinstance(value, str) and value.strip().isdecimal() else value}
 
@@ -141,12 +148,14 @@ def _number(name: str) -> Callable[[Any], dict[str, Any]]:
 
 
 def _translate_limits(value: Any) -> dict[str, Any]:
+    """Return limits by model as `model_concurrency`, and a single limit as `max_concurrency`."""
     if isinstance(value, Mapping):
         return {"model_concurrency": dict(value)}
     return {"max_concurrency": value}
 
 
 def _translate_retries(value: Any) -> dict[str, Any]:
+    """Return the retry settings in a policy of the reference. Its delays and other categories are dropped."""
     names = {"connection": "connection", "timeout": "timeout", "rate_limit": "rate_limit", "server_error": "server"}
     policy = value if isinstance(value, Mapping) else {}
     return {
@@ -158,8 +167,8 @@ def _translate_retries(value: Any) -> dict[str, Any]:
 
 _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
     "async_enabled": lambda _value: {"max_concurrency": 1},
-    "async_max_workers": _number("max_concurrency"),
-    "max_concurrent_requests": _number("max_concurrency"),
+    "async_max_workers": _translate_number("max_concurrency"),
+    "max_concurrent_requests": _translate_number("max_concurrency"),
     "answerer_concurrency_limits": _translate_limits,
     "batch_timeout_seconds": lambda value: {"run_timeout": value},
     "retry_policy": _translate_retries,
@@ -168,6 +177,10 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model's fields under the names of this implementation, and log what was translated or left out.
+
+    A model without an id gets its name as id.
+    """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []
     if "id" not in translated and isinstance(model.get("model_name"), str):
@@ -302,6 +315,7 @@ class EngineSettings(BaseModel):
     @field_validator("model_concurrency")
     @classmethod
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
+        """Raise `ValueError` if a limit is for a model that is not configured. Not checked if no model is known."""
         values = info.context or {}
         ids = [model.id for role in ("answering_models", "parsing_models") for model in values.get(role, ())]
         for id in value:

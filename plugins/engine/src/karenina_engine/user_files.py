@@ -1,9 +1,7 @@
 """The user's private files: how they are read and locked, and the file of trusted digests.
 
-A private file is read only if no other user can have written it.
-
-To change such a file, hold its lock (`locked`) and replace it with
-`karenina_toolkit.files.replace_file(..., private=True)`.
+A private file is read only if no other user can have written it. To change such a file, hold its lock (`locked`) and
+replace it with `karenina_toolkit.files.replace_file(..., private=True)`.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ class TrustFileError(KareninaError, ValueError):
 def load_trust() -> Trust:
     """Return the digests that this user has trusted with `karenina trust`; none if the file does not exist yet.
 
-    Raises `TrustFileError` if the file is malformed, or if another user could have written it.
+    Raises `TrustFileError` if the file is malformed or cannot be read, or if another user could have written it.
     """
     return Trust(frozenset(_read(trust_path())))
 
@@ -78,6 +76,10 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    """Return the notes and times of trusted digests; empty if the file does not exist.
+
+    Raises `TrustFileError` if the file is malformed or cannot be read, or if another user could have written it.
+    """
     try:
         text = read_private(path)
     except (OSError, UnicodeDecodeError) as error:
@@ -87,26 +89,28 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise TrustFileError(_broken(path, str(error))) from error
+        raise TrustFileError(_broken_message(path, str(error))) from error
     entries = data.get("trusted") if isinstance(data, dict) else None
     if not isinstance(entries, dict) or data.get("version") != 1:
-        raise TrustFileError(_broken(path, 'it is not of the form {"version": 1, "trusted": {...}}'))
+        raise TrustFileError(_broken_message(path, 'it is not of the form {"version": 1, "trusted": {...}}'))
     wrong = [digest for digest in entries if not _is_digest(digest)]
     if wrong:
-        raise TrustFileError(_broken(path, f"{wrong[0]!r} is not a SHA-256 digest"))
+        raise TrustFileError(_broken_message(path, f"{wrong[0]!r} is not a SHA-256 digest"))
     return entries
 
 
-def _broken(path: Path, why: str) -> str:
+def _broken_message(path: Path, why: str) -> str:
+    """Return the message for a malformed file of trusted digests."""
     return f"{path}: this file of trusted digests is broken ({why}); repair it, or delete it and trust your files again"
 
 
 def _is_digest(text: str) -> bool:
+    """Return whether a text is a SHA-256 in lowercase hexadecimal."""
     return len(text) == _DIGEST_LENGTH and not set(text) - set("0123456789abcdef")
 
 
 def read_private(path: Path) -> str | None:
-    """Return the text of one of the user's private files, or None if it does not exist.
+    """Return the text of one of the user's private files; None if the file does not exist.
 
     Raises `OSError` if the path is a link or not a regular file, or if the file or its folder is owned by another user
     or writable by every user; raises `UnicodeDecodeError` if it is not UTF-8.
@@ -114,7 +118,7 @@ def read_private(path: Path) -> str | None:
     # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     if path.is_symlink():
-        raise _link(path)
+        raise _link_error(path)
     try:
         handle = os.open(path, flags)
     except FileNotFoundError:
@@ -151,12 +155,17 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `OSError` if another user could replace files in `folder`."""
+    """Raise `OSError` if another user could replace files in `folder`, or if the folder does not exist."""
     status = folder.stat()
     _check_owner(folder, status, sticky_is_fine=True)
 
 
 def _check_owner(place: Path, status: os.stat_result, *, sticky_is_fine: bool = False) -> None:
+    """Raise `OSError` if a file or folder is owned by another user or writable by every user.
+
+    Root is not another user. With `sticky_is_fine`, a folder like /tmp, in which users cannot replace files of others,
+    may be writable. Windows is not checked.
+    """
     if not hasattr(os, "geteuid"):
         return
     if status.st_uid not in (os.geteuid(), 0):
@@ -168,5 +177,6 @@ def _check_owner(place: Path, status: os.stat_result, *, sticky_is_fine: bool = 
         raise OSError(f"{place} is writable by every user; check its content, then run: chmod o-w {place}")
 
 
-def _link(path: Path) -> OSError:
+def _link_error(path: Path) -> OSError:
+    """Return the error for a private file that is a link."""
     return OSError(f"{path} is a link; replace it with a file, or set KARENINA_CONFIG_HOME to the folder of the target")

@@ -27,7 +27,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_settings() -> list[type[BaseModel]]:
-        """Return the setting `jury`."""
+        """Return the settings class that defines `jury`."""
         from karenina_jury.votes import JurySettings
 
         return [JurySettings]
@@ -35,7 +35,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_panel(config: VerificationConfig) -> Panel | None:
-        """Return the jury of a run; None unless one is configured. Raises `ConfigError` if the jury cannot vote."""
+        """Return the jury of a run; None if none is configured. Raises `ConfigError` if the jury cannot vote."""
         from karenina_jury.votes import JurySettings
 
         jury = config.section(JurySettings).jury
@@ -48,7 +48,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add `karenina jury`."""
+        """Add the command `karenina jury`."""
         from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(
@@ -62,7 +62,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        """Offer the report section on juries."""
+        """Return the function that makes the report section on juries."""
         from karenina_jury.page_section import jury_sections
 
         return [jury_sections]
@@ -70,7 +70,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-        """Offer the notes on juries."""
+        """Return the function that makes the notes on juries."""
         from karenina_jury.page_section import jury_notes
 
         return [jury_notes]

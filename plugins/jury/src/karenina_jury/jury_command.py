@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
-    """Yield what `karenina jury` prints for each jury and answering model."""
+    """Yield the sections that `karenina jury` prints for each jury and answering model."""
     for statistics in found:
         yield [Facts([*_facts(statistics)])]
         head = ["judge", "asked", "failed", "pass rate", "95% CI", "agrees with the jury"]
@@ -46,6 +46,7 @@ def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
 
 
 def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
+    """Yield the label and text of each fact. "Not judged" and the facts on escalation appear only if they apply."""
     yield (
         "Answers",
         f"{statistics.answers:,} of {in_one_line(statistics.answering)}, judged by {in_one_line(statistics.jury)}",
@@ -68,6 +69,7 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _long(rate: Rate, what: str) -> str:
+    """Return a rate with its confidence interval and counts, for example "80.0%, 95% CI [...]: 8 of 10 answers"."""
     if rate.value is None or rate.low is None or rate.high is None:
         return f"none of 0 {what}{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""
@@ -78,11 +80,13 @@ def _long(rate: Rate, what: str) -> str:
 
 
 def _cells(rate: Rate) -> list[str]:
+    """Return the table cells of a rate: its value with any undecided answers, and its interval ("-" if unknown)."""
     bounds = "-" if rate.value is None else f"[{percent(rate.low)}, {percent(rate.high)}]"
     return [f"{percent(rate.value)}{undecided_text(rate)}", bounds]
 
 
 def _short(rate: Rate) -> str:
+    """Return a rate and its denominator, without the confidence interval."""
     return f"{percent(rate.value)} of {rate.out_of:,}"
 
 

@@ -29,8 +29,8 @@ EXTENSION: Final = "karenina-jury"
 class JudgeVote(BaseModel):
     """The vote of one judge in a jury.
 
-    `verdict` is the judge's own verdict; None if the judge failed or is undecided. `decides` is True if the judge was
-    asked after the vote. `calls` and tokens are those of this judge for this answer.
+    `verdict` is the judge's own verdict, or None if the judge failed or is undecided. `decides` is True if the judge
+    was asked after the vote. `calls`, `input_tokens` and `output_tokens` are what this judge used for this answer.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -50,10 +50,10 @@ class JudgeVote(BaseModel):
 class JuryRecord(BaseModel):
     """The extension `karenina-jury` of a jury result.
 
-    The first judges are those that vote. `agreement` is the share of them that cast the most frequent vote, by field,
-    or for the outcome or verdict. `escalate_to` is the judge that may be asked after the vote, and `escalated` the
-    reason for asking it (None if it was not asked). `undecided` is the reason why the answer has no verdict (None if it
-    has one).
+    The first entries of `judges` are the judges that vote. `agreement` maps each field (or the outcome or verdict) to
+    the share of those judges that cast the most frequent vote on it. `escalate_to` is the judge that may be asked after
+    the vote, and `escalated` the reason for asking it (None if it was not asked). `undecided` is the reason why the
+    answer has no verdict (None if it has one).
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -68,12 +68,12 @@ class JuryRecord(BaseModel):
 
     @property
     def unanimous(self) -> bool:
-        """Whether all first judges voted alike."""
+        """Whether all judges that vote agreed on everything. False if nothing was counted."""
         return bool(self.agreement) and min(self.agreement.values()) == 1
 
 
 def read_record(result: VerificationResult) -> JuryRecord | None:
-    """Return the record of a jury result; None for the result of a single judge, and if the record is invalid."""
+    """Return the record of a jury result; None if the result is from a single judge or its record is invalid."""
     record = result.extensions.get(EXTENSION)
     if record is None:
         return None
@@ -102,7 +102,11 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
 
 
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
-    """Return `base` with the majority's `values`, which no single judge extracted, compared with the truth."""
+    """Return `base` with `values` in place of its own, and a verdict on them.
+
+    `values` are those of the majority, which no single judge extracted. An error while comparing them with the truth
+    makes the verdict False and is recorded.
+    """
     everything = {**(base.template.parsed_llm_response or {}), **values}
     answer = bound.bind({name: everything.get(name) for name in bound.judge_fields}, base.template.raw_llm_response)
     comparison = Comparison(answer)
@@ -124,6 +128,7 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
 
 
 def _outcome(template: VerificationResultTemplate, verdict: bool | None, granular: object) -> Outcome:
+    """Return the outcome for a verdict. `granular` is the granular score: above 0, a wrong answer counts as partial."""
     if verdict is None:
         return Outcome.UNDECIDED
     if verdict:
@@ -137,8 +142,8 @@ def _outcome(template: VerificationResultTemplate, verdict: bool | None, granula
 class JudgeStatistics(BaseModel):
     """The statistics of one judge in a jury, over the answers that it was asked about.
 
-    `pass_rate` is the rate of the judge's own verdicts, and `agrees` the share of them that equal the jury's. `decides`
-    is True for the judge that is asked only after the vote.
+    `pass_rate` is the rate of the judge's own verdicts. `agrees` is the share of them that equal the jury's verdict,
+    among the answers for which both have one. `decides` is True for the judge that is asked only after the vote.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -157,10 +162,10 @@ class JudgeStatistics(BaseModel):
 class JuryStatistics(BaseModel):
     """The statistics of one jury and answering model.
 
-    `unanimous` is the share of answers on which all first judges (those that vote) agree. `fields` is that share by
-    field (or for the outcome or verdict), among the answers with a vote on it. `escalated` is the share of answers for
-    which the judge `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate what that judge would have used
-    for the other answers, from its mean usage; `saved_usd` is their cost, None if unknown.
+    `unanimous` is the share of answers on which all judges that vote agree. `fields` is that share by field (or for the
+    outcome or verdict), among the answers with a vote on it. `escalated` is the share of answers for which the judge
+    `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate, from its mean usage, what that judge would have
+    used for the other answers. `saved_usd` is the cost of these calls; None if unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -199,7 +204,7 @@ def describe_juries(
 def mean_call_costs(source: Path) -> dict[str, float]:
     """Return the mean cost of a call in US dollars by model id, from the journal of a result file.
 
-    Models with calls of unknown price are left out. The result is empty if there is no readable journal.
+    A model with a call of unknown price is left out. The result is empty if there is no journal or it cannot be read.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
@@ -226,6 +231,11 @@ def _describe(
     answers: Sequence[tuple[VerificationResult, JuryRecord]],
     costs: Mapping[str, float],
 ) -> JuryStatistics:
+    """Return the statistics of one jury on the answers of one model.
+
+    `costs` maps judge ids to the mean cost of a call in US dollars. The estimates of what escalation saved are 0 if the
+    judge `escalate_to` was never asked.
+    """
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
     escalated = rate((result.question_id, record.escalated is not None) for result, record in answers)
     judges = _judges(answers)
@@ -266,15 +276,17 @@ def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[Ju
             votes.setdefault((vote.decides, vote.judge), []).append((result, vote))
     return [
         _judge(judge, judge_votes, decides=decides)
-        for (decides, judge), judge_votes in sorted(votes.items(), key=_first)
+        for (decides, judge), judge_votes in sorted(votes.items(), key=_voters_first)
     ]
 
 
-def _first(entry: tuple[tuple[bool, str], object]) -> bool:
+def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
+    """Return the sort key that puts the judges that vote before the judge that decides."""
     return entry[0][0]
 
 
 def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
+    """Return the statistics of one judge. `votes` must not be empty."""
     with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
     return JudgeStatistics(
         judge=judge,

@@ -35,7 +35,10 @@ _PLOT: Final = IntervalPlot("Judge", "Pass rate", "Low", "High")
 
 
 def jury_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return a section with a table for each run with a jury: the rates of the jury and its judges."""
+    """Return a section with a table for each jury of each run: the rates of the jury and its judges.
+
+    Returns no section if no run has a jury.
+    """
     blocks: list[TextBlock | TableBlock] = []
     for label, run in zip(page.labels, page.runs, strict=True):
         for jury in describe_juries(run.results):
@@ -55,10 +58,12 @@ def jury_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _row(name: str, rate: Rate, asked: int, failed: int, agrees: float | None) -> list[Cell]:
+    """Return a table row. `agrees` is None for the jury itself."""
     return [name, rate.value, rate.low, rate.high, asked, failed, agrees]
 
 
 def _summary(statistics: JuryStatistics) -> str:
+    """Return one or two sentences on how often the judges agreed and how often the stronger judge was asked."""
     text = f"All first judges agreed on {statistics.unanimous.hits:,} of {statistics.answers:,} answers."
     if statistics.escalate_to is not None:
         text += f" {statistics.escalate_to} was asked for {statistics.escalated.hits:,}."
@@ -69,7 +74,10 @@ NAME: Final = "Jury"
 
 
 def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note on each jury of the runs. If the first result of a file has no jury, the rest is not read."""
+    """Return a note on each jury of the runs.
+
+    If the first result of a file is not from a jury, the rest of the file is not read.
+    """
     notes = []
     for run in runs:
         juries = describe_juries(_results(run), mean_call_costs(run.source)) if run.source is not None else []
@@ -82,7 +90,10 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _results(run: NotedRun) -> Iterator[VerificationResult]:
-    """Yield the results that the note is about; none if the first one is not from a jury."""
+    """Yield the results that the note is about; none if the file's first result is not from a jury.
+
+    Requires `run.source`.
+    """
     assert run.source is not None
     results = iter(iterate_results(run.source))
     first = next(results, None)
@@ -94,6 +105,7 @@ def _results(run: NotedRun) -> Iterator[VerificationResult]:
 
 
 def _text(statistics: JuryStatistics) -> str:
+    """Return the text of a note: the rates of the single judges, their agreement, and what escalation saved."""
     alone = ", ".join(f"{judge.judge} {_rate(judge.pass_rate)}" for judge in statistics.judges)
     text = f"{statistics.jury}; alone: {alone}; the first judges agree on {percent(statistics.unanimous.value)}"
     if statistics.escalate_to is None:
@@ -105,5 +117,6 @@ def _text(statistics: JuryStatistics) -> str:
 
 
 def _rate(rate: Rate) -> str:
+    """Return a rate with its denominator and any undecided answers; "without a verdict" if it has no value."""
     text = "without a verdict" if rate.value is None else f"{percent(rate.value)} of {rate.out_of:,}"
     return text + (f" ({undecided_text(rate).removeprefix('; ')})" if rate.undecided else "")

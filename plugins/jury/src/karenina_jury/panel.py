@@ -1,7 +1,7 @@
 """`JuryPanel`: the judges vote on an answer, and a stronger judge decides if there is no quorum.
 
 1. The first judges evaluate the answer concurrently, each as in a run of its own.
-2. Their votes are counted: the values of each verified field, or the verdicts (`votes`).
+2. Their votes are counted: the values of each verified field, or the verdicts (see `votes`).
 3. Without a quorum, or if a judge found no excerpt for a value, the judge `escalate_to` evaluates the answer, and its
   result is that of the jury. Without such a judge, or if it fails, the answer is not judged. Undecided judges cast no
   vote on verdicts, but their values count like those of other judges.
@@ -42,7 +42,11 @@ INTERFACE: Final = "jury"
 
 
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
-    """Return the jury of a run. Raises `ConfigError` if the jury cannot vote."""
+    """Return the jury of a run.
+
+    Raises `ConfigError` if the run has no templates, `jury.escalate_to` is not a judge, fewer than two judges vote, or
+    the quorum is not more than half of them.
+    """
     judges = config.core.parsing_models
     ids = [judge.id for judge in judges]
     if config.core.evaluation_mode == "rubric_only":
@@ -79,7 +83,7 @@ class _Vote:
 
 
 class JuryPanel:
-    """A jury: the judges that vote, the quorum, and the judge that decides if there is no quorum (None: no judge)."""
+    """A jury: the judges that vote, the quorum, and the judge that decides if there is no quorum (if there is one)."""
 
     def __init__(self, jury: Jury, quorum: int, first: Sequence[ModelConfig], others: Sequence[ModelConfig]) -> None:
         self._jury = jury
@@ -97,7 +101,7 @@ class JuryPanel:
         )
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Return the result of the jury on an answer."""
+        """Return the jury's result on an answer, with every vote in its extension `karenina-jury`."""
         results = await gather_all(answer.ask(judge) for judge in self._first)
         ballots = [Ballot(judge.id, result) for judge, result in zip(self._first, results, strict=True)]
         vote = self._count(answer, ballots)
@@ -113,6 +117,10 @@ class JuryPanel:
         return result.model_copy(update={"extensions": extensions})
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
+        """Count the ballots by verdict or by field, as configured.
+
+        The template is not loaded for a vote on verdicts, or if every judge failed.
+        """
         if self._jury.vote == "verdict":
             return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
         bound = None
@@ -122,6 +130,7 @@ class JuryPanel:
         return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)
 
     def _record(self, vote: _Vote) -> JuryRecord:
+        """Return a record of the vote without ballots, which `evaluate` adds."""
         return JuryRecord(
             vote=self._jury.vote,
             quorum=self._quorum,
@@ -131,7 +140,11 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Return the result by vote or by the stronger judge, and complete `record`."""
+        """Return the result by vote or by the stronger judge.
+
+        Writes into `record` why the stronger judge was asked or why there is no verdict, and adds its ballot to
+        `vote.asked`.
+        """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):
             record.undecided = first.why()
@@ -154,14 +167,20 @@ class JuryPanel:
 
 
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
-    """Return the outcome of an answer without a quorum: undecided if a judge is undecided and none failed."""
+    """Return the outcome of an answer without a quorum.
+
+    It is `UNDECIDED` if a judge is undecided and none failed, else `PARSE_ERROR`.
+    """
     outcomes = {ballot.result.outcome for ballot in ballots}
     failed = any(outcome.group == "not_judged" for outcome in outcomes)
     return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED
 
 
 def _voted_fields(bound: BoundTemplate | None) -> list[str]:
-    """Return the fields to vote on: those with a rule, or else all except reasoning fields."""
+    """Return the fields to vote on: those with a rule or, if no field has one, all except reasoning fields.
+
+    Returns an empty list if `bound` is None.
+    """
     if bound is None:
         return []
     verified = [name for name in bound.judge_fields if name in bound.template.key.rules]
@@ -169,7 +188,10 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 
 
 async def _elected(vote: _Vote) -> VerificationResult:
-    """Return the result of a judge that agrees with the majority on all fields; without one, a combined result."""
+    """Return the result of the first judge that agrees with the majority on all fields.
+
+    If there is none, return the majority's values as a combined result.
+    """
     if vote.count.agreeing:
         return vote.count.agreeing[0].result
     assert vote.bound is not None
@@ -180,6 +202,6 @@ async def _elected(vote: _Vote) -> VerificationResult:
 
 
 def _describe_missing(ballots: Sequence[Ballot]) -> str | None:
-    """Return which judges found no excerpt for a value; None if no excerpt is missing."""
+    """Return a text on which judges found no excerpt for which values; None if no excerpt is missing."""
     missing = {ballot.judge: ", ".join(ballot.missing_excerpts) for ballot in ballots if ballot.missing_excerpts}
     return "; ".join(f"{judge} found no excerpt for {fields}" for judge, fields in missing.items()) or None

@@ -1,4 +1,4 @@
-"""Judge votes: how the judges of a jury vote (`Jury`), what each found in an answer, and what a quorum agrees on.
+"""Judge votes: how the judges of a jury vote (`Jury`), what each judge found in an answer, and what a quorum agrees on.
 
 Values are compared with each other and never with the truth, so that the calls of a run do not depend on the truth.
 """
@@ -95,8 +95,8 @@ class Count:
     """The counted votes of a jury.
 
     `agreement` is the share of judges with the most frequent vote, for each field (or for the outcome or the verdict).
-    `values` are the values with a quorum, and `agreeing` the ballots with all of these values. `undecided` is the
-    reason why there is no quorum; None if there is one.
+    `values` contains the value of each field that has a quorum, and `agreeing` the ballots with all of these values.
+    `undecided` is the reason why there is no quorum; None if there is one.
     """
 
     agreement: Mapping[str, float]
@@ -108,12 +108,13 @@ class Count:
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
     """Count the votes on the value of each field. Failed judges cast no vote, but count in every denominator.
 
-    Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if it did not.
+    Judges first vote on the outcome: whether a check failed the answer. Fields are counted only if the quorum is for no
+    failure. If any field has no quorum, the count has no values.
     """
     votes = {ballot.judge: ballot.kind for ballot in ballots if ballot.kind is not None}
     kind, share, undecided = _winner(OUTCOME, votes, len(ballots), quorum)
     if undecided is not None or kind != FIELDS:
-        return Count({OUTCOME: share}, agreeing=_of(ballots, votes, kind), undecided=undecided)
+        return Count({OUTCOME: share}, agreeing=_ballots_for(ballots, votes, kind), undecided=undecided)
     voting = [ballot for ballot in ballots if ballot.kind == FIELDS]
     agreement: dict[str, float] = {}
     values: dict[str, Any] = {}
@@ -125,7 +126,7 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
         if why is not None:
             open.append(why)
             continue
-        with_it = _of(voting, votes_on, winner)
+        with_it = _ballots_for(voting, votes_on, winner)
         values[name] = with_it[0].values.get(name)
         agreeing = [ballot for ballot in agreeing if ballot in with_it]
     if open:
@@ -140,14 +141,15 @@ def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
     without = [ballot.judge for ballot in ballots if ballot.result.outcome is Outcome.UNDECIDED]
     if undecided is not None and without:
         undecided += f"; undecided: {', '.join(without)}"
-    return Count({VERDICT: share}, agreeing=_of(ballots, votes, winner), undecided=undecided)
+    return Count({VERDICT: share}, agreeing=_ballots_for(ballots, votes, winner), undecided=undecided)
 
 
 def comparable(value: object) -> Hashable:
     """Return a key that is equal for equivalent values.
 
-    Texts are equivalent if they differ only in case, spaces, outer punctuation, or characters that look the same; lists
-    if they differ only in order. Numbers are equivalent if they are equal, but never to texts or booleans.
+    Texts are equivalent if they differ only in case, spaces, outer punctuation, or characters that look the same. Lists
+    are equivalent if they differ only in order. Numbers are equivalent if they are equal, but a number is never
+    equivalent to a text or boolean.
     """
     match value:
         case str():
@@ -166,6 +168,7 @@ def comparable(value: object) -> Hashable:
 
 
 def _plain(text: str) -> str:
+    """Return text in folded case and spacing, without outer punctuation. Text that is all punctuation is kept."""
     words = fold(" ".join(fold(text).casefold().split()))
     return words.strip(" .,;:!?\"'`*()[]«»“”") or words
 
@@ -173,7 +176,11 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is one)."""
+    """Return the most frequent vote, its share of all judges, and why there is no quorum (None if there is one).
+
+    Among equally frequent votes, the first is returned. `shown` maps judges to texts that represent their votes in the
+    reason.
+    """
     if not votes:
         return None, 0.0, "no judge could judge the answer"
     ((winner, most),) = Counter(votes.values()).most_common(1)
@@ -183,9 +190,11 @@ def _winner(
     return winner, most / judges, f"fewer than {quorum} of {judges} judges agree on {what} ({each})"
 
 
-def _of(ballots: Iterable[Ballot], votes: Mapping[str, Hashable], winner: Hashable) -> list[Ballot]:
+def _ballots_for(ballots: Iterable[Ballot], votes: Mapping[str, Hashable], winner: Hashable) -> list[Ballot]:
+    """Return the ballots of the judges whose vote is `winner`. Judges without a vote are left out."""
     return [ballot for ballot in ballots if ballot.judge in votes and votes[ballot.judge] == winner]
 
 
 def _shown(ballots: Iterable[Ballot], name: str) -> dict[str, str]:
+    """Return each judge's value of a field as text, cut to 80 characters."""
     return {ballot.judge: repr(ballot.values.get(name))[:80] for ballot in ballots}

@@ -58,7 +58,11 @@ USUAL_VARIABLES: Final = (
 
 
 def transport(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Transport:
-    """Return the transport to a server. `output` receives a process's stderr, and why a server was stopped."""
+    """Return the transport to a server, without connecting yet.
+
+    `output` receives the server process's stderr, and the reason if the server is stopped. Raises `ValueError` if the
+    command line is empty, its program is not found, or an environment variable is not set.
+    """
     if server.is_remote:
         return _over_http(server, output, bounds)
     command = server.command()
@@ -70,6 +74,11 @@ def transport(server: Server, workspace: Path | None, output: Output, bounds: Re
 
 @asynccontextmanager
 async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
+    """Connect to a server by URL for the duration of the block.
+
+    A reply that exceeds `bounds` or is broken closes the connection, and `output.stopped` states why.
+    """
+
     def note(error: BrokenReply | ReplyTooLarge) -> None:
         output.stopped = str(error)  # the library reports only that the connection was closed
 
@@ -86,9 +95,9 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
 
 
 def result_text(result: CallToolResult) -> str:
-    """Return the text blocks of a result, joined by newlines. Other content is described, without its data.
+    """Return the text blocks of a result, joined by newlines. Other content is described, but its data is left out.
 
-    Without any blocks, the structured content is returned as JSON.
+    If this gives no text, the structured content is returned as JSON.
     """
     text = "\n".join(_texts(result.content))
     if not text and result.structured_content is not None:
@@ -97,6 +106,7 @@ def result_text(result: CallToolResult) -> str:
 
 
 def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
+    """Yield the text of each block. Links are written out, and images, audio and binary resources only described."""
     for block in blocks:
         if isinstance(block, TextContent):
             yield block.text
@@ -115,6 +125,7 @@ def _texts(blocks: list[ContentBlock]) -> Iterator[str]:
 
 
 def _size(base64: str) -> int:
+    """Return the number of bytes that a Base64 text encodes."""
     return len(base64) * 3 // 4 - base64[-2:].count("=")
 
 
@@ -122,9 +133,9 @@ async def answer_elicitation(
     context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
     params: ElicitRequestParams,
 ) -> ElicitResult:
-    """Return the form filled with its defaults.
+    """Return the form that the server asks for, filled with its defaults.
 
-    Decline if a required field has no default, or if the server asks for a web page to be opened.
+    Declines if a required field has no default, or if the server asks for a web page to be opened.
     """
     if not isinstance(params, ElicitRequestFormParams):
         return ElicitResult(action="decline")
@@ -166,7 +177,7 @@ async def open_connections(
 
 
 class Connection:
-    """The connection to one server. If the server ends, the next call reconnects.
+    """A connection to one server. If the server ends, the next call reconnects.
 
     All calls in flight, including those of other items, fail when a server ends. Each of them is retried once, on a new
     server and one at a time, so that a call that crashes every server does not make the others fail.
@@ -182,7 +193,10 @@ class Connection:
         self._link: _ClientTask | None = None
 
     async def begin(self) -> None:
-        """Connect, and list the server's tools. Raises `PortError`."""
+        """Connect, and store the server's tools in `listing`.
+
+        Raises `PortError` of category `connection` if the server cannot be started or reached, or breaks the protocol.
+        """
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
                 self.listing = await self._all_tools(await self._client())
@@ -190,7 +204,10 @@ class Connection:
             raise PortError(self._explain_failure(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool and return its result as text. Raises `ToolError`, or `PortError` if the server ended twice."""
+        """Call a tool and return its result as text. A call that fails because the server ended is repeated once.
+
+        Raises `ToolError` if the tool fails or does not answer in time, and `PortError` if the server ended twice.
+        """
         try:
             return await self._call_once(tool, arguments)
         except _ServerGone:
@@ -204,7 +221,11 @@ class Connection:
                     raise PortError(message, category=ErrorCategory.CONNECTION) from None
 
     async def _call_once(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call the tool once. Raises `ToolError`, or `_ServerGone` if the server ended or cannot be started."""
+        """Call the tool once, and return its result as text.
+
+        Raises `ToolError` if the tool fails or does not answer in time, and `_ServerGone` if the server ended or cannot
+        be started.
+        """
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
                 client = await self._client()
@@ -229,6 +250,10 @@ class Connection:
             await self._link.end()
 
     async def _client(self) -> Client:
+        """Return the connected client; connect first if there is none or its server has ended.
+
+        Raises `_CannotConnect` if this fails.
+        """
         async with self._one_at_a_time:
             if self._link is None or self._link.over:
                 if self._link is not None:
@@ -237,7 +262,10 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """Return the tools that the server lists. Raises `ReplyTooLarge` if there are more than `MOST_TOOLS`."""
+        """Return the tools that the server lists on its first `MOST_PAGES` pages.
+
+        Raises `ReplyTooLarge` if there are more than `MOST_TOOLS`.
+        """
         if client.server_capabilities.tools is None:
             return []
         tools: list[Tool] = []
@@ -253,6 +281,7 @@ class Connection:
         return tools
 
     def _explain_failure(self, error: Exception) -> str:
+        """Return why the server cannot be used, with the end of its stderr, without secrets."""
         if isinstance(error, TimeoutError):
             seconds = self.server.options.start_timeout
             why = f"it did not answer within {seconds:g} s; raise start_timeout"
@@ -263,6 +292,10 @@ class Connection:
         return self._without_secrets(message)
 
     def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
+        """Return the error to raise for a failed call: `_ServerGone` if the server ended, else `ToolError`.
+
+        If the server has dropped the session, the next call reconnects.
+        """
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
             message = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
         elif link is not None and (link.over or _is_disconnect(error)):
@@ -276,11 +309,15 @@ class Connection:
         return ToolError(self._without_secrets(message))
 
     def _without_secrets(self, text: str) -> str:
+        """Return `text` with the server's secrets masked."""
         return mask_secrets(text, self.server.secrets())
 
 
 class _ServerGone(Exception):
-    """Raised when a call fails because the server ended or could not be started."""
+    """Raised when a call fails because the server ended or could not be started.
+
+    `stopped` is True if this program stopped it, because a reply exceeded a limit or was broken.
+    """
 
     def __init__(self, message: str, *, stopped: bool = False) -> None:
         super().__init__(message)
@@ -288,11 +325,11 @@ class _ServerGone(Exception):
 
 
 class _CannotConnect(Exception):
-    """Raised with the reason when no client could be connected."""
+    """Raised when no client could be connected. The message states the reason."""
 
 
 class _ClientTask:
-    """One client, with the task that opens and closes it: only the task that opened a client may close it."""
+    """A client, with the task that opens and closes it: only the task that opened a client may close it."""
 
     def __init__(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
         self.over = False
@@ -302,7 +339,7 @@ class _ClientTask:
         self._task = asyncio.create_task(self._hold(server, workspace, bounds), name=f"MCP server {server.name}")
 
     async def client(self) -> Client:
-        """Return the client once it is connected. Raises `_CannotConnect`."""
+        """Return the client once it is connected. Raises `_CannotConnect` if it cannot be connected or was closed."""
         return await asyncio.shield(self._ready)
 
     async def end(self) -> None:
@@ -312,6 +349,10 @@ class _ClientTask:
         await asyncio.wait([self._task])
 
     async def _hold(self, server: Server, workspace: Path | None, bounds: ReplyBounds) -> None:
+        """Connect the client and keep it open until `end` is called or the connection breaks.
+
+        An error is not raised here but by `client`, if it is waiting.
+        """
         try:
             with self._scope:
                 async with AsyncExitStack() as stack:
@@ -325,12 +366,17 @@ class _ClientTask:
             self._fail(_CannotConnect(self.output.stopped or "it was closed"))
 
     def _fail(self, error: BaseException) -> None:
+        """Report an error to those who wait for the client. Does nothing once it is connected or has failed."""
         if not self._ready.done():
             self._ready.set_exception(_CannotConnect(_error_text(error)))
             self._ready.exception()  # mark it as retrieved: no task may be awaiting it
 
 
 def _client(server: Server, workspace: Path | None, output: Output, bounds: ReplyBounds) -> Client:
+    """Return a client for the server, not yet connected.
+
+    It answers elicitation only if the server's option is "defaults".
+    """
     return Client(
         transport(server, workspace, output, bounds),
         client_info=Implementation(name="karenina", version=__version__),
@@ -339,6 +385,7 @@ def _client(server: Server, workspace: Path | None, output: Output, bounds: Repl
 
 
 def _error_text(error: BaseException) -> str:
+    """Return the message of an error, or its type if the message is empty. Of validation errors, only the first."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"it violates the protocol: {'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -353,7 +400,7 @@ def _is_disconnect(error: Exception) -> bool:
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the first error in nested exception groups, or `error` itself."""
+    """Return the first error in nested exception groups. Any other error is returned unchanged."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

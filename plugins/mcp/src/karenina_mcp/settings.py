@@ -30,7 +30,7 @@ _HIDDEN: Final = "***"
 
 
 class ServerOptions(StrictSettings):
-    """`ModelConfig.mcp_server_options` of one server. Values of `headers` are secrets."""
+    """The options of one server, from `ModelConfig.mcp_server_options`. The values of `headers` are secrets."""
 
     model_config = ConfigDict(hide_input_in_errors=True)
 
@@ -55,7 +55,7 @@ class ServerOptions(StrictSettings):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One of a model's servers: its name, its address (a URL or a command line), and its options."""
+    """One of a model's MCP servers: its name, its address (a URL or a command line), and its options."""
 
     name: str
     address: str
@@ -67,13 +67,14 @@ class Server:
         return _URL.match(self.address) is not None
 
     def url(self) -> str:
-        """Return the URL with environment variables expanded. Raises `ValueError`."""
+        """Return the URL with environment variables expanded. Raises `ValueError` if a variable is unset or empty."""
         return expand_variables(self.address)
 
     def command(self) -> list[str]:
-        """Return the words of the command line with environment variables expanded. Raises `ValueError`.
+        """Return the words of the command line with environment variables expanded.
 
-        The program becomes an absolute path. It is searched for in PATH, then beside this Python.
+        The program becomes an absolute path. It is searched for in PATH, then beside this Python. Raises `ValueError`
+        if the line is empty or badly quoted, a variable is unset or empty, or the program is not found.
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
@@ -81,17 +82,17 @@ class Server:
         return [find_program(words[0]), *words[1:]]
 
     def headers(self) -> dict[str, str]:
-        """Return the headers with environment variables expanded. Raises `ValueError`."""
+        """Return the headers with environment variables expanded. Raises `ValueError` if one is unset or empty."""
         return {name: expand_variables(value.get_secret_value()) for name, value in self.options.headers.items()}
 
     def passed_variables(self) -> dict[str, str]:
-        """Return the named environment variables with their values. Raises `ValueError` if one is not set."""
+        """Return the environment variables in `environment`. Raises `ValueError` if one is unset or empty."""
         return {name: expand_variables(f"${{{name}}}") for name in self.options.environment}
 
     def secrets(self) -> set[str]:
         """Return the texts that messages must not contain: values of headers and variables, and secrets in the URL.
 
-        Returns an empty set if a variable is not set.
+        Texts of up to 3 characters are left out. Returns an empty set if a variable is unset or empty.
         """
         try:
             values = {*self.headers().values(), *self.passed_variables().values()}
@@ -106,6 +107,7 @@ class Server:
         return f"the MCP server {self.name!r} ({self._shown()})"
 
     def _shown(self) -> str:
+        """Return the address without secrets, for messages."""
         if self.is_remote:
             return redact_url(self.address)
         return shlex.join(_without_secrets(shlex.split(self.address)))
@@ -117,7 +119,10 @@ def has_servers(model: ModelConfig) -> bool:
 
 
 def read_servers(model: ModelConfig) -> list[Server]:
-    """Return the model's servers, validated. Raises `AdapterConfigError` with all problems."""
+    """Return the model's servers, validated.
+
+    Raises `AdapterConfigError` with all problems that were found.
+    """
     servers: list[Server] = []
     problems: list[str] = []
     places = model.mcp_urls_dict or {}
@@ -143,7 +148,10 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """Return `text` with `${NAME}` replaced by environment variables. Raises `ValueError` if one is unset or empty."""
+    """Return `text` with `${NAME}` replaced by environment variables.
+
+    Raises `ValueError` if a variable is unset or empty.
+    """
 
     def value(match: re.Match[str]) -> str:
         setting = os.environ.get(match[1])
@@ -155,7 +163,7 @@ def expand_variables(text: str) -> str:
 
 
 def find_program(program: str) -> str:
-    """Return the absolute path of a program in PATH or beside this Python. Raises `ValueError` if there is none."""
+    """Return the absolute path of a program in PATH or beside this Python. Raises `ValueError` if it is not found."""
     path = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if path is None:
         raise ValueError(f"there is no program {program!r}: install it, or set its full path")
@@ -163,6 +171,7 @@ def find_program(program: str) -> str:
 
 
 def _server_problems(server: Server) -> Iterator[str]:
+    """Yield a message for each problem of a server's address and options."""
     where = f"mcp_urls_dict, {server.name!r}"
     try:
         if server.is_remote:
@@ -180,6 +189,10 @@ def _server_problems(server: Server) -> Iterator[str]:
 
 
 def _url_problems(server: Server) -> Iterator[str]:
+    """Yield a message for each problem of a server's URL and headers.
+
+    Raises `ValueError` if the URL is invalid or an environment variable is unset or empty.
+    """
     where = f"mcp_urls_dict, {server.name!r}"
     url = urlsplit(server.url())
     if url.scheme not in ("http", "https") or not url.hostname:
@@ -192,6 +205,7 @@ def _url_problems(server: Server) -> Iterator[str]:
 
 
 def _name_problems(model: ModelConfig) -> Iterator[str]:
+    """Yield a message for each problem of the tool filter and descriptions that shows before tools are listed."""
     chosen = model.mcp_tool_filter
     if chosen is not None and not chosen:
         yield "mcp_tool_filter is empty, so the model would get no tool; name some tools, or remove it"
@@ -207,11 +221,16 @@ def _name_problems(model: ModelConfig) -> Iterator[str]:
 
 
 def _option_problem(server: str, place: tuple[int | str, ...], message: str) -> str:
+    """Return a message on an invalid option of a server."""
     field = ".".join(str(part) for part in place)
     return f"mcp_server_options.{server}.{field}: {message}"
 
 
 def _without_secrets(words: list[str]) -> Iterator[str]:
+    """Yield the words of a command line, with the values of options and variables with a secret's name hidden.
+
+    Whether a name is a secret's is decided by words such as "key" and "token". References to variables remain.
+    """
     hide_next = False
     for word in words:
         name, equals, value = word.partition("=")

@@ -42,7 +42,7 @@ Streams = tuple["MemoryObjectReceiveStream[Incoming]", "MemoryObjectSendStream[S
 
 @dataclass(slots=True)
 class Output:
-    """The end of a server's stderr, and the reason why the server was stopped (None if it was not)."""
+    """The end of a server's stderr. `stopped` is the reason why the server was stopped, or None if it was not."""
 
     stopped: str | None = None
     _tail: bytearray = field(default_factory=bytearray)
@@ -65,7 +65,7 @@ async def connect_stdio(
     output: Output,
     bounds: ReplyBounds,
 ) -> AsyncIterator[Streams]:
-    """Start a server and connect to it for the duration of the block; then stop the server and its process group.
+    """Start a server, connect to it for the duration of the block, and then stop the server and its process group.
 
     The server's environment consists of the library's usual variables and `environment`. A server that writes more
     bytes than `bounds` allows, or more than `MOST_MESSAGES` lines, after one request is disconnected.
@@ -109,10 +109,11 @@ class _Allowance:
         self.renew()
 
     def renew(self) -> None:
+        """Reset the allowance, because a new request is sent."""
         self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
 
     def take(self, size: int, lines: int) -> str | None:
-        """Count output. Return a message if it is too much, else None."""
+        """Count output of `size` bytes and `lines` lines. Return a message if this exceeds the allowance, else None."""
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:
@@ -123,6 +124,10 @@ class _Allowance:
 async def _read(
     process: Process, to_session: MemoryObjectSendStream[Incoming], allowance: _Allowance, output: Output
 ) -> None:
+    """Pass the server's messages on to the session until its output ends or exceeds the allowance.
+
+    If it exceeds the allowance, the session ends and `output.stopped` states why. Further output is discarded.
+    """
     assert process.stdout is not None
     line = bytearray()
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -141,7 +146,7 @@ async def _read(
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Read and discard the remaining output, slowly: a server that blocks on a full pipe could not exit by itself."""
+    """Read and discard the remaining output, slowly: a server that blocks on a full pipe cannot exit by itself."""
     with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         while True:
             await stream.receive()
@@ -149,6 +154,7 @@ async def _drain(stream: ByteReceiveStream) -> None:
 
 
 def _message(line: bytes) -> Incoming:
+    """Return a line as a message. Return, not raise, a `ValueError` if it is invalid or has too many values."""
     if len(line) > MOST_VALUES and count_value_marks(line) > MOST_VALUES:
         return ValueError(f"a message of more than {MOST_VALUES} values")
     try:
@@ -163,6 +169,10 @@ async def _write(
     to_session: MemoryObjectSendStream[Incoming],
     allowance: _Allowance,
 ) -> None:
+    """Pass the session's messages on to the server. Each request renews the allowance.
+
+    If the server can no longer be written to, the session ends.
+    """
     assert process.stdin is not None
     try:
         async with from_session:
@@ -176,6 +186,7 @@ async def _write(
 
 
 async def _read_stderr(process: Process, output: Output) -> None:
+    """Read the server's stderr, of which `output` keeps the end. After `_FREE_STDERR` bytes, it is read slowly."""
     assert process.stderr is not None
     size = 0
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
@@ -187,7 +198,10 @@ async def _read_stderr(process: Process, output: Output) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Close the server's input, wait up to `_GRACE` seconds for the server to exit, and end its process group."""
+    """Close the server's input, wait up to `_GRACE` seconds for the server to exit, and end its process group.
+
+    Processes that have left the group are not ended.
+    """
     assert process.stdin is not None
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.aclose()
@@ -205,6 +219,7 @@ async def _end(process: Process) -> None:
 
 
 async def _wait(process: Process) -> None:
+    """Wait until the process has ended, but not longer than `_GRACE` seconds."""
     # Not `process.wait()`, which also waits for the pipes: a child process of the server may hold them open.
     with anyio.move_on_after(_GRACE):
         while process.returncode is None:  # noqa: ASYNC110 - there is no event for the end of a process

@@ -32,7 +32,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class MCPTool:
-    """One of a server's tools. `name` is what the model sees; `own_name` is the name on the server."""
+    """A tool of a server. `name` is the name that the model sees, and `own_name` the tool's name on the server."""
 
     name: str
     description: str
@@ -42,16 +42,19 @@ class MCPTool:
 
     @property
     def origin(self) -> str:
-        """The server, for error messages."""
+        """The name of the server, as a phrase for error messages."""
         return f"the MCP server {self.connection.server.name!r}"
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Call the tool and return its result as text. Raises `ToolError`, or `PortError` if the server is gone."""
+        """Call the tool and return its result as text.
+
+        Raises `ToolError` if the tool fails or does not answer in time, and `PortError` if the server ended twice.
+        """
         return await self.connection.call(self.own_name, arguments)
 
 
 def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
-    """Return the tools that the model gets.
+    """Return the tools that the model gets, in the order in which the servers list them.
 
     `mcp_tool_filter` and `mcp_tool_description_overrides` may use a tool's name as the model sees it (with its prefix)
     or as the server lists it. Characters that are not allowed in tool names become underscores. Raises a permanent
@@ -91,16 +94,19 @@ def _listing_problems(connection: Connection) -> Iterator[str]:
 
 
 def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
+    """Return a listed tool, with its prefix. The description is its own, else its title, else empty."""
     name = _NOT_IN_NAMES.sub("_", connection.server.options.prefix + tool.name)
     described = tool.description or tool.title or ""
     return MCPTool(name, described, {"type": "object", **tool.input_schema}, tool.name, connection)
 
 
 def _with_description(tool: MCPTool, text: str | None) -> MCPTool:
+    """Return the tool with the description `text`, or unchanged if it is None."""
     return tool if text is None else MCPTool(tool.name, text, tool.schema, tool.own_name, tool.connection)
 
 
 def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
+    """Return a message for each name that no tool has, neither with its prefix nor without."""
     offered = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
         f"{setting} names the tool {name!r}, which no server has{did_you_mean(name, offered)}"
@@ -110,6 +116,7 @@ def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools
 
 
 def _clash(one: MCPTool, other: MCPTool) -> str:
+    """Return a message on two tools with the same name, with the cure if they are on different servers."""
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
         return f"the MCP server {one.connection.server.name!r} offers two tools with the name {one.name!r}"
@@ -121,10 +128,11 @@ def _clash(one: MCPTool, other: MCPTool) -> str:
 
 
 class MCPSource:
-    """The source of tools from the servers in `mcp_urls_dict`: URLs over streamable HTTP, command lines over stdio.
+    """The source of tools from the servers in `mcp_urls_dict`.
 
-    A command line is split as by a shell but run without one, in the agents' workspace if they have one. The process
-    gets only a few common environment variables, and those that `mcp_server_options` names.
+    A URL is connected to over streamable HTTP, and a command line is run as a process and connected to over stdio. The
+    command line is split as by a shell but run without one, in the agents' workspace if they have one. The process gets
+    only a few common environment variables, and those that `mcp_server_options` names.
     """
 
     name = "mcp"
@@ -134,16 +142,24 @@ class MCPSource:
         return has_servers(model)
 
     def check(self, model: ModelConfig) -> None:
-        """Raise `AdapterConfigError` for problems that would fail every item, such as an invalid URL."""
+        """Raise `AdapterConfigError` if the settings of a server are invalid. No server is started or connected to."""
         read_servers(model)
 
     def open(self, model: ModelConfig, workspace: Path | None) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Return a context manager that starts or connects to all servers concurrently, and provides their tools."""
+        """Return a context manager that connects to all servers concurrently and provides their tools.
+
+        Entering it raises `AdapterConfigError` if the settings are invalid, and `PortError` if a server cannot be
+        reached or its tools cannot be used.
+        """
         return _open_session(model, workspace)
 
 
 @asynccontextmanager
 async def _open_session(model: ModelConfig, workspace: Path | None) -> AsyncIterator[Sequence[Tool]]:
+    """Connect to the model's servers for the duration of the block, and yield their tools.
+
+    Raises what `MCPSource.open` describes.
+    """
     from karenina_mcp.connection import open_connections
     from karenina_toolkit.replies.reply_bounds import ReplyBounds
 

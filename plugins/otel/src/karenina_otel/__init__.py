@@ -1,7 +1,7 @@
 """OpenTelemetry for Karenina's runs: spans, and an event for each verdict and score. The entry point names `plugin`.
 
-As usual with OpenTelemetry, the destination is configured by the environment variables `OTEL_*`; if the program has set
-up the SDK itself, that setup is used. The SDK is imported only by runs with `otel = true`.
+As usual with OpenTelemetry, the environment variables `OTEL_*` configure the destination. If the program has set up the
+SDK itself, that setup is used. The SDK is imported only by runs with `otel = true`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class plugin:  # noqa: N801 - the entry point's name
     def karenina_observers(config: VerificationConfig) -> list[object]:
         """Return the observer that traces a run, if the configuration enables it.
 
-        Raises `ConfigError` if an exporter is not installed.
+        Returns an empty list if `otel` is false or `OTEL_SDK_DISABLED` is set. Raises `ConfigError` if a configured
+        exporter is not installed.
         """
         from karenina_otel.settings import OtelSettings
 

@@ -1,6 +1,6 @@
-"""The attributes of call spans and of evaluation events, as the conventions define them.
+"""The attributes of call spans and of evaluation events, as the semantic conventions define them.
 
-A call's span has attributes at its start and at its end, with the messages as JSON. A result has an evaluation for the
+A call's span has attributes at its start and at its end, with the messages as JSON. A result has one evaluation for the
 verdict, and one for each trait score.
 """
 
@@ -50,6 +50,7 @@ def output_messages(reply: Reply) -> str:
 
 
 def _reply_messages(reply: Reply) -> Sequence[Message]:
+    """Return the messages of a reply. Only an agent's reply has several: its whole trace."""
     if isinstance(reply, AgentReply):
         return reply.trace
     if isinstance(reply, Turn):
@@ -61,6 +62,7 @@ def _reply_messages(reply: Reply) -> Sequence[Message]:
 
 
 def _message(message: Message) -> dict[str, Any]:
+    """Return a message in the format of the conventions. Empty text and empty reasoning are left out."""
     parts: list[dict[str, Any]] = []
     if message.reasoning:
         parts.append({"type": "reasoning", "content": message.reasoning})
@@ -76,6 +78,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
+    """Return `value` as JSON. What JSON cannot express is converted by `str`, and lone surrogates are replaced."""
     return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
 
 
@@ -115,7 +118,7 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 
 
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
-    """Return the attributes of a call that has ended.
+    """Return the attributes of a call that has ended, including its error or an interruption.
 
     Tokens are reported only once: if an agent's turns are separate calls, the span of the agent's run has no tokens.
     """
@@ -151,7 +154,7 @@ def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One verdict or score. If an error prevented it, `error` is the kind of error."""
+    """A verdict or a score. If an error prevented it, `error` is the kind of error."""
 
     name: str
     value: float | None = None
@@ -175,8 +178,8 @@ class Evaluation:
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
     """Yield all evaluations of a result.
 
-    Without `content`, explanations contain only the names of stages, fields and traits; they quote no answer, judge or
-    error message, and scores have no explanation.
+    Without `content`, an explanation contains only the names of stages, fields and traits, and quotes no answer, judge
+    or error message; scores then have no explanation.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None
@@ -200,6 +203,7 @@ def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evalua
 
 
 def _why_without_content(result: VerificationResult) -> str:
+    """Return the reason for an outcome that names stages, fields and traits, and quotes no answer or error message."""
     failed = [record.name for record in result.stages if record.status == "failed"]
     if result.metadata.error:
         return f"{', '.join(failed) or 'the item'} failed"
@@ -216,7 +220,7 @@ def _why_without_content(result: VerificationResult) -> str:
 
 
 def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
-    """Return, by trait, the entries of result extensions whose names end in `field`."""
+    """Return, by trait, the entries of all result extensions' fields whose names end in `field`."""
     return {
         str(trait): str(text)
         for section in result.extensions.values()
@@ -229,6 +233,10 @@ def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
 def _scores(
     rubric: VerificationResultRubric, labels: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Evaluation]:
+    """Yield an evaluation for each trait, or for each metric of a metric trait.
+
+    A trait that could not be scored has the error `trait_error` and no value.
+    """
     errors = rubric.trait_errors or {}
     scores = rubric.get_all_trait_scores()
     metrics = rubric.metric_trait_scores or {}
@@ -244,7 +252,7 @@ def _scores(
 
 
 def _value(score: Any) -> tuple[float | None, str | None]:
-    """Return a score's number and label. A score with several fields (of a trait with a template) has neither."""
+    """Return a score's number and label. A number has no label, and any other kind of score has neither."""
     if isinstance(score, bool):
         return float(score), str(score).lower()
     if isinstance(score, (int, float)):

@@ -95,7 +95,7 @@ _BY_INTERFACE: Final = {
 
 
 def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Return attributes without None values, and with lone surrogates in text replaced."""
+    """Return the attributes without those that are None, and with lone surrogates in text replaced."""
     return {
         name: replace_surrogates(value) if isinstance(value, str) else value
         for name, value in attributes.items()
@@ -104,10 +104,11 @@ def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]
 
 
 def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[str, Value]]:
-    """Return a model's provider, by its name in the conventions if it has one, and the attributes of its server.
+    """Return the name of a model's provider, as in the conventions if it is listed there, and its server's attributes.
 
-    Only the host and port of the server's URL are included, because a URL can contain a secret. The provider of an
-    unknown server is the name of the model's interface, which determines the format of its telemetry.
+    The attributes contain only the host and port of the server's URL, because a URL can contain a secret; they are
+    empty if the model has no valid URL. The provider of an unknown server is the name of the model's interface, which
+    determines the format of its telemetry.
     """
     served_by = spec.served_by(model) if spec is not None and spec.served_by is not None else None
     address = served_by or model.endpoint_base_url or model.model_provider or ""

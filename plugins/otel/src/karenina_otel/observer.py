@@ -1,4 +1,7 @@
-"""The observer of a run: a span for the run and for each answer, item, stage and call; an event for each evaluation."""
+"""The observer of a run. It records a span for the run, each answer, item, stage and call.
+
+It also records an event for each evaluation.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,11 @@ _SCOPE: Final = otel_context.create_key("karenina-scope")
 
 @dataclass(eq=False)
 class _Scope:
-    """An answer or item in progress. `last` is when its latest stage ended, in nanoseconds since 1970."""
+    """An answer or item in progress.
+
+    `evaluated` is the span of the answering model's last call with a reply, to which evaluations refer. `last` is when
+    the latest stage ended, in nanoseconds since 1970.
+    """
 
     span: Span
     item: Item
@@ -64,7 +71,7 @@ class _OpenSpan:
 
 @dataclass(eq=False)
 class RunObserver:
-    """An observer that sends the spans and events of one run to OpenTelemetry. Each run has its own."""
+    """An observer that sends the spans and events of one run to OpenTelemetry. Each run needs its own."""
 
     settings: OtelSettings
     open_telemetry: Callable[[], Telemetry] = open_telemetry
@@ -81,7 +88,10 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_started(self, event: RunStarted) -> None:
-        """Start the run's span, as a child of the program's current span."""
+        """Open the telemetry, and start the run's span as a child of the program's current span.
+
+        Raises the error of an exporter that cannot be created.
+        """
         self._telemetry = self.open_telemetry()
         self._began = time.time_ns()
         core = event.config.core
@@ -96,7 +106,10 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_finished(self, event: RunFinished) -> None:
-        """End all open spans, marked as interrupted, end the run's span, and send the remaining data."""
+        """End all open spans, marked as interrupted, and the run's span, and send the remaining data.
+
+        Waits a few seconds at most for the data to be sent.
+        """
         if self._telemetry is None:
             return
         for left in [*self._open.values(), *(opened for _, opened in self._answers.values())]:
@@ -133,7 +146,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_answer_started(self, event: AnswerStarted) -> None:
-        """Start an answer's span."""
+        """Start an answer's span, in a trace of its own with `otel_trace_per_answer`."""
         if self._telemetry is None:
             return
         links = None
@@ -171,7 +184,8 @@ class RunObserver:
     def karenina_item_finished(self, result: VerificationResult) -> None:
         """End an item's span, and send its evaluations.
 
-        An item that ran in another process gets its span now. An item whose result is from an earlier run is skipped.
+        An item that ran in another process gets its span only now. An item whose result is from an earlier run is
+        skipped.
         """
         if self._telemetry is None:
             return
@@ -241,7 +255,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_started(self, event: CallStarted) -> None:
-        """Start a call's span. Recorded answers get none, because no model is called for them."""
+        """Start a call's span. A recorded answer gets none, because no model is called for it."""
         spec = event.call.endpoint.spec
         if self._telemetry is None or (spec is not None and spec.recorded):
             return
@@ -251,7 +265,10 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_finished(self, event: CallStarted, made: CallOutcome) -> None:
-        """End a call's span. An answer's evaluations will refer to its last call with a reply."""
+        """End a call's span.
+
+        The evaluations of an answer refer to the last call of the answering model that returned a reply.
+        """
         opened = self._open.pop(id(event), None)
         if opened is None:
             return
@@ -268,18 +285,21 @@ class RunObserver:
     # ---- internals
 
     def _enter(self, event: object, span: Span) -> None:
+        """Make the span of an event the current one. `_open` holds it until the event ends."""
         self._open[id(event)] = _OpenSpan(event, span, otel_context.attach(trace.set_span_in_context(span)))
 
     def _leave(self, opened: _OpenSpan, now: int | None = None) -> None:
+        """End a span (at `now`, in nanoseconds since 1970), and make its parent the current one again."""
         opened.span.end(now)
         if opened.token is not None:
             otel_context.detach(opened.token)
 
     def _content(self, message: str | None) -> str | None:
-        """Return a message that may quote an answer, or None without `otel_content`."""
+        """Return a message that may quote an answer; None if it is empty or `otel_content` is off."""
         return replace_surrogates(message) if message and self.settings.otel_content else None
 
     def _item_attributes(self, item: Item) -> dict[str, Value]:
+        """Return the attributes that identify an item."""
         judge = item.parsing_model
         return clean_attributes(
             {
@@ -292,6 +312,7 @@ class RunObserver:
         )
 
     def _result_attributes(self, result: VerificationResult) -> dict[str, Value]:
+        """Return the attributes that identify a result's item. A run without judges has no judge attribute."""
         question, answering, judge, replicate = result.item
         return clean_attributes(
             {
@@ -304,6 +325,7 @@ class RunObserver:
         )
 
     def _verdict_attributes(self, result: VerificationResult) -> dict[str, Value]:
+        """Return the attributes of a result's verdict. The answer is among them only with `otel_content`."""
         granular = result.template.verify_granular_result
         verdict: dict[str, Value | None] = {
             names.OUTCOME: result.outcome.value,
@@ -318,7 +340,7 @@ class RunObserver:
 
 
 def _current_scope() -> _Scope | None:
-    """Return the answer or item that the current task runs, if any."""
+    """Return the answer or item that the current task runs; None if there is none."""
     scope = otel_context.get_value(_SCOPE)
     return scope if isinstance(scope, _Scope) else None
 

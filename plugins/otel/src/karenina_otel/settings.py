@@ -12,7 +12,7 @@ _NO_CHANGE: Final[dict[str, JsonValue]] = {"changes_results": False}
 
 
 class OtelSettings(BaseModel):
-    """The tracing settings. The destination is configured by the variables `OTEL_*`."""
+    """The tracing settings. The destination is configured by the environment variables `OTEL_*`."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"
     model_config = ConfigDict(frozen=True)

@@ -46,7 +46,7 @@ class Telemetry:
 
 
 def is_disabled() -> bool:
-    """Return whether the user has disabled OpenTelemetry (`OTEL_SDK_DISABLED`)."""
+    """Return whether the environment variable `OTEL_SDK_DISABLED` is "true", in any case."""
     return os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
@@ -63,7 +63,7 @@ def check_exporters() -> None:
 def open_telemetry() -> Telemetry:
     """Return the program's telemetry if it has set up the SDK, else new telemetry for this run.
 
-    Raises the error of an exporter that cannot be created.
+    Raises `ConfigError` if an exporter is not installed, and the error of an exporter that cannot be created.
     """
     if _has_program_setup():
         tracers, logs = trace.get_tracer_provider(), _logs.get_logger_provider()
@@ -75,17 +75,23 @@ def open_telemetry() -> Telemetry:
 
 
 def _has_program_setup() -> bool:
+    """Return whether the program has set up the SDK itself."""
     return not isinstance(trace.get_tracer_provider(), ProxyTracerProvider)
 
 
 def _make_telemetry(tracers: Any, logs: Any, close: Callable[[], object]) -> Telemetry:
+    """Return telemetry with a tracer and an event logger from the given providers."""
     return Telemetry(
         tracers.get_tracer(SCOPE, __version__, SCHEMA_URL), logs.get_logger(SCOPE, __version__, SCHEMA_URL), close
     )
 
 
 def make_own_telemetry() -> Telemetry:
-    """Return telemetry for this run only, configured by the variables `OTEL_*`."""
+    """Return telemetry for this run only, configured by the variables `OTEL_*`.
+
+    Until it is closed, OpenTelemetry's warnings go to the run's log. Raises `ConfigError` if an exporter is not
+    installed, and the error of an exporter that cannot be created.
+    """
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
     from opentelemetry.sdk.resources import Resource
@@ -124,7 +130,10 @@ def make_own_telemetry() -> Telemetry:
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """Return the exporters set in a variable, parsed as the SDK parses it. Raises `ConfigError`."""
+    """Return the exporters named in an environment variable, parsed as the SDK parses it. By default, OTLP.
+
+    Raises `ConfigError` if an exporter is not installed.
+    """
     points = []
     for name in os.environ.get(variable, "otlp").split(","):
         exporter = name.strip().lower() or "otlp"
@@ -145,7 +154,7 @@ def _exporters(variable: str) -> list[EntryPoint]:
 
 
 def _otlp_names(variable: str) -> list[str]:
-    """Return the possible names of the exporter for the configured protocol; by default, HTTP, then gRPC."""
+    """Return the possible names of the exporter for the configured protocol. If none is set: HTTP first, then gRPC."""
     kind = variable.removeprefix("OTEL_").removesuffix("_EXPORTER")
     protocol = os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     if not protocol:
@@ -154,9 +163,10 @@ def _otlp_names(variable: str) -> list[str]:
 
 
 def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) -> list[threading.Thread]:
-    """Run the functions in parallel, and return the threads that did not end in time.
+    """Run the functions in parallel, and return the threads that did not end within the time limit.
 
-    The time limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once a warning has been logged.
+    The limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once `warned` is set. If time runs out without a
+    warning, one is logged.
     """
     threads = [threading.Thread(target=function, name="karenina-otel", daemon=True) for function in functions]
     began = time.monotonic()
@@ -185,6 +195,7 @@ class _WarningRelay(logging.Handler):
         self.seen = threading.Event()
 
     def begin(self) -> None:
+        """Start relaying, and keep OpenTelemetry's messages from other handlers."""
         with self._lock:
             self._active.append(self)
             source = logging.getLogger("opentelemetry")
@@ -192,6 +203,7 @@ class _WarningRelay(logging.Handler):
             source.propagate = False
 
     def end(self) -> None:
+        """Stop relaying. Messages reach other handlers again once no relay is active."""
         with self._lock:
             if self in self._active:
                 self._active.remove(self)
@@ -200,6 +212,7 @@ class _WarningRelay(logging.Handler):
             source.propagate = source.propagate or not self._active
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Log the record's message on one line: as a warning the first time, else as a debug message."""
         first = not self.seen.is_set()
         self.seen.set()
         level = logging.WARNING if first else logging.DEBUG
@@ -207,4 +220,5 @@ class _WarningRelay(logging.Handler):
 
 
 def _one_line(lines: Iterable[str]) -> str:
+    """Return the lines joined by spaces, cut to 500 characters."""
     return " ".join(line.strip() for line in lines)[:500]

@@ -1,4 +1,4 @@
-"""Many providers' public prices, from the package genai-prices. The entry point names `plugin`."""
+"""Prices of many providers, from the package genai-prices. The entry point names `plugin`."""
 
 from __future__ import annotations
 

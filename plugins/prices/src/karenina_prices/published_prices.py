@@ -25,7 +25,7 @@ class PublishedPrices:
     """The price list of genai-prices: providers' published prices in dollars, without individual discounts.
 
     `at` is the time for which prices are returned, or None for the time of the lookup: some prices apply only from a
-    certain day, or at certain hours. A run looks up each model once.
+    certain day, or at certain hours. A run looks each model up once.
     """
 
     name: str = "genai-prices"
@@ -33,14 +33,18 @@ class PublishedPrices:
 
     @cached_property
     def edition(self) -> str:
-        """The release and a digest of its data, because the release alone does not identify the installed prices."""
+        """The release of genai-prices and a digest of its data.
+
+        The release alone does not identify the installed prices.
+        """
         data = files("genai_prices").joinpath("data.py").read_bytes()
         return f"{version('genai-prices')} (data {hashlib.sha256(data).hexdigest()[:12]})"
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return a model's tariff at `served_by` (a provider or base URL), and the list's name for the model.
+        """Return a model's tariff and the list's name for the model; None if the list has no price for it.
 
-        If `served_by` is None, the model's name decides. Returns None if there is no price.
+        `served_by` is a provider or base URL. If it is None, the model's name decides. A model without prices is free
+        if its name ends in ":free".
         """
         from genai_prices.data_snapshot import get_snapshot
 
@@ -61,12 +65,12 @@ class PublishedPrices:
 
 
 def _provider(name: str) -> str:
-    """Return the provider's name in the list. LangChain's `azure_openai` and `azure_ai` are Azure, not OpenAI."""
+    """Return the provider's name in the list. Names that start with "azure", such as `azure_openai`, mean Azure."""
     return _AZURE if name.lower().startswith(_AZURE) else name
 
 
 def _tariff(price: ModelPrice) -> Tariff | None:
-    """Return the tariff for text tokens; None if input or output has no price."""
+    """Return the tariff for text tokens; None if input or output tokens have no price."""
     if price.input_mtok is None or price.output_mtok is None:
         return None
     listed = [price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok]
@@ -81,11 +85,12 @@ def _tariff(price: ModelPrice) -> Tariff | None:
 
 
 def _is_tiered(price: Decimal | TieredPrices | None) -> TypeGuard[TieredPrices]:
+    """Return whether a price depends on the size of the request."""
     return hasattr(price, "tiers")
 
 
 def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
-    """Return the rates for a request with `size` input tokens."""
+    """Return the rates for a request with `size` input tokens. `listed` are the prices of the five kinds of tokens."""
     read, write, cached, cache_write, reasoning = (
         _price_at(price, size) if price is not None else None for price in listed
     )
@@ -95,6 +100,7 @@ def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
 
 
 def _price_at(price: Decimal | TieredPrices, size: int) -> Decimal:
+    """Return the price for a request with `size` input tokens. A tier applies only above its start."""
     if isinstance(price, Decimal):
         return price
     rate: Decimal = price.base

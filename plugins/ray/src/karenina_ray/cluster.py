@@ -22,9 +22,9 @@ _JOIN: Final = 10.0
 
 
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
-    """Connect the module `ray` to a cluster. Raises `OSError` or `TimeoutError` if nothing answers at `address`.
+    """Connect the module `ray` to a cluster. `options` are further arguments for `ray.init`.
 
-    Errors from Ray itself are raised too. `options` are arguments for `ray.init`.
+    Raises `OSError` or `TimeoutError` if nothing answers at `address`, and any error that `ray.init` raises.
     """
     if ":" in address:
         await _check_reachable(address)
@@ -64,7 +64,7 @@ async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> No
 
 
 async def _check_reachable(address: str) -> None:
-    """Raise `OSError` or `TimeoutError` if nothing listens at `address`."""
+    """Raise `OSError` or `TimeoutError` if nothing listens at `address`. An address without a port is not checked."""
     host, _, port = address.rpartition(":")
     if not port.isdigit():
         return
@@ -90,11 +90,11 @@ logger = logging.getLogger("karenina")
 
 @asynccontextmanager
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
-    """Start a cluster (without an `address`) or join one for the duration of the block, and yield the module `ray`.
+    """Yield the module `ray`, connected to a new cluster (if `address` is None) or to an existing one.
 
-    At the end, a cluster that was started is stopped. If the program has already connected Ray, that connection is used
-    and left open. `workers` is the number of CPUs of a new cluster (default: all). Raises `ConfigError` if Ray cannot
-    be started or the cluster cannot be reached.
+    At the end of the block, a cluster that was started is stopped. If the program has already connected Ray, that
+    connection is used, whatever the `address`, and left open. `workers` is the number of CPUs of a new cluster (None:
+    all CPUs of this machine). Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -130,6 +130,7 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
 
 
 def _import_ray() -> Any:
+    """Import Ray, which blocks for some time, and return the module."""
     import ray
 
     return ray

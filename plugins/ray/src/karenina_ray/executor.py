@@ -1,4 +1,4 @@
-"""`RayExecutor`, which checks a run and starts the cluster and its workers, and its settings."""
+"""`RayExecutor`, which distributes a run over the workers of a Ray cluster, and its settings."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ class RaySettings(BaseModel):
     @field_validator("ray_address")
     @classmethod
     def _no_client(cls, value: str | None) -> str | None:
+        """Raise `ValueError` for an address of the Ray client (ray://), which is not supported."""
         if value is not None and value.startswith("ray://"):
             raise ValueError(
                 "the Ray client (ray://) is not supported: run on a node of the cluster, and give host:port"
@@ -72,7 +73,7 @@ class RayExecutor(Executor):
     settings: ClassVar[type[BaseModel]] = RaySettings
 
     def check(self, session: RunSession) -> None:
-        """Raise `ConfigError` if the run cannot be sent to other processes."""
+        """Raise `ConfigError` if a plugin, setting or question of the run cannot be sent to other processes."""
         from karenina_ray.serialization import find_problems
 
         problems = find_problems(session)
@@ -80,7 +81,11 @@ class RayExecutor(Executor):
             raise ConfigError(problems)
 
     async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the results in the order in which workers return them."""
+        """Yield the results in the order in which they become available.
+
+        Raises `ConfigError` if the cluster cannot be reached, and `ExecutorError` if the run cannot continue. Results
+        that the journal already contains do not need a cluster, so Ray is not started for them alone.
+        """
         from karenina_ray.cluster import open_cluster
         from karenina_ray.work_queue import WorkQueue
         from karenina_ray.worker_scheduler import Scheduler
@@ -108,9 +113,10 @@ class RayExecutor(Executor):
 
 
 def _limit_workers(session: RunSession, workers: int) -> int:
-    """Return how many workers to start: at most `workers`, the number of answers, and the lowest concurrency limit.
+    """Return the number of workers to start, which is 1 or more.
 
-    Logs a warning if a server's limit reduces the number.
+    It does not exceed `workers`, the number of answers, or the lowest concurrency limit of a server. Logs a warning if
+    a server's limit reduces it.
     """
     core, concurrency = session.config.core, session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []

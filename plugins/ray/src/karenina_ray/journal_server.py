@@ -1,4 +1,4 @@
-"""The run's journal and budget, as served to its workers. Identical calls of several workers are made only once."""
+"""The run's journal and budget, as served to its workers. Identical calls by several workers are made only once."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ StartTask = Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 
 @dataclass(slots=True)
 class _PendingCall:
-    """A call in flight, made by the worker `maker`, and the requests (worker and number) that wait for its outcome.
+    """A call in flight, and the requests (worker and number) that wait for its outcome.
 
-    `maker` is None while the journal is being read or written.
+    `maker` is the worker that makes the call; None while the journal is being read or written.
     """
 
     maker: WorkerHandle | None = None
@@ -38,10 +38,11 @@ class _PendingCall:
 
 
 class JournalServer:
-    """The run's journal, as served to workers. `send` sends a message to a worker, `start` starts a background task.
+    """The run's journal, as served to workers.
 
-    A worker's messages take effect immediately, in the order in which they were sent: a worker may request a call, give
-    it up and request it again without waiting in between.
+    `send` sends a message to a worker, and `start` starts a background task. A worker's messages take effect
+    immediately, in the order in which they were sent: a worker may request a call, withdraw from it and request it
+    again without waiting in between.
     """
 
     def __init__(self, journal: ReplyStore, send: SendMessage, start: StartTask) -> None:
@@ -51,7 +52,10 @@ class JournalServer:
         self._pending: dict[str, _PendingCall] = {}
 
     def find(self, worker: WorkerHandle, message: Payload) -> None:
-        """Look up a worker's call: send its stored outcome, have the worker make it, or wait for another that does."""
+        """Respond to a worker's request for a call: with its stored outcome, or with None if the worker has to make it.
+
+        If another worker is making the call already, the response is sent when that worker has stored the outcome.
+        """
         key = message["key"]
         pending = self._pending.get(key)
         if pending is None:
@@ -61,6 +65,7 @@ class JournalServer:
         pending.waiting.append((worker, message["number"]))
 
     async def _find(self, key: str, pending: _PendingCall, call: CallRecord) -> None:
+        """Look a call up in the journal. Send its outcome to the waiting requests, or have the first one make it."""
         stored = await self._journal.find(call)
         if stored is None:
             self._assign_maker(key, pending)
@@ -68,13 +73,17 @@ class JournalServer:
             self._resolve(key, pending, stored)
 
     def store(self, worker: WorkerHandle, message: Payload) -> None:
-        """Store the outcome of a worker's call. The response is sent once the outcome is in the journal's file."""
+        """Start to store the outcome of a worker's call. The response is sent once the journal's file contains it."""
         pending = self._pending.get(message["key"])
         if pending is not None and pending.maker is worker:
             pending.maker = None
         self._start(self._store(worker, message))
 
     async def _store(self, worker: WorkerHandle, message: Payload) -> None:
+        """Store the outcome, respond to its worker, and send the outcome to all waiting requests.
+
+        If the journal cannot store the outcome, its `PortError` is sent to all of them instead.
+        """
         outcome = serialization.decode_outcome(message["outcome"], message["port"])
         response = {"kind": "response", "number": message["number"]}
         try:
@@ -89,7 +98,7 @@ class JournalServer:
             self._resolve(message["key"], pending, outcome)
 
     def leave(self, worker: WorkerHandle, key: str) -> None:
-        """Withdraw a worker from a call. If it was making the call, the first waiting request takes over."""
+        """Withdraw a worker from a call. If the worker was making it, the first waiting request takes over."""
         pending = self._pending.get(key)
         if pending is None:
             return
@@ -99,12 +108,12 @@ class JournalServer:
             pending.waiting = deque(request for request in pending.waiting if request[0] is not worker)
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Assign a dead worker's calls to other workers."""
+        """Assign the calls that a dead worker was making to other workers that wait for them."""
         for key, pending in [(key, call) for key, call in self._pending.items() if call.maker is worker]:
             self._assign_maker(key, pending)
 
     def _assign_maker(self, key: str, pending: _PendingCall) -> None:
-        """Have the first waiting request of a worker that is alive make the call, if there is one."""
+        """Have the first waiting request whose worker is alive make the call. Forget the call if there is none."""
         while pending.waiting:
             worker, number = pending.waiting.popleft()
             if worker.alive:
@@ -115,13 +124,14 @@ class JournalServer:
             del self._pending[key]
 
     def _resolve(self, key: str, pending: _PendingCall, outcome: CallOutcome) -> None:
-        """Send the outcome to all waiting requests."""
+        """Send the outcome to all waiting requests, and forget the call."""
         if self._pending.get(key) is pending:
             del self._pending[key]
         while pending.waiting:
             self._respond(*pending.waiting.popleft(), outcome)
 
     def _respond(self, worker: WorkerHandle, number: int, outcome: CallOutcome | None) -> None:
+        """Send the response to request `number`. An `outcome` of None tells the worker to make the call itself."""
         encoded = serialization.encode_outcome(outcome) if outcome is not None else None
         self._send(worker, {"kind": "response", "number": number, "outcome": encoded})
 
@@ -130,7 +140,7 @@ _ReservationId = tuple["WorkerHandle", int]
 
 
 class BudgetServer:
-    """The run's budget, as served to workers. `send` sends a message to a worker, `start` starts a background task.
+    """The run's budget, as served to workers. `send` sends a message to a worker, and `start` starts a background task.
 
     A dead worker's reservations are forfeited, not released: its calls may have been answered and charged.
     """
@@ -143,17 +153,17 @@ class BudgetServer:
         self._reserved: dict[_ReservationId, int] = {}
 
     def reserve(self, worker: WorkerHandle, message: Payload) -> None:
-        """Reserve the cost of a worker's call, and report to the worker whether the budget covers it."""
+        """Start to reserve the cost of a worker's call. The response states whether the budget covers it."""
         id = worker, message["reserved"]
         task = self._waiting[id] = self._start(self._reserve(id, message))
         task.add_done_callback(lambda _: self._waiting.pop(id, None))
 
     def holds(self, worker: WorkerHandle, message: Payload) -> None:
-        """Report to the worker whether an earlier reservation still allows its call."""
+        """Start to check an earlier reservation. The response states whether it still allows the worker's call."""
         self._start(self._holds((worker, message["reserved"]), message["number"]))
 
     def release(self, worker: WorkerHandle, reserved: int) -> None:
-        """Release a reservation (or cancel a pending one), because the worker's call has ended or will not be made."""
+        """Release a worker's reservation, or cancel the request for it. Unknown numbers are ignored."""
         id = worker, reserved
         if id in self._reserved:
             self._budget.release(self._reserved.pop(id))
@@ -168,6 +178,7 @@ class BudgetServer:
             self._budget.forfeit(self._reserved.pop(id))
 
     async def _reserve(self, id: _ReservationId, message: Payload) -> None:
+        """Reserve the cost of a call, and send whether the budget covers it."""
         worker = id[0]
         with contextlib.suppress(OverBudget):
             call = serialization.decode_call(message, worker.models[message["model"]])
@@ -175,5 +186,6 @@ class BudgetServer:
         self._send(worker, {"kind": "response", "number": message["number"], "covered": id in self._reserved})
 
     async def _holds(self, id: _ReservationId, number: int) -> None:
+        """Send whether a reservation still allows its call. An unknown reservation does not."""
         covered = id in self._reserved and await self._budget.holds(self._reserved[id])
         self._send(id[0], {"kind": "response", "number": number, "covered": covered})

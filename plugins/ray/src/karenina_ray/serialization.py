@@ -1,4 +1,4 @@
-"""JSON encoding of the messages between the run and its workers, and checks that a run can be encoded.
+"""JSON encoding of the messages between the run and its workers, and checks whether a run can be encoded.
 
 Ray pickles only the resulting bytes.
 
@@ -46,13 +46,16 @@ def encode(messages: list[Payload]) -> bytes:
 
 
 def decode(data: bytes) -> list[Payload]:
-    """Return messages encoded by `encode`."""
+    """Return the messages that `encode` encoded."""
     messages: list[Payload] = json.loads(data)
     return messages
 
 
 def to_plain(value: Any) -> Any:
-    """Return `value` as JSON values, with secrets in clear text and absolute paths. Raises `ValueError`."""
+    """Return `value` as JSON-compatible data, with secrets in clear text and absolute paths.
+
+    Raises `ValueError` if JSON has no equivalent of the value.
+    """
     if isinstance(value, (SecretStr, SecretBytes)):
         return to_plain(value.get_secret_value())
     if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, Enum)):
@@ -70,7 +73,7 @@ def to_plain(value: Any) -> Any:
 
 
 def encode_config(config: VerificationConfig) -> Payload:
-    """Encode every setting of a configuration, also those from the environment, which workers do not share.
+    """Encode every setting that the configuration contains, including those from the environment of this process.
 
     Raises `ValueError` with the name of a setting that cannot be encoded.
     """
@@ -85,18 +88,18 @@ def encode_config(config: VerificationConfig) -> Payload:
 
 
 def encode_trust(trust: Trust) -> Payload:
-    """Encode the user's trust, which decides what may be executed."""
+    """Encode the user's trust, which decides what code may be executed."""
     return {"digests": sorted(trust.digests), "everything": trust.everything}
 
 
 def decode_trust(payload: Payload) -> Trust:
-    """Return trust encoded by `encode_trust`."""
+    """Return the trust that `encode_trust` encoded."""
     return Trust(frozenset(payload["digests"]), payload["everything"])
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
-    """The `CallRecord` of a call made by another process. It has no messages."""
+    """A call made by another process, with the fields of a `CallRecord`. Its messages are not available."""
 
     endpoint: Endpoint
     info: CallInfo
@@ -116,9 +119,9 @@ class RemoteCall:
 
 
 def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
-    """Encode the parts of a call that a journal uses and, with `paid`, those that a budget uses.
+    """Encode the fields of a call that a journal uses and, with `paid`, those that a budget uses.
 
-    `model` is the number under which the model was sent.
+    `model` is the number under which the call's model was sent.
     """
     info = call.info
     money = {"order": info.order, "shared": info.shared, "size": list(call.size)} if paid else {}
@@ -138,7 +141,7 @@ def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
 
 
 def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
-    """Return a call encoded by `encode_call`."""
+    """Return the call that `encode_call` encoded. `model` is the model that was sent under the call's number."""
     info = CallInfo(
         question_id=payload["question"],
         replicate=payload["replicate"],
@@ -166,7 +169,7 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:
-    """Return the outcome, encoded by `encode_outcome`, of a call through `port`."""
+    """Return the outcome that `encode_outcome` encoded. `port` is the kind of port that the call went through."""
     notes = CallNotes(*payload["notes"])
     if "error" in payload:
         return CallOutcome(None, load_error(payload["error"]), notes)
@@ -175,13 +178,13 @@ def decode_outcome(payload: Payload, port: str) -> CallOutcome:
 
 
 def encode_files(store: FileStore) -> Payload:
-    """Encode the store of items' files, which is on the machine of this process."""
+    """Encode the settings of the store of items' files, with the name of this machine."""
     folder = str(store.folder.absolute()) if store.folder is not None else None
     return {"host": os.uname().nodename, "folder": folder, "most": store.most, "most_in_all": store.most_in_all}
 
 
 def decode_files(payload: Payload) -> FileStore:
-    """Return a store encoded by `encode_files`. On another machine, it stores no file and records why."""
+    """Return the store that `encode_files` encoded. On another machine, it stores no file, and records the reason."""
     folder = Path(payload["folder"]) if payload["folder"] is not None else None
     store = FileStore(folder, payload["most"], payload["most_in_all"])
     if folder is not None and payload["host"] != os.uname().nodename:
@@ -197,7 +200,7 @@ def encode_counts(counts: CallCounts) -> list[Any]:
 
 
 def decode_counts(values: list[Any]) -> CallCounts:
-    """Return counts encoded by `encode_counts`."""
+    """Return the call counts that `encode_counts` encoded."""
     made, cached, failed, used, saved, ends = values
     unknown_ends = Counter({(model, reason): count for model, reason, count in ends})
     return CallCounts(made, cached, failed, Usage(*used), Usage(*saved), unknown_ends)
@@ -207,11 +210,12 @@ _HERE = 'or run in this process (executor = "asyncio")'
 
 
 def find_problems(session: RunSession) -> list[str]:
-    """Return a message for each part of a run that cannot be sent to workers, with how to fix it."""
+    """Return a message for each part of a run that cannot be sent to workers, which states how to fix it."""
     return [*_plugin_problems(session), *_config_problems(session.config), *_question_problems(session)]
 
 
 def _plugin_problems(session: RunSession) -> list[str]:
+    """Return a message for each plugin that workers would not find, because it has no entry point."""
     chosen = session.config.core.plugins
     installed = installed_plugins(Selection.of(chosen.block, chosen.only, chosen.pick))
     if session.parts.plugins is installed:
@@ -230,6 +234,7 @@ def _plugin_problems(session: RunSession) -> list[str]:
 
 
 def _config_problems(config: VerificationConfig) -> list[str]:
+    """Return a message for each setting that changes when encoded, or only one if a setting cannot be encoded."""
     try:
         message = encode_config(config)
         again = encode_config(VerificationConfig(**json.loads(json.dumps(message))))
@@ -245,7 +250,10 @@ def _config_problems(config: VerificationConfig) -> list[str]:
 
 
 def _question_problems(session: RunSession) -> list[str]:
-    """Check questions that are in memory; those streamed from a file are JSON already."""
+    """Return a message for each question whose template class cannot be rebuilt from its source.
+
+    Only questions in memory are checked; those streamed from a file are JSON already.
+    """
     questions = session.matrix.questions
     if not isinstance(questions, (list, tuple)):
         return []

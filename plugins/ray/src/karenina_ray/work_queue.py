@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class WorkerHandle:
-    """One worker. `index` is its number among the run's workers; the replacement of a dead worker inherits it.
+    """A worker, as seen by the run.
+
+    `index` is its number among the run's workers; the replacement of a dead worker inherits it.
 
     `jobs` maps the order of each job in the run to the job. `room` is the number of answers that the worker can process
     at once. `models` contains the models that the worker has sent, by number. `servers` contains, for each server, its
     limit and the numbers of held, queued and retrying calls. `suspect` means that another worker died while processing
-    one of these jobs; until they are done, this worker gets no other jobs.
+    one of `jobs`; until they are done, this worker gets no other jobs.
     """
 
     actor: Any
@@ -38,7 +40,7 @@ class WorkerHandle:
     _outbox: list[Payload] = field(default_factory=list)
 
     def send(self, message: Payload) -> None:
-        """Send a message, in one batch with others of this event loop iteration; ignored if the worker is dead."""
+        """Send a message, in one batch with others of this event loop iteration. Dropped if the worker is dead."""
         if not self.alive:
             return
         if not self._outbox:
@@ -46,6 +48,7 @@ class WorkerHandle:
         self._outbox.append(message)
 
     def _send_outbox(self) -> None:
+        """Send the collected messages as one batch, or drop them if the worker has died."""
         outbox, self._outbox = self._outbox, []
         if self.alive:
             self.actor.handle_messages.remote(serialization.encode(outbox))
@@ -56,7 +59,7 @@ class Job:
     """An answer to produce, and the judges (by index) whose items have to run.
 
     `deaths` is the number of workers that died while processing the job. After the first death, the job is assigned
-    only together with the other jobs of its group, to a worker without other jobs. The groups get smaller with each
+    only together with the other jobs of its group, to a worker without other jobs. The groups become smaller with each
     death, until the job that kills workers is alone.
     """
 
@@ -66,7 +69,10 @@ class Job:
 
 
 class WorkQueue:
-    """A run's jobs, in the order of its matrix, interleaved with the results that the journal already contains."""
+    """A run's jobs, in the order of its matrix, interleaved with the results that the journal already contains.
+
+    `over` is True once the matrix is exhausted.
+    """
 
     def __init__(self, session: RunSession) -> None:
         self._session = session
@@ -76,7 +82,11 @@ class WorkQueue:
         """Whether the matrix is exhausted."""
 
     def advance(self) -> list[IndexedResult]:
-        """Take the next answer from the matrix: return its stored results, and queue a job if items have to run."""
+        """Take the next answer from the matrix, and return its stored results.
+
+        If some of its items still have to run, a job for them is queued. At the end of the matrix, `over` becomes True
+        and the list is empty.
+        """
         task = next(self._matrix, None)
         if task is None:
             self.over = True
@@ -88,10 +98,10 @@ class WorkQueue:
 
     @property
     def has_job(self) -> bool:
-        """Whether a job is queued. Call `advance` only if not: it would replace the job."""
+        """Whether a job is queued. Call `advance` only if there is none: it would replace the job."""
         return self._next is not None
 
     def pop(self) -> Job | None:
-        """Remove the queued job and return it, or None if there is none."""
+        """Remove the queued job and return it; None if there is none."""
         job, self._next = self._next, None
         return job

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class RemoteClient:
-    """A client of the run's process. `send` sends a message to it; `paid` is whether the run has a budget."""
+    """A worker's connection to the process of the run. `send` sends a message to it; `paid` is True with a budget."""
 
     def __init__(self, send: Callable[[Payload], None], *, paid: bool) -> None:
         self.send = send
@@ -49,7 +49,7 @@ class RemoteClient:
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
-        """Send a message of this kind about a call. Before a model's first call, the model itself is sent."""
+        """Send a message of this kind about a call. If the call is the first of its model, send the model before it."""
         model = call.endpoint.model
         numbered = self._models.get(id(model))
         if numbered is None:
@@ -58,7 +58,7 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message, usually about a call, and return the run's response."""
+        """Send a message, about `call` if there is one, and return the run's response, however long it takes."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -72,14 +72,14 @@ class RemoteClient:
             del self._waiting[number]
 
     def on_response(self, message: Payload) -> None:
-        """Pass a response from the run to the request that waits for it, if there is one."""
+        """Pass a response from the run to the request that waits for it. A response without a request is dropped."""
         future = self._waiting.get(message["number"])
         if future is not None and not future.done():
             future.set_result(message)
 
 
 class RemoteLedger:
-    """The run's ledger, for a worker's calls. The worker sends the usage; only the run computes costs."""
+    """The run's ledger, for a worker's calls. The worker sends the usage, and the run computes the costs."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
@@ -101,7 +101,10 @@ class RemoteJournal:
         self._client = client
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return a call's stored outcome, or None if this worker has to make the call while others wait for it."""
+        """Return a call's stored outcome; None if this worker has to make the call.
+
+        If another worker is making the call, this waits for its outcome. If cancelled, it withdraws from the call.
+        """
         try:
             response = await self._client.request("find", call)
         except asyncio.CancelledError:
@@ -111,7 +114,7 @@ class RemoteJournal:
         return serialization.decode_outcome(outcome, call.endpoint.port) if outcome is not None else None
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store a call's outcome, and return once it is in the run's journal.
+        """Store a call's outcome, and return once the run's journal contains it.
 
         Raises `PortError` if the journal cannot store it.
         """
@@ -120,19 +123,22 @@ class RemoteJournal:
             raise load_error(response["error"])
 
     def leave(self, call: CallRecord) -> None:
-        """Give the call up, so that another worker makes it."""
+        """Withdraw from a call, so that another worker makes it."""
         self._client.send({"kind": "leave", "key": call.key.hex()})
 
 
 class RemoteBudget:
-    """The run's budget, for a worker's calls. The run reserves their cost, and settles the actual cost."""
+    """The run's budget, for a worker's calls. The run reserves their cost, and charges the actual cost later."""
 
     def __init__(self, client: RemoteClient) -> None:
         self._client = client
         self._numbers = count()
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the reservation's number. Raises `OverBudget`."""
+        """Reserve the cost of a call, and return the reservation's number.
+
+        Raises `OverBudget` if the budget does not cover the call.
+        """
         reserved = next(self._numbers)
         try:
             response = await self._client.request("reserve", call, reserved=reserved)
@@ -182,7 +188,10 @@ class Worker:
         self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
-        """Prepare the worker. Return its process id, host and plugins as an encoded message, or the error."""
+        """Prepare the worker, and return an encoded message with its process id, host and plugins.
+
+        If this fails, the message contains the error instead.
+        """
         [message] = serialization.decode(data)
         try:
             return serialization.encode([await self._start(message)])
@@ -190,6 +199,7 @@ class Worker:
             return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
     async def _start(self, message: Payload) -> Payload:
+        """Configure logging, and make the runner and planner as the message describes. Return what `set_up` reports."""
         logger = logging.getLogger("karenina")
         logger.setLevel(message["level"])
         logger.propagate = False
@@ -221,7 +231,7 @@ class Worker:
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:
-        """Handle messages from the run."""
+        """Handle messages from the run: start answers, stop, or pass a response to the request that waits for it."""
         for message in serialization.decode(data):
             kind = message["kind"]
             if kind == "work":
@@ -232,7 +242,7 @@ class Worker:
                 self._client.on_response(message)
 
     async def next_messages(self) -> bytes:
-        """Return the messages to send as soon as there are any, but after `_REPORT_INTERVAL` seconds at the latest."""
+        """Return the messages to send as soon as there are any, after `_REPORT_INTERVAL` seconds in any case."""
         if not self._outbox:
             self._has_output.clear()
             try:
@@ -251,10 +261,12 @@ class Worker:
             await self._runner.aclose()
 
     def _send(self, message: Payload) -> None:
+        """Queue a message, which `next_messages` returns."""
         self._outbox.append(message)
         self._has_output.set()
 
     def _start_answers(self, message: Payload) -> None:
+        """Start a task for each answer in a message."""
         assert self._config is not None
         assert self._planner is not None
         core = self._config.core
@@ -267,12 +279,16 @@ class Worker:
             self._start_task(self._run_answer(task, judges))
 
     def _start_task(self, work: Any) -> None:
+        """Start a task, which `close` and `stop` cancel."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
-        """Run one answer, and send its results together, so that all of them are about the same answer."""
+        """Produce one answer, and send all its results in one message, so that all are about the same answer.
+
+        An error that no stage has caught is sent as a message, not raised.
+        """
         assert self._runner is not None
         results: list[tuple[int, str]] = []
         try:
@@ -285,7 +301,7 @@ class Worker:
             self._send({"kind": "done", "order": task.order, "results": results})
 
     async def _stop(self, grace: float) -> None:
-        """Start no more calls, let those in flight end within `grace` seconds, and stop."""
+        """Start no more calls, wait up to `grace` seconds for those in flight, cancel the rest, and report the end."""
         assert self._runner is not None
         self._runner.calls.limits.close()
         loop = asyncio.get_running_loop()
@@ -297,6 +313,7 @@ class Worker:
         self._send({"kind": "stopped"})
 
     async def _cancel(self) -> None:
+        """Cancel all other tasks of the worker, and wait until they have ended."""
         others = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
@@ -304,7 +321,7 @@ class Worker:
             await asyncio.wait(others)
 
     def _report_state(self) -> None:
-        """Send the servers' state and the call counts since the last report, if anything has changed."""
+        """Send the state of the servers and the call counts since the last report, if anything has changed."""
         if self._runner is None:
             return
         calls = self._runner.calls
@@ -326,12 +343,13 @@ class _ForwardingHandler(logging.Handler):
         self._loop = asyncio.get_running_loop()
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Send the record's message to the run, from any thread."""
         message = {"kind": "log", "level": record.levelno, "message": self.format(record)}
         self._loop.call_soon_threadsafe(self._send, message)
 
 
 def list_plugins(plugins: Plugins) -> list[list[str]]:
-    """Return kind, name, distribution and version of the core and of each plugin that is loaded in this process."""
+    """Return kind, name, distribution and version of the core and of each plugin loaded in this process."""
     loaded = [
         [info.kind, info.name, info.distribution, info.version] for info in plugins.describe() if info.state == "loaded"
     ]

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class BackgroundTasks:
-    """Background tasks in one event loop. `failure` is the first error of a task; each error calls `on_failure`."""
+    """Background tasks in one event loop. `failure` is the first error of a task, or None.
+
+    `on_failure` is called after each error.
+    """
 
     def __init__(self, on_failure: Callable[[], None]) -> None:
         self.failure: BaseException | None = None
@@ -37,7 +40,7 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task."""
+        """Start a task and return it. Its error is not raised by the task, but stored in `failure`."""
         task = asyncio.get_running_loop().create_task(self._run(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -45,13 +48,14 @@ class BackgroundTasks:
         return task
 
     async def cancel(self) -> None:
-        """Cancel all tasks and wait for them."""
+        """Cancel all tasks and wait until they have ended."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run the work. An error other than cancellation is stored and reported, not raised."""
         try:
             await work
         except asyncio.CancelledError:
@@ -80,7 +84,7 @@ class ExecutorError(KareninaError):
 
 
 class Scheduler:
-    """A context manager that runs a session on `workers` workers, which are stopped at its end.
+    """A context manager that executes a session on `workers` workers, which are stopped at the end of the block.
 
     The first worker must be ready within `patience` seconds.
     """
@@ -128,7 +132,10 @@ class Scheduler:
         await self._tasks.cancel()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield each result with its index, in the order of completion. Ends early if the run is stopped."""
+        """Yield each result with its index, in the order of completion. Ends early if the run is stopped.
+
+        Raises the first error of a worker or background task, such as `ExecutorError`.
+        """
         while True:
             while self._results:
                 yield self._results.popleft()
@@ -142,6 +149,7 @@ class Scheduler:
                 await self._wakeup.wait()
 
     def _is_done(self) -> bool:
+        """Return whether all results have been yielded or, after a stop, whether all workers have stopped."""
         if self._results or self._finishing:
             return False
         if self._stopping is not None:
@@ -152,7 +160,10 @@ class Scheduler:
     # ---- workers
 
     async def _run_worker(self, index: int) -> None:
-        """Start a worker, and handle its messages until it dies or the run is over."""
+        """Start a worker, and handle its messages until it dies or the run is over. A dead worker is replaced.
+
+        Raises `ExecutorError` if the worker cannot start, has other plugins, or fails other than by dying.
+        """
         actor = self._ray.remote(Worker).options(num_cpus=1, scheduling_strategy="SPREAD").remote()
         worker = WorkerHandle(actor, index)
         self._handles.add(worker)
@@ -174,6 +185,7 @@ class Scheduler:
             raise ExecutorError(f"executor ray: a worker failed: {error}") from error
 
     def _setup_message(self, index: int) -> Payload:
+        """Return the message that configures worker `index`. It contains the secrets of the configuration."""
         session, parts = self._session, self._session.parts
         return {
             "config": serialization.encode_config(parts.config),
@@ -189,7 +201,7 @@ class Scheduler:
         }
 
     def _check_plugins(self, facts: Payload) -> None:
-        """Raise `ExecutorError` if a worker could not start, or has other plugins than this process."""
+        """Raise `ExecutorError` if a worker could not start, or if its plugins differ from those of this process."""
         if "error" in facts:
             raise ExecutorError(f"executor ray: a worker could not start: {facts['error']}")
         loaded = list_plugins(self._session.parts.plugins)
@@ -204,7 +216,7 @@ class Scheduler:
         )
 
     async def _check_startup(self) -> None:
-        """Raise `ExecutorError` if no worker is ready in time."""
+        """Raise `ExecutorError` if no worker is ready after `patience` seconds."""
         await asyncio.sleep(self._patience)
         if not any(worker.ready for worker in self._handles):
             has = self._ray.cluster_resources().get("CPU", 0)
@@ -216,7 +228,8 @@ class Scheduler:
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
         """Replace a dead worker: queue its jobs again in smaller groups, and start another worker.
 
-        Raises `ExecutorError` after too many deaths in a row.
+        A job that has killed `MOST_DEATHS` workers, the last one alone, fails. Raises `ExecutorError` after too many
+        deaths in a row.
         """
         worker.alive = False
         self._handles.discard(worker)
@@ -284,16 +297,21 @@ class Scheduler:
             self._advance_queue()
 
     def _next(self) -> Job | None:
-        """Return the next job, after adding the stored results before it."""
+        """Return the next job, or None if there is none yet. Stored results before it are added to the results."""
         self._advance_queue()
         return self._queue.pop()
 
     def _advance_queue(self) -> None:
+        """Advance the queue to its next job, and add the stored results before it to the results.
+
+        Stops early if `_MOST_READY` results wait for the run.
+        """
         while not self._queue.has_job and not self._queue.over and len(self._results) < _MOST_READY:
             for result in self._queue.advance():
                 self._add_result(result)
 
     def _send_jobs(self, worker: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
+        """Send jobs to a worker, with their questions. `suspect`: another worker died while processing one of them."""
         worker.suspect, trust = suspect, self._session.parts.trust
         worker.jobs.update({job.task.order: job for job in jobs})
         questions = {str(id(job.task.question)): job.task.question for job in jobs}
@@ -306,12 +324,16 @@ class Scheduler:
         )
 
     def _encode_job(self, job: Job) -> list[Any]:
+        """Encode a job as question key, number of the model, replicate, order and judges."""
         task, models = job.task, self._session.config.core.answering_models
         model = next(at for at, candidate in enumerate(models) if candidate is task.answering_model)
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
-        """Handle a message from a worker: a request, a result or its state."""
+        """Handle a message from a worker: a request, a result or its state.
+
+        Raises `ExecutorError` if an error occurred in the worker that no stage has caught.
+        """
         kind = message["kind"]
         if kind == "done":
             self._finishing += 1
@@ -354,7 +376,10 @@ class Scheduler:
                 self._journal_server.store(worker, message)
 
     def _model(self, payload: Payload) -> ModelConfig:
-        """Return the model that a worker sent: one object for all workers, from the configuration if it is there."""
+        """Return the model that a worker sent.
+
+        Equal models are one object for all workers, taken from the configuration if it contains the model.
+        """
         core = self._session.config.core
         if not self._models:
             models = (*core.answering_models, *core.parsing_models)
@@ -366,6 +391,7 @@ class Scheduler:
         return model
 
     async def _finish(self, job: Job, results: list[tuple[int, str]]) -> None:
+        """Store the results of a job, and add them to those that `results` yields. Ends a series of worker deaths."""
         self._deaths_in_a_row = 0
         for judge, text in results:
             result = VerificationResult.model_validate_json(text)
@@ -378,7 +404,7 @@ class Scheduler:
         self._wakeup.set()
 
     def _mirror_limits(self) -> None:
-        """Copy the state of the workers' limiters to the run's limiters, which progress displays show."""
+        """Copy the state of the workers' limiters to the run's limiters, which progress displays read."""
         limits = self._session.limits
         limits.held = 0
         for at, server in enumerate(limits.servers):
@@ -390,7 +416,10 @@ class Scheduler:
     # ---- the end
 
     def _stop(self, grace: float) -> None:
-        """Stop the run; workers get `grace` seconds to finish their calls in flight."""
+        """Stop the run.
+
+        Workers get `grace` seconds to finish their calls in flight. With 0, the run ends at once.
+        """
         first, self._stopping = self._stopping is None, grace
         if not grace:
             self._over = True
@@ -404,5 +433,6 @@ class Scheduler:
         self._wakeup.set()
 
     def _end(self) -> None:
+        """Mark the run as over, even if some workers have not stopped."""
         self._over = True
         self._wakeup.set()

@@ -33,9 +33,10 @@ PortKind = Literal["llm", "parser", "agent", "turn", "service"]
 
 
 class CallSize(NamedTuple):
-    """The size of a call: its `characters`, and the most tokens per character (`density`) and requests (`turns`).
+    """The size of a call.
 
-    `turns` is above 1 only for an agent that is called as a whole.
+    `characters` are those of its messages and request. `density` is the maximum number of tokens per character, and
+    `turns` the maximum number of requests, which is above 1 only for an agent that is called as a whole.
     """
 
     characters: int
@@ -44,7 +45,10 @@ class CallSize(NamedTuple):
 
 
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
-    """Return the size of a call that sends `messages` and `request`, which is a JSON value or None."""
+    """Return the size of a call that sends `messages` and `request`, which is JSON-compatible data or None.
+
+    Only an agent (`is_agent`) can have more than one turn: the `max_turns` of its request.
+    """
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
     if request is not None:
@@ -60,8 +64,8 @@ class Endpoint:
     """The target of a call: a model through one port of an adapter, or a service (the port `service`).
 
     `adapter` is the adapter's interface and version, and `spec` its specification. `identity` contains all parameters
-    that may change a reply, as JSON values without secrets. With `by_item` the reply also depends on the question and
-    replicate, as recordings do. A run has one endpoint for each model and port.
+    that may change a reply, as JSON-compatible data without secrets. With `by_item`, the reply also depends on the
+    question and replicate, as a recording does. A run has one endpoint for each model and port.
     """
 
     port: PortKind
@@ -83,11 +87,11 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Call:
-    """One call to make.
+    """A call to make.
 
-    `messages` are sent to the model; for an agent's turn they are the agent's messages and its trace so far. `request`
-    contains everything else that decides the reply, as JSON values: the schema, or an agent's tools and limits. `notes`
-    record the time and the retries that the reply took, and are complete when the reply is stored.
+    `messages` are sent to the model; for an agent's turn, they are the agent's messages and its trace so far. `request`
+    contains everything else that decides the reply, as JSON-compatible data: the schema, or an agent's tools and
+    limits. `notes` records the time and the retries that the reply took, and is complete when the reply is stored.
 
     A call that is not `self_contained` also leaves files that other calls read, so a resumed run does not reuse its
     stored reply. A `composite` call consists of calls that are made and counted on their own, such as an agent's turns;
@@ -111,7 +115,7 @@ class Call:
     def key(self) -> bytes:
         """The SHA-256 of everything that decides the reply: endpoint, messages, request, replicate and sample.
 
-        Calls with the same key are identical: the reply to one is used for all.
+        Calls with the same key are identical: the reply to one of them is used for all.
         """
         info = self.info
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.request, info.replicate, info.sample]
@@ -133,8 +137,8 @@ class Call:
 class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` of its last attempt.
 
-    A cancelled call has neither a reply nor an error; its outcome is reported to observers, but not stored. `files` are
-    those that its adapter kept for the item.
+    A cancelled call has neither; its outcome is reported to observers, but not stored. `files` are the files that the
+    adapter kept for the item.
     """
 
     reply: Reply | None
@@ -182,40 +186,43 @@ class ReplyStore(Protocol):
     """A store of replies, so that no finished call is made twice."""
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call, or None if the call has to be made.
+        """Return the stored outcome of an identical call; None if the call has to be made.
 
-        After None, the caller calls `store` or `leave`. Raises `PortError` if nothing is stored and no call may be
+        After None, the caller must call `store` or `leave`. Raises `PortError` if nothing is stored and no call may be
         made.
         """
 
     def store(self, call: CallRecord, outcome: CallOutcome) -> Awaitable[None]:
-        """Store the outcome of a call. Once the awaitable has returned, the outcome survives the end of the process.
+        """Store the outcome of a call. Once the returned awaitable has completed, the outcome survives the process.
 
-        Awaiting raises `PortError` if the reply cannot be stored.
+        Awaiting it may raise `PortError`, if the reply cannot be stored.
         """
 
     def leave(self, call: CallRecord) -> None:
-        """Record that a call that was not found is not being made, or that its outcome cannot be stored."""
+        """Record that a call that was not found is not made after all, or that its outcome cannot be stored."""
 
 
 class BudgetGuard(Protocol):
     """The budget for calls: `karenina_engine.cost.budget.Budget`, or a proxy for one in another process."""
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the call's maximum cost, and return the id of the reservation for `release`. Raises `OverBudget`."""
+        """Reserve the call's expected maximum cost, and return the id of the reservation for `release`.
+
+        Raises `OverBudget` if the budget does not cover the call.
+        """
 
     async def holds(self, reserved: int) -> bool:
         """Return whether a call with this reservation may still be made, given what other calls have cost since."""
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count a call's actual cost in picodollars; None if unknown."""
+        """Count a call's actual cost in picodollars. An unknown cost (None) is counted at its expected maximum."""
 
     def release(self, reserved: int) -> None:
         """Release a reservation, after the call's actual cost was counted."""
 
 
 class CallListener(Protocol):
-    """A listener for the calls of a run: `karenina_engine.progress.observers.Observers`."""
+    """A listener to the calls of a run: `karenina_engine.progress.observers.Observers`."""
 
     observes_calls: bool
     """Whether any observer observes calls."""
@@ -236,10 +243,10 @@ class CallLedger(Protocol):
 
 @dataclass(slots=True)
 class CallCounts:
-    """Counts of calls: `made` now, `cached` (answered by a stored or shared reply) and `failed`.
+    """Counts of calls: `made`, `cached` (answered by a stored or shared reply) and `failed`.
 
-    `used` is the usage of the calls made, `saved` that of cached replies.
-    `unknown_ends` counts replies that ended for an unknown reason, by server and reason.
+    `used` is the usage of the calls that were made, and `saved` that of the cached replies. `unknown_ends` counts
+    replies that ended for an unknown reason, by server and reason.
     """
 
     made: int = 0
@@ -260,9 +267,10 @@ class CallCounts:
 
 
 class PanelModel(ModelConfig):
-    """A panel in the place of a judge. Results carry its `id` and names, but it is never called itself.
+    """A panel in the place of a judge. Results contain its `id` and names, but it is never called itself.
 
-    `members` are the judges that the panel asks about every answer; it asks `others` only about some answers.
+    `members` are the judges that the panel asks about every answer, and `others` those that it asks about some answers
+    only.
     """
 
     members: tuple[ModelConfig, ...] = Field(default=(), exclude=True, repr=False)

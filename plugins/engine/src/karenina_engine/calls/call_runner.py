@@ -34,19 +34,19 @@ R = TypeVar("R", bound=Reply)
 
 @dataclass(slots=True)
 class _CallInFlight:
-    """A call in flight that identical calls may wait for. `outcome` stays None if the call was cancelled."""
+    """A call in flight, which identical calls wait for. `outcome` remains None if the call was cancelled."""
 
     ended: asyncio.Event | None = None  # created by the first call that waits; usually none does
     outcome: CallOutcome | None = None
 
     async def wait(self) -> None:
-        """Return when the call has ended."""
+        """Wait until the call has ended."""
         if self.ended is None:
             self.ended = asyncio.Event()
         await self.ended.wait()
 
     def end(self) -> None:
-        """Wake the calls that are waiting."""
+        """Wake the calls that wait for this one."""
         if self.ended is not None:
             self.ended.set()
 
@@ -55,8 +55,8 @@ class _CallInFlight:
 class CallRunner:
     """The runner that makes the model calls of a run.
 
-    Without `reply_store` no reply is stored; without `ledger` and `budget` no cost is counted. `storing` is the number
-    of replies that are being stored.
+    If `reply_store` is None, no reply is stored; if `ledger` and `budget` are None, no cost is counted. `storing` is
+    the number of replies that are being stored now.
     """
 
     limits: ConcurrencyLimits
@@ -71,7 +71,7 @@ class CallRunner:
 
     @property
     def in_flight(self) -> int:
-        """The number of calls in flight, plus replies that are being stored."""
+        """The number of calls in flight, plus the number of replies that are being stored."""
         return self.limits.answering + self.storing
 
     def take_counts(self) -> CallCounts:
@@ -82,7 +82,8 @@ class CallRunner:
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
         """Return the reply to `call`: from the reply store, from an identical call in flight, or from `send`.
 
-        `send` makes one request, and may be called several times. Raises `PortError` if no attempt succeeded.
+        `send` makes one request, and may be called several times. Raises `PortError` if no attempt succeeded or the
+        reply cannot be stored, and `OverBudget` if the budget does not cover the call.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
         _note_open_calls(notes, 1)
@@ -116,7 +117,10 @@ class CallRunner:
             _note_open_calls(notes, -1)
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call, stored or in flight; else register this call and return None."""
+        """Return the outcome of an identical call, stored or in flight; None if this call has to be made.
+
+        In that case, the call is registered as being in flight.
+        """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
             if other.outcome is not None:
@@ -133,7 +137,11 @@ class CallRunner:
         return mine.outcome
 
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
-        """Store the call's outcome, unless it was cancelled, and then pass it to the calls that wait for it."""
+        """Store the call's outcome, and then pass it to the calls that wait for it.
+
+        An outcome of None means that the call was cancelled; nothing is stored, and the next of the waiting calls is
+        made instead. Raises `PortError` if the outcome cannot be stored.
+        """
         mine = self._in_flight[call.key]
         self.storing += 1
         try:
@@ -181,7 +189,7 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Count a model's reply."""
+        """Count a model's reply in `tally`. Replies of services and of composite calls are not counted."""
         if call.is_model_call and not call.composite:
             self.tally.made += reply.usage.calls
             self.tally.used += reply.usage
@@ -191,7 +199,8 @@ class CallRunner:
     def _count_unknown_end(self, call: Call, reason: str) -> None:
         """Count a reply that ended for an unknown reason, and log a warning for the first with this reason.
 
-        A reason may contain an id, so beyond the first ten reasons of a server, all others are counted together.
+        A reason may contain an id, so beyond the first `_MOST_REASONS` reasons of a server, all others are counted
+        together.
         """
         model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
@@ -202,7 +211,7 @@ class CallRunner:
         self.tally.unknown_ends[place] += 1
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Call a service, and retry as the policy allows."""
+        """Call a service, and retry as the policy allows. Raises `PortError` if no attempt succeeded."""
         self.limits.services += 1
         began = time.monotonic()
         try:
@@ -212,7 +221,10 @@ class CallRunner:
             call.notes.seconds = time.monotonic() - began - call.notes.waited
 
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
-        """Make the call once the budget covers it. Raises `OverBudget`."""
+        """Make the call once the budget covers it.
+
+        Raises `OverBudget` if the budget is exhausted first, and `PortError` if no attempt succeeded.
+        """
         reservation = _Reserved(budget, call)
         await reservation.renew()
         try:
@@ -221,7 +233,7 @@ class CallRunner:
             reservation.release()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request, including that of an agent that failed before its end."""
+        """Record the usage of a request in the ledger and the budget."""
         if self.ledger is not None:
             cost = self.ledger.record_call(call, usage)
             if self.budget is not None:
@@ -230,7 +242,8 @@ class CallRunner:
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
         """Make the call within the server's limit, and retry as the policy allows.
 
-        While a call waits for a retry, its reservation is released, so that other calls can be made.
+        While a call waits for a retry, its reservation is released, so that other calls can be made. Raises the
+        `PortError` of the last attempt if none succeeded.
         """
         notes = call.notes
         paid = NO_USAGE
@@ -295,7 +308,7 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Count a call that starts (1) or ends (-1), and the time during which at least one is open."""
+    """Note that a call starts (`change` is 1) or ends (-1), and the time during which any call is open."""
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
     notes.open_calls += change
@@ -303,14 +316,17 @@ def _note_open_calls(notes: CallNotes, change: int) -> None:
 
 @dataclass(slots=True)
 class _Reserved:
-    """A call's reservation in a budget; `number` is None while nothing is reserved."""
+    """A call's reservation in a budget. `number` is None while nothing is reserved."""
 
     budget: BudgetGuard
     call: Call
     number: int | None = None
 
     async def renew(self) -> None:
-        """Release any current reservation, and reserve the call's maximum cost. Raises `OverBudget`."""
+        """Release any current reservation, and reserve the call's expected maximum cost.
+
+        Raises `OverBudget` if the budget does not cover it.
+        """
         self.release()
         self.number = await self.budget.reserve(self.call)
 
@@ -318,7 +334,8 @@ class _Reserved:
         """Return whether the call may be made now, with the permit that it holds.
 
         If other calls have cost more than expected since the reservation, the permit is released and the reservation
-        renewed. Raises `OverBudget`.
+        renewed; the call then needs a new permit. Raises `OverBudget` if the budget does not cover the renewed
+        reservation.
         """
         try:
             held = self.number is not None and await self.budget.holds(self.number)
@@ -338,7 +355,7 @@ class _Reserved:
 
 
 def describe_unknown_ends(model: str, reason: str, count: int) -> str:
-    """Return, as text, how many replies of a model's server ended for an unknown reason."""
+    """Return a sentence on how many replies of a model's server ended for an unknown reason."""
     replies = f"{count} {'reply' if count == 1 else 'replies'}"
     if reason == NO_REASON:
         return f"the server of {model} ended {replies} without a finish reason"

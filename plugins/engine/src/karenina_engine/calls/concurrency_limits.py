@@ -46,13 +46,13 @@ def server_of(model: ModelConfig) -> Server:
 
 
 def is_refusal(error: PortError) -> bool:
-    """Return whether the server refused a call because of its load: a rate limit, or status 429, 503 or 529."""
+    """Return whether the server refused a call because of its load: a rate-limit error, or status 429, 503 or 529."""
     return error.category is ErrorCategory.RATE_LIMIT or error.status in _REFUSALS
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The initial and maximum number of permits for a server. With `fixed` the number never changes."""
+    """The initial (`start`) and maximum (`ceiling`) number of permits for a server. With `fixed`, it never changes."""
 
     start: int = START
     ceiling: int = CEILING
@@ -63,10 +63,10 @@ class Bounds:
 class Concurrency:
     """The limits that a configuration sets.
 
-    `most` is the limit for all servers together, `models` the fixed limits of some models, by id. Other servers start
-    with `start` permits and have at most `ceiling`; a number that an adapter declares replaces `ceiling`, and also
-    `start` if `start` is not set. `part` is the index of a worker and the number of workers; each worker gets an equal
-    share of the permits.
+    `most` is the limit for all servers together (None: no limit), and `models` maps model ids to fixed limits. Other
+    servers start with `start` permits and have no more than `ceiling`; a number that an adapter declares replaces
+    `ceiling`, and also `start` if `start` is None. `part` is the index of a worker and the number of workers; each
+    worker gets an equal share of the permits.
     """
 
     start: int | None = None
@@ -84,7 +84,7 @@ class Concurrency:
         return replace(self, most=most, part=(worker, workers))
 
     def bounds(self, model: ModelConfig, declared: int | None) -> Bounds:
-        """Return the bounds for the model's server; `declared` is the number that its adapter declares, or None."""
+        """Return the bounds for the model's server. `declared` is the number that its adapter declares, or None."""
         fixed = self.models.get(model.id)
         if fixed is not None:
             permits = _share_of(fixed, *self.part)
@@ -95,6 +95,7 @@ class Concurrency:
 
 
 def _share_of(permits: int, worker: int, workers: int) -> int:
+    """Return one worker's share of `permits`, which is at least 1."""
     return max(1, (permits + workers - 1 - worker) // workers)
 
 
@@ -102,7 +103,7 @@ class ServerLimiter:
     """The limiter for one server.
 
     A call gets a permit from `acquire`, or from `wait` if none is free, and returns it with `on_success`, `on_overload`
-    or `release`. A call that waits for a retry holds no permit.
+    or `release`, depending on its outcome. A call that waits for a retry holds no permit.
     """
 
     __slots__ = (
@@ -164,13 +165,13 @@ class ServerLimiter:
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Return a permit, as a number above 0, or 0 if the call must `wait`."""
+        """Return a permit, as a number above 0; 0 if none is free and the call has to `wait`."""
         if self._queue or not self._has_free_permit():
             return 0
         return self._grant()
 
     async def wait(self, order: int) -> int:
-        """Return a permit as soon as one is free. Waiting calls with the lowest `order` come first."""
+        """Return a permit as soon as one is free. Calls with the lowest `order` get theirs first."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._serial += 1
         heappush(self._queue, (order, self._serial, future))
@@ -186,7 +187,7 @@ class ServerLimiter:
             self.queued -= 1
 
     def on_success(self) -> None:
-        """Return the permit after a reply, which may raise the limit."""
+        """Return the permit after a reply. A reply may raise the limit, and ends a pause."""
         may_grow = self._growth_replies > 0
         self._growth_replies -= may_grow
         self.held -= 1
@@ -202,7 +203,10 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
-        """Return `permit` after the server refused the call and asked for a delay of `retry_after` seconds."""
+        """Return `permit` after the server refused the call. This may lower the limit, or pause calls to the server.
+
+        `retry_after` is the delay that the server asked for, in seconds, or None.
+        """
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
         in_flight = self.held
@@ -220,7 +224,7 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return for how many seconds the server has refused all calls; 0 after any reply."""
+        """Return for how many seconds the server has refused all calls; 0 if its last answer was a reply."""
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:
@@ -230,7 +234,7 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def _reduce(self, in_flight: int, retry_after: float | None) -> None:
-        """Lower the limit, and pause if there was an earlier refusal without a reply since."""
+        """Lower the limit, unless it is fixed. From the second refusal without a reply in between, also pause."""
         self._refusals += 1
         self._last_before_reduction = self._granted
         if not self._bounds.fixed:
@@ -239,6 +243,10 @@ class ServerLimiter:
             self._pause(retry_after)
 
     def _halve(self, in_flight: int) -> None:
+        """Halve the limit, and note the number of calls at which the server refused, below which it may grow fast.
+
+        Each further refusal at that number halves the speed of the later search beyond it.
+        """
         alone = self.limit < 2  # even one call at a time is refused, so the server's limit is not known
         again = self.limit >= self._ceiling_seen and not alone
         self._first_step = max(_SLOWEST, self._first_step / 2) if again else 1.0
@@ -248,12 +256,12 @@ class ServerLimiter:
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
-        """Grant the free permits to waiting calls."""
+        """Grant the free permits to waiting calls, without regard to calls to other servers."""
         while self._queue and self._has_free_permit():
             self.wake_one()
 
     def wake_one(self) -> None:
-        """Grant one permit to the first waiting call."""
+        """Grant a permit to the first waiting call, or to none if that call was cancelled."""
         future = heappop(self._queue)[2]
         if not future.done():
             future.set_result(self._grant())
@@ -265,9 +273,11 @@ class ServerLimiter:
         return self._queue[0][0] if self._queue and self._has_free_permit() else None
 
     def _has_free_permit(self) -> bool:
+        """Return whether a call may start now: the server is not paused, and neither it nor the run is at its limit."""
         return self.held < int(self.limit) and self._pausing is None and self._limits.held < self._limits.most
 
     def _grant(self) -> int:
+        """Count a call that starts, and return its permit."""
         self.held += 1
         self._limits.held += 1
         self._granted += 1
@@ -279,6 +289,7 @@ class ServerLimiter:
         return self._granted
 
     def _grow(self) -> None:
+        """Raise the limit after a reply: fast below the number at which the server refused, slowly above it."""
         before = int(self.limit)
         ceiling = self._bounds.ceiling
         if self.limit < self._ceiling_seen:
@@ -293,7 +304,10 @@ class ServerLimiter:
             self._limits.changed.set()
 
     def _compare_rounds(self, permits: int) -> None:
-        """At the end of a round, withdraw the new permits if they did not increase the rate of replies."""
+        """At the end of a round, withdraw the new permits if they did not increase the rate of replies.
+
+        `permits` is the number of permits before the reply, and so of the replies that end a round.
+        """
         this = self._round
         this.replies += 1
         if this.replies < permits:
@@ -312,7 +326,10 @@ class ServerLimiter:
             reference.limit, reference.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
-        """Grant no permits for a while, because the server has only refused calls and would refuse further ones too."""
+        """Grant no permits for a while, because the server has only refused calls and would refuse more.
+
+        The pause is at least `retry_after` seconds (None: no minimum), but not longer than `_LONGEST_PAUSE`.
+        """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
         seconds = min(max(own, retry_after or 0.0), longest)
@@ -321,10 +338,12 @@ class ServerLimiter:
         self._pausing = asyncio.get_running_loop().call_later(seconds, self._resume)
 
     def _resume(self) -> None:
+        """End the pause, and grant the free permits to waiting calls."""
         self._end_pause()
         self._limits.wake(self)
 
     def _end_pause(self) -> None:
+        """End the pause, if there is one, without waking waiting calls."""
         if self._pausing is not None:
             self._pausing.cancel()
             self._pausing = None
@@ -335,8 +354,8 @@ class ConcurrencyLimits:
     """The limiters of all servers of a run. `bounds` returns the bounds for a model's server.
 
     `most` is the limit for all servers together. `changed` is set whenever the capacity changes. `clock` returns
-    seconds. If a server has refused all calls for longer than `patience` seconds, the remaining calls to it are delayed
-    only by short pauses. `services` is the number of services being called, which have no limit.
+    seconds. If a server has refused all calls for longer than `patience` seconds, pauses become short, so that the
+    remaining calls to it fail soon. `services` is the number of services being called, which have no limit.
     """
 
     bounds: Callable[[ModelConfig], Bounds]
@@ -349,7 +368,7 @@ class ConcurrencyLimits:
     _limiters: dict[Server, ServerLimiter] = field(default_factory=dict)
 
     def limiter(self, model: ModelConfig) -> ServerLimiter:
-        """Return the limiter for the model's server."""
+        """Return the limiter for the model's server, created on the first call for that server."""
         server = server_of(model)
         limiter = self._limiters.get(server)
         if limiter is None:
@@ -368,11 +387,14 @@ class ConcurrencyLimits:
 
     @property
     def answering(self) -> int:
-        """The number of calls that models and services are answering now."""
+        """The number of calls that models and services are processing now."""
         return self.held + self.services
 
     def capacity(self) -> int:
-        """Return how many calls could be in flight now, plus the calls that wait for a retry, up to the same number."""
+        """Return how many calls could be in flight now, plus the number of calls that wait for a retry.
+
+        The second number counts only up to the first.
+        """
         permits = min(self.most, sum(int(limiter.limit) for limiter in self._limiters.values()))
         return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
 
@@ -396,7 +418,10 @@ class ConcurrencyLimits:
 
 @dataclass(slots=True)
 class _Round:
-    """A round, which ends after as many replies as there are permits: its start, its limit, and its replies so far."""
+    """A round, which ends after as many replies as there are permits.
+
+    It consists of its start, its limit, and its replies so far.
+    """
 
     began: float = 0.0
     limit: float = 0.0
@@ -405,7 +430,7 @@ class _Round:
 
 @dataclass(slots=True)
 class _Reference:
-    """An earlier round to compare with: its replies per second, and its limit."""
+    """An earlier round to compare with: its replies per second (0 if there is none), and its limit."""
 
     rate: float = 0.0
     limit: float = 0.0

@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_tool_sources() -> Sequence[ToolSource]:
-    """Return tool sources for agents; a run opens them for the models that are configured to use them."""
+    """Return tool sources for agents. A run opens those that apply to its models."""

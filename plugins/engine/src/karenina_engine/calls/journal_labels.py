@@ -1,4 +1,4 @@
-"""The run that a journal describes, as labels for display: its models, settings and files. They start nothing."""
+"""The run that a journal describes, as labels for display: its models, settings and files. Labels start nothing."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MOST_QUESTIONS: Final = 20
 
 
 class ModelLabel(ModelConfig):
-    """A model that a journal names. Its replies are looked up; its adapter, URL, tools and files are not used.
+    """A model that a journal names. Its replies are looked up, but its adapter, URL, tools and files are not used.
 
-    `conversations` are the answers (question and replicate) that the model gave as an agent.
+    `conversations` contains the answers (question and replicate) that the model gave as an agent.
     """
 
     conversations: set[tuple[str, int]] = Field(default_factory=set, exclude=True, repr=False)
@@ -37,7 +37,10 @@ class ModelLabel(ModelConfig):
 
 @dataclass(frozen=True, slots=True)
 class JournalLabels:
-    """The labels of a journal's last run. They are not trusted, since a journal may come from a stranger."""
+    """The labels of a journal's last run. They are not trusted, because a journal may come from a stranger.
+
+    `questions` is None if the run had all questions of its benchmark.
+    """
 
     benchmark: str | None = None
     output: str | None = None
@@ -49,7 +52,7 @@ class JournalLabels:
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
-        """Return the labels in a command. Values of the wrong type are ignored."""
+        """Return the labels in a stored command. Values of the wrong type are ignored."""
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
         questions = command.get("questions")
@@ -64,7 +67,7 @@ class JournalLabels:
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings that files may set, and the names of all other settings."""
+        """Return the settings that any file may set, and the names of all other settings of the run."""
         from karenina_core.config import all_settings
 
         owned = all_settings()
@@ -76,13 +79,17 @@ class JournalLabels:
         return free, [name for name in self.settings if name not in free]
 
     def models(self) -> dict[str, list[ModelLabel]]:
-        """Return the models of both roles. Raises `ConfigError` if they cannot be read."""
+        """Return the models by role. Raises `ConfigError` if a model cannot be read."""
         roles = {"answering_models": self.answering, "parsing_models": self.judges}
         return {name: [_label(entry) for entry in entries] for name, entries in roles.items()}
 
 
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
-    """Return the `karenina run` command that a journal describes, quoted and on one line, for display only."""
+    """Return the `karenina run` command that a journal describes, quoted and on one line, for display only.
+
+    Parts that cannot be shown are left out, and a second line lists them. Arguments of more than `_LONGEST` characters
+    are shown as "...".
+    """
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
     for option, entries in (("-a", labels.answering), ("-j", labels.judges)):
@@ -119,6 +126,10 @@ def _spec(entry: Mapping[str, Any]) -> str:
 
 
 def _label(entry: Mapping[str, Any]) -> ModelLabel:
+    """Return the model that an entry of a journal describes, without its URL, keys and files.
+
+    Its MCP servers keep only their names. Raises `ConfigError` if the entry is not a valid model.
+    """
     values = {name: entry[name] for name in _OF_A_LABEL if name in entry}
     servers = entry.get("mcp_urls_dict")
     if isinstance(servers, dict):
@@ -132,23 +143,28 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
+    """Return the tables in a list; an empty list if `value` is not a list. Other entries are dropped."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _texts(value: Any) -> dict[str, str]:
+    """Return the entries of a table that are texts; an empty table if `value` is not a table."""
     columns = value if isinstance(value, dict) else {}
     return {str(name): column for name, column in columns.items() if isinstance(column, str)}
 
 
 def _name(path: Any) -> str | None:
-    """Return the last part of a path, since another machine's folders mean nothing here; None if it is not a path."""
+    """Return the last part of a path, since another machine's folders mean nothing here.
+
+    Returns None if `path` is not a text, or names no file.
+    """
     if not isinstance(path, str) or not path:
         return None
     return PureWindowsPath(PurePosixPath(path).name).name or None
 
 
 def plain_name(name: str | None) -> str:
-    """Return a file name that no command reads as an option; an empty string for None."""
+    """Return a file name that no command reads as an option; an empty text for None."""
     return f"./{name}" if name is not None and name.startswith("-") else name or ""
 
 

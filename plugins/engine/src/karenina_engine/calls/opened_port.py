@@ -1,8 +1,8 @@
-"""What is opened for the models of a run: adapter ports, which send requests and check replies, and agents' tools.
+"""The ports and tools that a run opens for its models.
 
-Judges are called at temperature 0 if the user set no temperature and the server accepts 0. An agent's run is one call,
-or one call per turn if the adapter guards its requests. Each tool source is opened once per workspace, shared by the
-agents that use it, and then closed.
+Adapter ports send requests and check replies. Judges are called at temperature 0 if the user set no temperature and the
+server accepts 0. An agent's run is one call, or one call per turn if the adapter guards its requests. Each tool source
+is opened once per workspace, shared by the agents that use it, and then closed.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ logger = logging.getLogger("karenina")
 
 @dataclass(slots=True)
 class OpenedPort:
-    """An adapter's port, opened for one model; `port` is None in a run without calls.
+    """An adapter's port, opened for one model. `port` is None in a run without calls.
 
-    `open_warm` opens the port without a temperature; it is set if this port sends temperature 0 because the user set
-    none. `start_tools` adds the tools of the model's servers to an agent's options; it is None if the run starts none.
+    `open_warm` opens the port without a temperature; it is None unless this port sends temperature 0 because the user
+    set none. `start_tools` adds the tools of the model's servers to an agent's options; it is None if the run starts no
+    tools.
     """
 
     endpoint: Endpoint
@@ -72,7 +73,11 @@ class OpenedPort:
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
-        """Return the reply to a request. Raises `PortError` if the call fails or the reply cannot be used."""
+        """Return the reply to a request.
+
+        If the server refuses temperature 0, the port is opened again without a temperature, for all later calls. Raises
+        `PortError` if the call fails, the reply cannot be used, or the run makes no calls.
+        """
         port = self.port
         if port is None:
             message = f"this run makes no calls, but a call reached its {request.port} port"
@@ -103,11 +108,15 @@ def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
 
 
 def _refuses_temperature(error: PortError) -> bool:
+    """Return whether the server's error message mentions the temperature, as in a refusal of 0."""
     return error.category is ErrorCategory.PERMANENT and "temperature" in str(error).lower()
 
 
 async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
-    """Return the result of an agent. Raises `PortError`, with the conversation so far as its `partial`."""
+    """Return the reply of an agent that is run to its end.
+
+    Raises `PortError` if it fails, with the conversation so far as its `partial` (None if there is none).
+    """
     info = request.info
     asked = _describe(options)
     if options.workspace is not None:
@@ -142,7 +151,7 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent whose turns are separate calls; their notes are also added to `notes`, those of the whole run.
+    """Run an agent whose turns are separate calls, and add the notes of the turns to `notes`.
 
     A failure to start the agent's tools is retried like a failed call.
     """
@@ -170,7 +179,7 @@ async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions
 
 
 def _describe(options: AgentOptions) -> dict[str, Any]:
-    """Return the parts of an agent's options that decide its replies, as JSON values."""
+    """Return the parts of an agent's options that decide its replies, as JSON-compatible data."""
     return {
         "max_turns": options.max_turns,
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
@@ -179,6 +188,7 @@ def _describe(options: AgentOptions) -> dict[str, Any]:
 
 
 def _clean_trace(reply: AgentReply) -> AgentReply:
+    """Return the reply with lone surrogates in its trace replaced, and with a valid usage."""
     trace = tuple(Message.from_dict(replace_surrogates_in(message.to_dict())) for message in reply.trace)
     return replace(reply, trace=trace, usage=sanitize_usage(reply.usage))
 
@@ -197,9 +207,9 @@ class ToolSessions:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tools(self, model: ModelConfig, workspace: Path | None) -> tuple[Tool, ...]:
-        """Return the tools configured for the model, opened in that workspace. Raises `PortError`.
+        """Return the tools configured for the model, opened in that workspace.
 
-        If a source could not be opened, the next call tries again.
+        Raises `PortError` if a source cannot be opened; the next call then tries again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
         opened = [await self._session(source, model, workspace) for source in sources]
@@ -210,7 +220,7 @@ class ToolSessions:
         self._users[workspace] = self._users.get(workspace, 0) + 1
 
     async def leave(self, workspace: Path) -> None:
-        """Record that an item has left the workspace; after the last item, the workspace's sources are closed."""
+        """Record that an item has left the workspace. After the last item, close the workspace's sources."""
         left = self._users.get(workspace, 0) - 1
         if left > 0:
             self._users[workspace] = left
@@ -219,13 +229,17 @@ class ToolSessions:
         await self._close([key for key in self._open if key[2] == workspace])
 
     async def aclose(self) -> None:
-        """Close everything. If a source fails to close, a warning is logged and the others are closed."""
+        """Close all sources. If one fails to close, a warning is logged and the others are closed."""
         self._users.clear()
         await self._close(list(self._open))
         if self._closing:  # workspaces whose item was cancelled while it waited for them to close
             await asyncio.wait(self._closing)
 
     async def _session(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> Sequence[Tool]:
+        """Return the tools of a source, which is opened if it is not open already.
+
+        Raises `PortError` if it cannot be opened, and forgets it, so that the next call tries again.
+        """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
         key = (source.name, stated, workspace)
         session = self._open.get(key)
@@ -239,6 +253,7 @@ class ToolSessions:
             raise
 
     async def _close(self, keys: Sequence[_Key]) -> None:
+        """Close the sessions with these keys, and wait until they are closed."""
         ending = {self._open.pop(key).end() for key in keys}
         if not ending:
             return
@@ -263,6 +278,7 @@ class _Session:
         return self._task
 
     async def _hold(self, source: ToolSource, model: ModelConfig, workspace: Path | None) -> None:
+        """Open the source, and keep it open until `end` is called. Errors are set in `tools`, not raised here."""
         try:
             async with source.open(model, workspace) as tools:
                 self.tools.set_result(tools)
@@ -276,6 +292,7 @@ class _Session:
             self._fail(source, error)
 
     def _fail(self, source: ToolSource, error: Exception) -> None:
+        """Make an error the result of `tools`. If the source is open already, log it as a warning instead."""
         if self.tools.done():
             logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
             return
@@ -293,7 +310,7 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield the reasons why the model cannot use its configured tools. No source is opened."""
+    """Yield a message for each reason why the model cannot use its configured tools. No source is opened."""
     if spec.recorded or spec.starts_tools:
         return
     stated = [name for name in _OWN_FIELDS[1:] if getattr(model, name)]
@@ -320,6 +337,7 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
 
 
 def _missing(plugins: Plugins) -> str:
+    """Return a message on MCP servers for which no plugin is available."""
     from karenina_core.catalog import read_catalog
 
     why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))

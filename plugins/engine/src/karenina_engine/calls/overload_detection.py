@@ -1,11 +1,11 @@
-"""Overload detection: does a server refuse calls because too many are in flight, or a share of them at any load?
+"""Overload detection: whether a server refuses calls because too many are in flight, or some of them at any load.
 
 A limiter that treats each refusal as overload, as TCP treats each loss as congestion, ends up with one call at a time
 if a server refuses a tenth of all calls at random. The share of refused calls distinguishes the two: overload vanishes
-with fewer concurrent calls, a constant share does not. So after each reduction the share at the lower level (the number
-of calls in flight) is measured. If it is not lower than before, the refusals are no reason to reduce the number of
-calls in flight. This finding expires: after a number of calls, the next refusal causes a reduction and a new
-measurement.
+with fewer concurrent calls, and a constant share does not. Therefore, after each reduction, the share at the lower
+level (the number of calls in flight) is measured. If it is not lower than before, the refusals are no reason to reduce
+the number of calls in flight. This finding expires: after a number of calls, the next refusal causes a reduction and a
+new measurement.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _VALID: Final = 32.0
 
 
 class RefusalCause(Enum):
-    """The cause of a refusal: too many calls in flight, a share that does not depend on them, or not yet known."""
+    """The cause of a refusal.
+
+    Either too many calls were in flight, or the server refuses a share of calls at any number, or it is not yet known.
+    """
 
     OVERLOAD = auto()
     CONSTANT = auto()
@@ -48,17 +51,19 @@ class _Share:
     refused: float = 0.0
 
     def add_call(self) -> None:
+        """Count a call. Beyond `_MEMORY` calls, older calls and refusals lose weight."""
         self.calls += 1
         if self.calls > _MEMORY:
             self.calls *= 0.75
             self.refused *= 0.75
 
     def add_refusal(self) -> None:
+        """Count the refusal of a call that was counted before."""
         self.refused += 1
         self.calls = max(self.calls, self.refused)
 
     def exceeds(self, other: _Share) -> bool:
-        """Return whether this share is larger than `other` by more than chance explains."""
+        """Return whether this share is larger than `other` by more than chance explains. Both must contain calls."""
         pooled = (self.refused + other.refused) / (self.calls + other.calls)
         error = sqrt(pooled * (1 - pooled) * (1 / self.calls + 1 / other.calls))
         return self.refused / self.calls > other.refused / other.calls + _CHANCE * error
@@ -67,8 +72,8 @@ class _Share:
 class OverloadDetector:
     """A detector that compares the share of refused calls at two levels of concurrency while there are refusals.
 
-    `add_call` counts each call that starts, `judge` each refusal of a call that started after the last reduction. The
-    limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.
+    `add_call` counts each call that starts, and `judge` each refusal of a call that started after the last reduction.
+    The limiter lowers its limit after `OVERLOAD`; lower levels are then compared with the level of that refusal.
     """
 
     __slots__ = ("_above", "_below", "_calls", "_certain", "_expires", "_last", "_level", "_reduced_at", "_refused")
@@ -86,7 +91,7 @@ class OverloadDetector:
 
     @property
     def measuring(self) -> bool:
-        """Whether calls were refused at the lower level, but too few were made there to estimate the refused share."""
+        """Whether calls were refused at the lower level, but too few were made there to estimate their share."""
         return self._level > 0 and self._below.refused > 0 and self._below.calls < _ENOUGH
 
     def add_call(self, level: int) -> None:
@@ -105,11 +110,16 @@ class OverloadDetector:
         return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
+        """Return whether so many of the latest calls were refused that this is certainly overload."""
         if self._refused == _FIRST and number == self._reduced_at + _FIRST:
             return True
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
 
     def _classify_below(self, level: int) -> RefusalCause:
+        """Return the cause of a refusal below the level of the last reduction.
+
+        If it is overload, the measurement starts again; if it is a constant share, the finding is recorded.
+        """
         if self._below.calls < _ENOUGH:
             return RefusalCause.UNDECIDED
         if self._below.refused > _LARGEST * self._below.calls:
@@ -117,6 +127,10 @@ class OverloadDetector:
         return RefusalCause.UNDECIDED if self._certain else self._constant()
 
     def _classify_above(self, level: int) -> RefusalCause:
+        """Return the cause of a refusal at or above the level of the last reduction.
+
+        Without a valid measurement below that level, it is taken for overload.
+        """
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires
         if not measured or expired:
@@ -126,13 +140,18 @@ class OverloadDetector:
         return self._constant() if self._level else RefusalCause.CONSTANT
 
     def _constant(self) -> RefusalCause:
+        """Record that the share of refusals is constant, until the finding expires, and return `CONSTANT`."""
         self._level = 0
         self._expires = self._calls + _VALID * self._below.calls
         self._above = _Share()
         return RefusalCause.CONSTANT
 
     def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
-        """Start a new measurement below `level`; with `keep`, keep the counts measured there so far."""
+        """Record a refusal for overload at `level`, and return `OVERLOAD`.
+
+        A new measurement below `level` starts. With `keep`, the counts measured there so far remain. `certain` means
+        that no other cause is possible.
+        """
         self._level = level
         self._certain = certain
         self._reduced_at = self._calls

@@ -31,7 +31,7 @@ _TRUNCATED: Final = ("length", "content_filter")
 def is_reusable(reply: Reply) -> bool:
     """Return whether the reply can be reused for an identical call.
 
-    Replies that were cut short or filtered, parser replies without complete JSON, and replies without content (which
+    A reply that was cut short or filtered, a parser reply without complete JSON, and a reply without content (which
     older versions stored) are not reusable.
     """
     if reply.finish_reason in _TRUNCATED:
@@ -40,9 +40,9 @@ def is_reusable(reply: Reply) -> bool:
 
 
 def is_empty(reply: Reply) -> bool:
-    """Return whether a model's reply has no content although it ended normally. Parser replies never count as empty.
+    """Return whether a model's reply has no content although it ended normally.
 
-    Older versions stored such replies; this version does not.
+    Parser replies never count as empty. Older versions stored empty replies; this version does not.
     """
     if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
         return False
@@ -54,12 +54,12 @@ def is_empty(reply: Reply) -> bool:
 
 
 def dump_reply(reply: Reply) -> str:
-    """Return the reply as JSON text for `load_reply`."""
+    """Return the reply as JSON text, which `load_reply` reads."""
     return dump_json(_WRITERS[type(reply)](reply))
 
 
 def load_reply(port: str, text: str) -> Reply:
-    """Return the reply that came through `port`, from its JSON text.
+    """Return the reply in a JSON text that `dump_reply` wrote. `port` is the kind of port that the reply came through.
 
     Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_reply` did not write the text.
     """
@@ -67,7 +67,7 @@ def load_reply(port: str, text: str) -> Reply:
 
 
 def dump_error(error: PortError) -> str:
-    """Return a call's error as JSON text for `load_error`. Its `retry_after` is not included."""
+    """Return a call's error as JSON text, which `load_error` reads. Its `retry_after` is not included."""
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
         values["status"] = error.status
@@ -79,7 +79,10 @@ def dump_error(error: PortError) -> str:
 
 
 def load_error(text: str) -> PortError:
-    """Return a call's error from the JSON text that `dump_error` wrote."""
+    """Return the error in a JSON text that `dump_error` wrote.
+
+    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_error` did not write the text.
+    """
     values = json.loads(text)
     partial = values.get("partial")
     return PortError(
@@ -104,14 +107,17 @@ def copy_error(error: PortError) -> PortError:
 
 
 def dump_json(value: Any) -> str:
-    """Return `value` as JSON text that can be written to any file. Raises `TypeError` if it is not a JSON value."""
+    """Return `value` as JSON text that can be written to any file.
+
+    Raises `TypeError` if JSON has no equivalent of it.
+    """
     return dump_json_bytes(value).decode()
 
 
 def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
     """Return `value` as UTF-8 encoded JSON, without sorting keys.
 
-    `fallback` converts what is not a JSON value; without it, such a value raises `TypeError`.
+    `fallback` converts what JSON has no equivalent of. Without it, such a value raises `TypeError`.
     """
     try:
         return to_json(value, fallback=fallback)
@@ -120,11 +126,13 @@ def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) ->
 
 
 def _dump_usage(usage: Usage) -> list[int]:
+    """Return a usage as a list of counts, which `_load_usage` reads."""
     counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
     return [*counts, usage.cache_write_tokens] if usage.cache_write_tokens else counts
 
 
 def _dump_common(reply: Reply) -> dict[str, Any]:
+    """Return the fields that all replies have. Usual values are left out, except the usage."""
     values: dict[str, Any] = {"usage": _dump_usage(reply.usage)}
     if reply.finish_reason != "stop":
         values["finish_reason"] = reply.finish_reason
@@ -136,12 +144,14 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
 
 
 def _load_usage(counts: Any) -> Usage:
+    """Return the usage in a list that `_dump_usage` wrote. Raises `ValueError` if it is not such a list."""
     if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
         raise ValueError(f"a usage is a list of counts, not {counts!r}")
     return Usage(*counts)
 
 
 def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that all replies have, from the fields that `_dump_common` wrote."""
     return {
         "usage": _load_usage(values["usage"]),
         "finish_reason": _check_text(values.get("finish_reason", "stop")),
@@ -151,16 +161,19 @@ def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_text(value: object) -> str:
+    """Return `value`, or raise `TypeError` if it is not a string."""
     if not isinstance(value, str):
         raise TypeError(f"a string was expected, not {value!r}")
     return value
 
 
 def _check_optional_text(value: object) -> str | None:
+    """Return `value`, or raise `TypeError` if it is neither a string nor None."""
     return None if value is None else _check_text(value)
 
 
 def _load_message(values: Mapping[str, Any]) -> Message:
+    """Return the message in a table. Raises `KeyError`, `TypeError` or `ValueError` if it is not a message."""
     message = Message.from_dict(values)
     for text in (message.content, *(label for call in message.tool_calls for label in (call.id, call.name))):
         _check_text(text)

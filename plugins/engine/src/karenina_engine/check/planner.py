@@ -1,6 +1,6 @@
 """The plan of each question. Plans are cached by their set of stages, so a run computes only a few.
 
-A plan as text lists its stages, what each stage waits for, and what is left out; notebooks show it as a table.
+As text, a plan lists its stages, what each stage waits for, and what is left out. Notebooks show it as a table.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
 class Survey:
     """Facts about the questions of a run, collected before it starts.
 
-    `stages` maps the names of stages that check questions before a run to the stage and the indexes of the questions
-    that it checks. `with_traits` is the number of questions with rubric traits, and `plans` are the distinct plans.
+    `stages` maps the name of each stage that checks questions before a run to the stage and the indexes of those
+    questions. `with_traits` is the number of questions with rubric traits, and `plans` contains the distinct plans.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
@@ -74,11 +74,14 @@ class Planner:
         self._conflicts = [info.failure or "" for info in bad_stages if info.state == "conflict"]
 
     def plan(self, question: Question) -> Plan:
-        """Return the plan of `question`. Raises `PlanError`."""
+        """Return the plan of `question`. Raises `PlanError` if no valid plan exists."""
         return self.pipeline(question).plan
 
     def pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`, shared by all questions with the same stages. Raises `PlanError`."""
+        """Return the pipeline of `question`, shared by all questions with the same stages.
+
+        Raises `PlanError` if no valid plan exists.
+        """
         recent = self._recent.get(id(question))
         if recent is not None and recent[0]() is question:
             return recent[1]
@@ -89,6 +92,10 @@ class Planner:
         return pipeline
 
     def _find_pipeline(self, question: Question) -> Pipeline:
+        """Return the pipeline of `question`, from the cache if its stage selection has occurred before.
+
+        Raises `PlanError` if no valid plan exists.
+        """
         key = self._selection_key(question)
         pipeline = self._by_selection_key.get(key) if key is not None else None
         if pipeline is None:
@@ -100,7 +107,8 @@ class Planner:
     def survey(self, questions: Sequence[Question], fields: OwnedFields, trust: Trust) -> Survey:
         """Plan every question, and return the facts that the checks before a run need.
 
-        Each question is read once and not kept. Raises `PlanError`, and `ConfigError` for invalid values of `fields`.
+        Each question is read once and not kept. Raises `PlanError` if a question has no valid plan, and `ConfigError`
+        if values of `fields` are invalid.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
@@ -126,7 +134,7 @@ class Planner:
         return Survey(by_stage, with_traits, [pipeline.plan for pipeline in checking])
 
     def _selection_key(self, question: Question) -> Hashable:
-        """Return the results of all stage selection for a question as a cache key; None if a stage raises."""
+        """Return the results of all stage selection for a question, as a cache key; None if a stage raises an error."""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
         try:
             return (
@@ -137,6 +145,10 @@ class Planner:
             return None  # make_plan calls the stage again and reports the error
 
     def _make_pipeline(self, question: Question) -> Pipeline:
+        """Plan `question` and return its pipeline, shared with equal plans.
+
+        Raises `PlanError` with all problems, including blocked stages that a setting requests.
+        """
         blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
             plan = make_plan(
@@ -163,7 +175,7 @@ def _comparable(answer: bool | Skip) -> bool | str:
 
 
 class QuestionSubset(Sequence["Question"]):
-    """A lazy view of some of `questions`, given by their indexes; it stores no question."""
+    """A lazy view of the questions at certain indexes (`places`). It stores no question."""
 
     def __init__(self, questions: Sequence[Question], places: Sequence[int]) -> None:
         self._questions = questions
@@ -200,7 +212,7 @@ def left_out_lines(plan: Plan) -> Iterator[str]:
 
 
 def show_plans_in_notebooks() -> None:
-    """Register `plan_html` as the way in which notebooks show a plan."""
+    """Register `plan_html` as the function that shows plans in notebooks."""
     to_html.register(Plan, plan_html)
 
 
@@ -212,6 +224,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def _waits(stage: PlannedStage) -> str:
+    """Return what a stage waits for, with the reasons, on one line for each stage; empty if it waits for none."""
     if stage.reads_everything:
         return "all others: reads everything"
     by_stage: dict[str, list[str]] = {}

@@ -1,7 +1,8 @@
 """Checks before a run: of the installed plugins, and of the values that benchmarks set for them.
 
-Required plugins must be usable, blocked stages must not be requested, and the releases of plugins should match. Each
-plugin-owned field of a question, trait or template field must have an owner and a valid value (`OwnedFields`).
+Required plugins must be usable, no setting may request a blocked stage, and all plugins of this project should be of
+the same release. Each plugin-owned field of a question, trait or template field must have an owner and a valid value
+(`OwnedFields`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 def warn_about_plugins(plugins: Plugins) -> None:
     """Log warnings about unusable plugins, deprecated hooks, and members of different releases.
 
-    A plugin that is unusable is left out of the run.
+    Unusable plugins are left out of the run.
     """
     _warn_of_broken(plugins)
     for problem in deprecated_hooks(plugins):
@@ -73,6 +74,7 @@ def warn_about_plugins(plugins: Plugins) -> None:
 
 
 def _warn_of_broken(plugins: Plugins) -> None:
+    """Log a warning for each distribution with unusable plugins, with the failure and what to do."""
     for owner, names, failure in broken_plugins(plugins):
         logger.warning(
             "%s of %s cannot be used and %s left out: %s; fix or uninstall it, or block it: [plugins] block = [%s]",
@@ -85,7 +87,7 @@ def _warn_of_broken(plugins: Plugins) -> None:
 
 
 def _warn_of_mixed_releases(plugins: Plugins) -> None:
-    """Warn about members of other versions than the core: only members of one release are tested together."""
+    """Log a warning if members have other versions than the core: only members of one release are tested together."""
     versions = loaded_distributions(plugins)
     release = versions.get(CORE)
     differing = [name for name, version in versions.items() if version != release and name in read_catalog()["members"]]
@@ -100,7 +102,10 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
 
 
 def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
-    """Return the unusable plugins, grouped: distribution with version, plugin names, and their common failure."""
+    """Return the unusable plugins, grouped by distribution and failure.
+
+    Each entry contains the distribution with its version, the plugin names, and their common failure.
+    """
     broken: dict[tuple[str, str], list[str]] = {}
     for info in plugins.describe():
         if info.state in ("failed", "conflict"):
@@ -110,7 +115,10 @@ def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
 
 
 def deprecated_hooks(plugins: Plugins) -> list[str]:
-    """Return a message for each distribution whose plugins implement a deprecated hook, saying what to use instead."""
+    """Return a message for each distribution whose plugins implement a deprecated hook.
+
+    It states what to use instead.
+    """
     specs = [getattr(owner.module, name) for owner in plugins.specifications.owners for name in owner.hooks]
     deprecated = [spec for spec in specs if policy_of(spec).deprecated is not None]
     return [
@@ -133,7 +141,7 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
 
 
 def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
-    """Return how to fix a required name that matches no installed plugin or distribution."""
+    """Return what to do about a required name that matches no installed plugin or distribution."""
     distributions = sorted({info.distribution for info in infos})
     names = {*distributions, *(info.name for info in infos)}
     if get_close_matches(name, names, n=1, cutoff=0.6):
@@ -143,7 +151,10 @@ def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
 
 
 def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
-    """Return why the required plugin or distribution `name` is missing or unusable; an empty list if it is neither."""
+    """Return a message for each reason why the required plugin or distribution `name` is missing or unusable.
+
+    The list is empty if it is neither.
+    """
     infos = plugins.describe()
     named = [info for info in infos if info.is_named_in([name])]
     if not named:
@@ -163,9 +174,10 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
 
 
 def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
-    """Return the loaded stages that [plugins] blocks, with their slots, sorted by name.
+    """Return the stages that `[plugins]` blocks, with their slots, sorted by name.
 
-    A plugin that `KARENINA_PLUGINS` blocks as a whole is not imported, so its stages and settings are not known.
+    A stage that the environment variable `KARENINA_PLUGINS` blocks with its whole plugin is not returned: it is not
+    imported, so its settings are not known.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
@@ -182,9 +194,9 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
-    """Yield a problem for each given setting that differs from its default and belongs to a blocked plugin.
+    """Yield a message for each given setting that differs from its default and belongs to a blocked plugin.
 
-    The settings of loaded stages are excluded, because the question decides whether such a stage runs.
+    Settings of loaded stages are not checked, because the question decides whether such a stage runs.
     """
     of_stages = {offer.value.settings for offer in active_plugins().of_kind("stage")}
     used = {model for model, _ in settings_models(plugins)} | of_stages
@@ -197,7 +209,7 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 def requested_but_blocked(
     blocked: list[tuple[Stage, Slot | None]], config: VerificationConfig, question: Question
 ) -> Iterator[str]:
-    """Yield a problem for each blocked stage that one of its own settings would add to the plan."""
+    """Yield a message for each blocked stage that one of its own settings would add to the plan."""
     for stage, slot in blocked:
         if slot is not None and (
             config.core.evaluation_mode not in SLOT_RULES[slot].modes or slot.config_name in config.core.slots
@@ -210,12 +222,15 @@ def requested_but_blocked(
 
 
 def _name(stage: object) -> str:
-    """Return the name of an offered object of any type, or an empty string."""
+    """Return the name of an offered object of any type; empty if it has none."""
     return str(getattr(stage, "name", ""))
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return the names of the stage's own settings that add it to the plan."""
+    """Return the names of the stage's own settings that add it to the plan.
+
+    If it takes several together, all changed settings are returned. Returns an empty list if none does.
+    """
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
     changed = {name: value for name, value in config.given().items() if name in defaults and value != defaults[name]}
@@ -228,7 +243,10 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
 
 
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
-    """Return whether the plan includes the stage after these settings are changed; False if the changes are invalid."""
+    """Return whether the plan would include the stage with these settings changed.
+
+    Invalid changes count as False, and an invalid configuration without changes as True.
+    """
     try:
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
     except (ConfigError, ValueError):
@@ -236,7 +254,7 @@ def _includes(stage: Stage, config: VerificationConfig, question: Question, **ch
 
 
 class OwnedFields:
-    """The fields that installed plugins own, by full name, each with the model that declares it."""
+    """The fields that installed plugins own. `models` maps full names to the models that declare them, by kind."""
 
     def __init__(self, plugins: Plugins) -> None:
         stages = [stage.stage for stage in registered_stages(plugins)]
@@ -247,14 +265,14 @@ class OwnedFields:
         }
 
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield each problem in a question's plugin-owned values, with the path of the value in the question.
+        """Yield a message for each problem in a question's plugin-owned values, with the value's path in the question.
 
         A name without an owner is a problem, even if only its plugin is not installed, and so is an invalid value.
         """
         yield from self.problems_in(given_fields(question, trust))
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield each problem in `given`, as `problems` does."""
+        """Yield a message for each problem in `given`, with the value's path, as `problems` does."""
         for kind, place, values in given:
             models = self.models[kind]
             path = ("answer", place) if kind == "template_fields" else ()
@@ -273,7 +291,7 @@ class OwnedFields:
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
-    """Yield a question's plugin-owned values: its own, its traits', and its template fields'."""
+    """Yield a question's plugin-owned values: its own, then those of its traits, then those of its template fields."""
     if question.extra:
         yield "question_fields", "", question.extra
     yield from trait_fields(question.rubric, question.dynamic_rubric)
@@ -283,7 +301,7 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin-owned values of the traits in `rubrics`."""
+    """Yield the plugin-owned values of the traits in `rubrics`. None stands for no rubric."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, LLMRubricTrait) and trait.extra:
@@ -291,7 +309,10 @@ def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
 
 
 def _may_have_options(question: Question) -> bool:
-    """Return, without loading the question's template, whether the template may set options for plugins."""
+    """Return whether the question's template may set options for plugins. The template is not loaded.
+
+    True may be wrong, but False never is.
+    """
     if question.answer_class is not None:
         return True
     source = question.answer_template or ""

@@ -1,4 +1,4 @@
-"""The questions of a run, each with its merged rubric, and settings that the benchmark file completes."""
+"""The questions of a run, each with its merged rubric, and settings that take their value from the benchmark file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_IN_MEMORY = 500
 def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
-    """Return the configuration with the benchmark's own `workspace_root` for the settings that follow it.
+    """Return the configuration with the benchmark's `workspace_root` in the settings that default to it.
 
     A root named in a file is relative to that file. A root outside the file's folder has no effect if the user's own
     configuration sets all these settings; otherwise the user must trust it (`check_restricted_values`). Links are
@@ -46,7 +46,10 @@ def with_workspace_root(
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:
-    """Return the ids of all questions but drafts, which run only if named. Raises `ConfigError` if all are drafts."""
+    """Return the ids of all questions except drafts, which run only if named.
+
+    Raises `ConfigError` if all questions are drafts.
+    """
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
     if drafts and not ids:
@@ -60,8 +63,9 @@ def select_questions(
 ) -> Sequence[Question]:
     """Return the questions of a run, each with its merged rubric; by default all except drafts.
 
-    `question_ids` selects questions, including drafts. Raises `ConfigError` for an id, or a trait name in
-    `rubric_trait_names`, that the benchmark does not contain.
+    `question_ids` selects questions, including drafts; repeated ids count once. Raises `ConfigError` for an id, or a
+    trait name in `rubric_trait_names`, that the benchmark does not contain. If the benchmark is streamed and more than
+    `MAX_IN_MEMORY` questions are selected, each is read again on every access.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]

@@ -51,10 +51,10 @@ _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows
 class RestrictedValue:
     """A restricted value in a benchmark.
 
-    `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON, and `shown` the same
-    without secrets. The value takes effect through the setting named `setting`, or always if `setting` is None. With
-    `yields`, it takes effect only while that setting has no value. `places` are the ids of the questions that contain
-    the value. `files` are the files it names that trust in the value covers too.
+    `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON text, and `shown` the same
+    text without secrets. The value takes effect through the setting named `setting`, or always if `setting` is None.
+    With `yields`, it takes effect only while that setting has no value. `places` are the ids of the questions that
+    contain the value. `files` contains the files that the value names and that trust in it also covers.
     """
 
     name: str
@@ -67,7 +67,10 @@ class RestrictedValue:
     files: tuple[NamedFile, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
-        """Return one line with the name, the value (cut after `most` characters), the questions and the meaning."""
+        """Return a line with the name, the value, up to three questions that contain it, and the meaning.
+
+        `most` is the number of characters after which the value is cut (None: it is not cut).
+        """
         cut = most is not None and len(self.shown) > most
         value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
         where = f", in {', '.join(self.places[:3])}" if self.places else ""
@@ -77,7 +80,10 @@ class RestrictedValue:
 
 
 class RestrictedValues(ConfigError):
-    """Raised for a benchmark's values that need the user's trust. Nothing was opened, started or sent."""
+    """Raised for a benchmark's values that need the user's trust, before anything is opened, started or sent.
+
+    `file` is the benchmark's file, or None if it has none.
+    """
 
     def __init__(self, file: Path | None, values: Sequence[RestrictedValue]) -> None:
         named = f"karenina trust {quote(str(file))}" if file is not None else 'trust="all" in Python'
@@ -100,8 +106,8 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
     """Return the configuration for the run, in which paths from the benchmark are replaced by their current targets.
 
     The returned configuration includes the benchmark's own `workspace_root`. Raises `RestrictedValues` if a restricted
-    value of the benchmark would take effect without the user's trust. Values that the user's own configuration replaces
-    do not take effect.
+    value of the benchmark would take effect without the user's trust. A value that the user's own configuration
+    replaces does not take effect.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -120,7 +126,7 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
     """Return the configuration with the benchmark's recordings confined to its folder, or to where trusted values lead.
 
-    A link that is created after the check therefore cannot lead elsewhere.
+    A link that is created after this check therefore cannot lead elsewhere.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, list[ModelConfig]] = {}
@@ -139,31 +145,34 @@ def require_trust(
 ) -> tuple[Trust, VerificationConfig]:
     """Return `resolve_trust(trust)`, and the configuration that `check_restricted_values` returns for it.
 
-    Raises `RestrictedValues`.
+    Raises `RestrictedValues` if a restricted value would take effect without that trust.
     """
     resolved = resolve_trust(trust)
     return resolved, check_restricted_values(benchmark, config, resolved)
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Return the trust that a run's `trust` argument stands for: everything, or for None what the user has stored."""
+    """Return the trust that a run's `trust` argument stands for.
+
+    "all" stands for trust in everything, and None for the trust that the user has stored.
+    """
     if trust is None:
         return load_trust()
     return Trust.all() if trust == "all" else trust
 
 
 def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
-    """Return whether the value takes effect; it does not if the user's own configuration replaces it."""
+    """Return whether the value takes effect, which it does not if the user's own configuration replaces it."""
     if value.setting is None:
         return True
     return value.setting in config.benchmark_names or (value.yields and config.setting(value.setting) is None)
 
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
-    """Raise `RestrictedValues` if `file` names files outside its folder that the user has not trusted.
+    """Return True if `file` names files outside its folder, all of them trusted; None if it names none.
 
-    Returns True if the file names trusted files outside its folder, and None if it names none; no file outside may then
-    be opened.
+    After None, no file outside the folder may be opened. `trust` is the user's trust, or None for what the user has
+    stored. Raises `RestrictedValues` if a file outside the folder is not trusted.
     """
     values = paths_outside(file, names)
     if not values:
@@ -175,7 +184,10 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return the paths in `questions_from` that lead outside the file's folder, after resolving links."""
+    """Return the `names` (of files in `questions_from`) that lead outside the file's folder, as restricted values.
+
+    Links are resolved, and each name occurs once.
+    """
     meaning = "The file is read, and its content becomes questions"
     return [
         RestrictedValue(
@@ -187,7 +199,7 @@ def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
 
 
 def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]:
-    """Return the names and values that trust is stored for, plus the identities of files that the values name."""
+    """Return the names and values that trust is stored for, and the identities of files that the values name."""
     restricted = list(values)
     of_files = [pair for value in restricted for file in value.files for pair in file.identity()]
     return [*((value.name, value.value) for value in restricted), *of_files]
@@ -199,11 +211,12 @@ def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
 
 
 def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
-    """Return the files and settings that a benchmark file names, as JSON values for `karenina resume` to compare.
+    """Return the files and settings that a benchmark file names, as JSON-compatible data.
 
-    `files` are the data files that it names, its own file, and the programs named by values that take effect. `paths`
-    is the digest of trust in the question files outside its folder, or None if there are none. `benchmark_names` are
-    the settings that its own `config` section sets. Returns an empty dictionary if the benchmark has no file.
+    `karenina resume` compares them. `files` contains the data files that the benchmark names, its own file, and the
+    programs named by values that take effect. `paths` is the digest of trust in the question files outside its folder,
+    or None if there are none. `benchmark_names` contains the settings that its own `config` section sets. Returns an
+    empty dictionary if the benchmark has no file.
     """
     path = benchmark.path
     if path is None:
@@ -223,6 +236,10 @@ def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) 
 
 
 def _search(benchmark: QuestionSource) -> _Finder:
+    """Return a finder that has examined the whole benchmark.
+
+    Without a file, only templates are examined, because the values of such a benchmark come from the program.
+    """
     finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
     if benchmark.path is not None:
         finder.config(benchmark.run_config)
@@ -240,7 +257,10 @@ def _search(benchmark: QuestionSource) -> _Finder:
 
 
 class _Finder:
-    """A collector of restricted values (merging equal ones of several questions) and of data files that values name."""
+    """A collector of restricted values, and of the data files that values name.
+
+    Equal values of several questions are merged into one. `found` maps names and values to the restricted values.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.found: dict[tuple[str, str], RestrictedValue] = {}
@@ -252,7 +272,7 @@ class _Finder:
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
-        """Check the `config` section of a file."""
+        """Examine the `config` section of a file. Unknown settings are ignored, because they are refused elsewhere."""
         for name, value in flatten_settings(values).items():
             setting = self._slots.get(name)
             if setting is None:
@@ -265,7 +285,7 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Check the workspace root in a file."""
+        """Examine the workspace root in a file."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
@@ -277,19 +297,20 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
 
     def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
-        """Check the parameters of a rubric's traits."""
+        """Examine the parameters of a rubric's traits. `places` contains the question's id, if there is one."""
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
             if isinstance(trait, LLMRubricTrait):
                 self._owned("trait_fields", trait.extra, f"trait {trait.name!r}, ", places)
 
     def owned(self, question: Question) -> None:
-        """Check the plugin-owned fields of a question and its template."""
+        """Examine the plugin-owned fields of a question and of its template."""
         for kind, place, values in given_fields(question):
             if kind != "trait_fields":
                 self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
+        """Examine plugin-owned values of one kind. Names of plugins that are not installed are ignored."""
         models = self._owned_fields.models[kind]
         for name, value in values.items():
             if name in models or "." not in name:  # the name of a missing plugin is refused before the run
@@ -298,7 +319,7 @@ class _Finder:
     def _owned_value(
         self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
     ) -> None:
-        """Check the value of one plugin-owned field. If no installed plugin owns the field, the value is restricted."""
+        """Examine the value of a plugin-owned field. If no installed plugin owns the field, the value is restricted."""
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
         info = kind.model_fields[field] if kind is not None else None
@@ -306,7 +327,7 @@ class _Finder:
             self._add(mark, where, value, (info.description if info is not None else None) or "", None, places)
 
     def template(self, question: Question) -> None:
-        """Check the parameters of the primitives in a template's source. Its code is trusted separately."""
+        """Examine the parameters of the primitives in a template's source. The code is trusted separately."""
         source = question.answer_template
         if question.answer_class is not None or source is None or not self._primitives:
             return
@@ -317,6 +338,7 @@ class _Finder:
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
+        """Examine the restricted fields of a trait or primitive, including a model in one of them."""
         kind = type(data)
         for name in restricted_fields(kind):
             value = getattr(data, name)
@@ -328,6 +350,10 @@ class _Finder:
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
+        """Examine the fields of a model. `setting` is the setting that contains it, or None.
+
+        If the model's adapter is not installed, its interface is restricted too.
+        """
         spec = self._adapter(fields.get("interface"))
         more = _restricted_by(spec, fields)
         for name, value in fields.items():
@@ -350,6 +376,7 @@ class _Finder:
         setting: str | None,
         places: tuple[str, ...],
     ) -> None:
+        """Examine the settings of a model's adapter (`extra`). Names that the adapter does not know are ignored."""
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
             info = kind.model_fields.get(name) if kind is not None else None
@@ -362,13 +389,17 @@ class _Finder:
                 self._add(mark, f"{where}.{name}", {name: value} if secret else value, meaning, setting, places)
 
     def _adapter(self, interface: object) -> AdapterSpec | None:
+        """Return the specification of an interface's adapter; None if there is none."""
         try:
             return find_adapter(self._plugins, str(interface)).spec
         except PluginError:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value`; defaults, None, and empty lists and mappings are always free."""
+        """Return whether a file may set `value` without trust. Defaults, None, and empty lists and tables are free.
+
+        Files that a value with the mark `below` names are added to `data`.
+        """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
         if mark == "below":
@@ -379,7 +410,7 @@ class _Finder:
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the data files that a value names; if it is a list or table of texts, only existing files."""
+        """Return the data files that a value names. Of the texts in a list or table, only existing files count."""
         names = [name for name in _texts_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
@@ -394,6 +425,10 @@ class _Finder:
         *,
         secret: bool = False,
     ) -> None:
+        """Add a restricted value, or the question that contains it if the value was found before.
+
+        Secrets are left out of the text that is shown; with `secret`, the whole value is.
+        """
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
         files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _texts_in(value))]
@@ -406,16 +441,20 @@ class _Finder:
 
 
 def _default_of(info: FieldInfo | None) -> object:
-    """Return the default of a field; None for a required or unknown field."""
+    """Return the default of a field; None if the field is required or unknown."""
     return None if info is None or info.is_required() else info.get_default(call_default_factory=True)
 
 
 def _exists(folder: Path, name: str) -> bool:
+    """Return whether the folder contains a file or link with this name."""
     return "\0" not in name and os.path.lexists(folder / name)
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Yield all texts and paths in a value, which may be a text, a path, or a nested list or table of them."""
+    """Yield all texts and paths in a value, including those in nested lists and tables.
+
+    Other values, such as numbers, yield nothing.
+    """
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, Mapping):
@@ -440,7 +479,10 @@ def _restricting_primitives() -> frozenset[str]:
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
-    """Return the questions that may contain a restricted value; in a streamed file, the line is searched for one."""
+    """Return the questions that may contain a restricted value.
+
+    Questions of a streamed file are searched as text, and only those in which a restricted name occurs are parsed.
+    """
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {"extra", *third_parties(), *owned_trait_fields() - owned["trait_fields"].keys()}
     kinds = {*trait_kinds().values(), *(model for models in owned.values() for model in models.values())}
@@ -449,11 +491,15 @@ def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
 
 
 def _json(value: object) -> str:
+    """Return `value` as JSON text with sorted keys. What JSON cannot express is converted by `str`."""
     return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
 
 
 def _without_secrets(value: object) -> object:
-    """Return a value for printing. Headers and query parameters may be secrets: without `${`, they are hidden."""
+    """Return a value for display.
+
+    Headers and query parameters may be secrets, so their values are hidden unless they contain `${`.
+    """
     if not isinstance(value, Mapping):
         return value
     return {
@@ -463,6 +509,7 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
+    """Return a table with its values hidden, except texts that contain `${`. Anything else is hidden as a whole."""
     if not isinstance(values, Mapping):
         return _HIDDEN
     return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

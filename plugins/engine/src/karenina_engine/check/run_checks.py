@@ -1,7 +1,7 @@
 """Checks before a run, which find everything that would fail every item before the first call is made.
 
-They also warn about settings and model fields that have no effect in this run, and compare recorded answers with the
-questions.
+They also log warnings about settings and model fields that have no effect in this run, and compare recorded answers
+with the questions.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OF_AGENTS: Final = ("agent_timeout", "agent_max_turns")
 
 
 def check_request(plugins: Plugins, config: VerificationConfig, questions: Sequence[Question]) -> None:
-    """Raise `ConfigError` if there is no question or answering model, or if the plugin selection is unusable."""
+    """Raise `ConfigError` if there is no question or answering model, or if the selection of plugins is unusable."""
     check_selection(plugins, config)
     if not questions:
         raise ConfigError(["no question is selected: add questions to the benchmark, or select other ids"])
@@ -64,7 +64,8 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
     """Check that the configured models can be called, and that every stage accepts the configuration.
 
-    With `offline`, no model will be called, so missing keys and packages are accepted. Raises `ConfigError`.
+    With `offline`, no model will be called, so missing keys and packages are accepted. Raises `ConfigError` with all
+    problems of the models or, if there are none, of the configuration.
     """
     core = config.core
     check_models(
@@ -89,7 +90,8 @@ def check_questions(
 ) -> list[ModelConfig]:
     """Check that every question has a plan whose stages accept it, and return the models that stages need.
 
-    Log a warning for each setting that has no effect. Raises `ConfigError` and `PlanError`.
+    Logs a warning for each setting that has no effect. Raises `PlanError` if a question has no valid plan, and
+    `ConfigError` if a stage rejects a question or a model.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -101,7 +103,10 @@ def check_questions(
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
-    """Look up the prices of the models, and return the budget in picodollars, or None. Raises `ConfigError`."""
+    """Look up the prices of the models, and return the budget in picodollars; None without a budget.
+
+    Raises `ConfigError` if there is a budget and a price is unknown or only assumed.
+    """
     by_model = {model.id: prices.price(model) for model in models}
     unknown = {id: price.why for id, price in by_model.items() if price.tariff is None or price.assumed}
     if settings.budget is None:
@@ -117,7 +122,7 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Warn about traits that the evaluation mode does not score, and questions without traits under `rubric_only`."""
+    """Log a warning about traits that are not scored, modes that find no trait, and `rubric_only` without traits."""
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
@@ -143,7 +148,7 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
 
 
 def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
-    """Raise `ConfigError` for models that would be called in a run that only evaluates recorded answers."""
+    """Raise `ConfigError` if a model would be called, in a run that only evaluates recorded answers."""
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
         recorded = ", ".join(
@@ -165,7 +170,7 @@ def check_recordings(
 ) -> None:
     """Check that every question has a recorded answer, and every recording a question.
 
-    Raises `ConfigError` with the mismatches; with `partial_recordings`, logs them as warnings instead.
+    Raises `ConfigError` with all mismatches; with `partial_recordings`, they are logged as warnings instead.
     """
     problems: list[str] = []
     for model in config.core.answering_models:
@@ -183,17 +188,22 @@ def check_recordings(
 
 
 def _call_infos(questions: Iterable[Question], replicates: int = 1) -> Iterator[CallInfo]:
+    """Yield the call of each answer, with the question's id and text and the replicate."""
     for question in questions:
         for replicate in range(1, replicates + 1):
             yield CallInfo(question_id=question.id, question=question.question, replicate=replicate)
 
 
 def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Iterator[CallInfo]:
+    """Yield the calls of all questions of the benchmark; none if the run includes all of them."""
     return _call_infos(benchmark) if len(questions) < len(benchmark) else iter(())
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
-    """Warn about fields of configured models that are set but unused; `needs` are the models that stages need."""
+    """Log warnings about fields of configured models that are set but unused.
+
+    `needs` contains the models that stages need.
+    """
     core = config.core
     _warn_about_equal_models("answering models", core.answering_models)
     _warn_about_equal_models("judges", core.parsing_models)
@@ -210,6 +220,7 @@ def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs
 
 
 def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
+    """Log a warning for each pair of models that differ only in their ids."""
     for one, other in combinations(models, 2):
         if one.model_copy(update={"id": other.id}) == other:
             logger.warning(
@@ -222,11 +233,13 @@ def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
 
 
 def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> None:
+    """Log a warning for each field in `unused`, which contains names and reasons."""
     for name, why in unused:
         logger.warning("%s %r: %s is set but has no effect: %s; remove it", role, model.id, name, why)
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
+    """Yield the set fields that the model's adapter does not use, with the reason; none if it does not declare this."""
     if spec.uses is None:
         return
     for name in _OF_ADAPTERS:
@@ -235,6 +248,7 @@ def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[
 
 
 def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
+    """Yield the set fields that only agents use, with the reason, if the model is not an agent."""
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
     if not may_be_agent or spec.recorded:
         for name in _given_agent_fields(model):
@@ -242,6 +256,7 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
 
 
 def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
+    """Yield the set fields that a judge does not use, with the reason."""
     for name in _given_agent_fields(judge):
         yield name, "it limits answers; for a judge that is an agent, the limits of its stage apply"
     if judge.mcp_urls_dict and not is_agent:
@@ -249,13 +264,17 @@ def _unused_by_judge(judge: ModelConfig, *, is_agent: bool) -> Iterator[tuple[st
 
 
 def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
+    """Yield the names of the agent fields whose values differ from their defaults."""
     for name in _OF_AGENTS:
         if getattr(model, name) != ModelConfig.model_fields[name].default:
             yield name
 
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
-    """Warn about each given setting whose owner provides stages, if no plan includes one or a stage that reads it."""
+    """Log a warning for each given setting of a plugin whose stages are in no plan.
+
+    Settings that a planned stage of another plugin reads are excluded, and so are those with their default value.
+    """
     stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
     used = {stage.distribution for stage in planned}
@@ -270,6 +289,7 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
 
 
 def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
+    """Return the reasons why plans leave out the stages of `owner`, each with the names of the stages."""
     reasons: dict[str, dict[str, None]] = {}
     for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
         reasons.setdefault(left.why, {})[left.name] = None

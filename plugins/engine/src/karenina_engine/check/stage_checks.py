@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
-    """Let every installed stage check the configuration (`Stage.before_any_run`)."""
+    """Let every installed stage check the configuration (`Stage.before_any_run`).
+
+    Raises `ConfigError` with all problems.
+    """
     problems: list[str] = []
     for offered in registered_stages(plugins):
         if offered.stage.before_any_run is Stage.before_any_run:
@@ -51,7 +54,7 @@ def check_stages(
 ) -> list[ModelNeed]:
     """Let each stage check for problems that would fail its items (`Stage.before_run`), and check its models.
 
-    `survey` holds the questions that each stage checks (`Planner.survey`). Returns the models that stages need, with
+    `survey` contains the questions that each stage checks (`Planner.survey`). Returns the models that stages need, with
     the roles and ports that they need them for. Raises `ConfigError` with all problems.
     """
     problems: list[str] = []
@@ -77,7 +80,10 @@ def check_stages(
 def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """Return the problems of the models that a stage needs; configured models have been checked already."""
+    """Return a message for each problem of the models that a stage needs.
+
+    Configured models are only checked for the ports that the stage calls, because all else was checked before.
+    """
     configured = (*config.core.answering_models, *config.core.parsing_models)
     problems: list[str] = []
     for need in needs:
@@ -92,7 +98,7 @@ def _model_problems(
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a problem for each port that a stage calls but the model does not have."""
+    """Return a message for each port that a stage calls and the model does not have."""
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
         f"does not have{_adapters_with_port(plugins, port)}"
@@ -106,6 +112,7 @@ def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
 
 
 def _adapters_with_port(plugins: Plugins, port: str) -> str:
+    """Return the end of a message: the installed adapters that have the port and do not replay recordings."""
     able = sorted(
         adapter.spec.interface
         for adapter in registered_adapters(plugins)
@@ -119,8 +126,8 @@ def check_judges(
 ) -> None:
     """Check that there are judges with the ports that the stages call, before any answer is paid for.
 
-    Raises `ConfigError` if there is no judge, or a judge without the ports that a stage calls. Every question is
-    examined only if a judge or a port is missing, since that takes a while.
+    Raises `ConfigError` if there is no judge, or a judge without the ports that a stage calls. The questions are
+    examined only if a judge or a port is missing, because this takes a while.
     """
     judges = config.core.parsing_models
     ports = frozenset[str]().union(*(offer.stage.judge_ports for offer in registered_stages(plugins)))
@@ -145,10 +152,10 @@ def check_judges(
 
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
-    """Raise `ConfigError` for everything in the models that would make each item fail. No request is made.
+    """Raise `ConfigError` with everything in the models that would make each item fail. No request is made.
 
-    `models` are pairs of a role (as messages name it) and a model. With `offline`, none of them will be called, so the
-    keys and packages that their adapters need for calls may be missing.
+    `models` contains pairs of a role (as messages name it) and a model. With `offline`, none of them will be called, so
+    the keys and packages that their adapters need for calls may be missing.
     """
     from pydantic import ValidationError
 
@@ -192,7 +199,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
 
 
 def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a problem if a model name ends in a server's URL, since requests would go to the provider's own server."""
+    """Yield a message if a model's name ends in a server's URL: requests would go to the provider's own server."""
     name, _, address = model.model_name.rpartition("@")
     if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
         return

@@ -1,12 +1,12 @@
 """A hard budget: the expected maximum cost of each call is reserved before the call is made.
 
-The actual cost replaces the reservation afterwards. A call that the budget does not cover waits until other calls are
-settled. If no call is left in flight, the budget is exhausted. No further item then starts, items that have their
-answer are judged as far as the budget reaches, and an item whose call is not covered ends without a result. A run with
-a higher budget continues with these items.
+The actual cost replaces the reservation afterwards. A call that the budget does not cover waits until other calls have
+ended. If no call is left in flight, the budget is exhausted. No further item then starts, items that have their answer
+are judged as far as the budget reaches, and an item whose call is not covered ends without a result. A run with a
+higher budget continues with these items.
 
-A call may cost more than expected, for example through hidden reasoning without `max_tokens`. One call in flight may
-exceed the budget in this way. All other calls must therefore be covered at the most that they may cost: a reply of
+A call may cost more than expected, for example through hidden reasoning without `max_tokens`. Any one call in flight
+may exceed the budget in this way. All other calls must therefore be covered at the most that they may cost: a reply of
 `max_tokens` tokens, or a multiple of the observed usage. Nothing is known about a ledger line before its first reply,
 so its first call is usually made alone.
 """
@@ -47,11 +47,12 @@ class OverBudget(ItemInterrupt):
 
 @dataclass(slots=True)
 class _Observed:
-    """Observations of a ledger line's calls: the most tokens in a reply and in a prompt, and the most per character.
+    """Observations of a ledger line's calls.
 
-    `hidden` is the largest number of tokens by which a prompt exceeded the estimate from its size, for example because
-    a server adds instructions of its own. `ended` also counts replies whose tokens the server did not count, and calls
-    of unknown cost.
+    `output` and `prompt` are the largest numbers of tokens in a reply and in a prompt, and `density` is the largest
+    number of tokens per character. `hidden` is the largest number of tokens by which a prompt exceeded the estimate
+    from its size, for example because a server adds instructions of its own. `replies` counts replies with known cost;
+    `ended` also counts replies whose tokens the server did not count, and calls of unknown cost.
     """
 
     replies: int = 0
@@ -79,8 +80,8 @@ _Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
 class Budget:
     """A budget in picodollars (`limit`). It is exhausted when a call is not covered and no call is in flight.
 
-    `spent` is the cost of finished calls, including those of earlier runs; `reserved` is held for calls in flight.
-    `lost` was reserved for calls whose outcome is unknown, and cannot be spent again.
+    `spent` is the cost of finished calls, including those of earlier runs, and `reserved` the expected cost of calls in
+    flight. `lost` was reserved for calls whose outcome is unknown, and cannot be spent again.
     """
 
     limit: int
@@ -100,7 +101,7 @@ class Budget:
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
-        """Count what earlier runs of the journal spent.
+        """Set `spent` to what earlier runs of the journal spent.
 
         A call of `models` whose cost was unknown then is counted at the mean cost of the other calls of its ledger
         line. If there are no other calls, it is counted by its tokens or, if the server did not report them, as a reply
@@ -124,7 +125,8 @@ class Budget:
     async def reserve(self, call: CallRecord) -> int:
         """Reserve the cost of a call, and return the number of the reservation; 0 if the call costs nothing.
 
-        Waits as long as calls in flight may still leave enough of the budget. Raises `OverBudget` once they cannot.
+        Waits as long as calls in flight may still leave enough of the budget. Raises `OverBudget` when they no longer
+        can.
         """
         if not self.max_cost(call):
             return 0
@@ -151,7 +153,7 @@ class Budget:
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Count the actual cost of a call; if it is None (unknown), count the most that it was expected to be."""
+        """Count the actual cost of a call. If it is unknown (None), count the expected maximum cost instead."""
         self.spent += self.max_cost(call) if cost is None else cost
         seen = self._observations(call)
         seen.ended += 1
@@ -167,7 +169,10 @@ class Budget:
             self._estimate_again(seen)
 
     def release(self, reserved: int) -> None:
-        """Release the reservation of a call that has ended, after its actual cost was counted."""
+        """Release the reservation of a call that has ended, after its actual cost was counted.
+
+        Numbers without a reservation are ignored.
+        """
         if self._drop(reserved) and self._queues:
             self._admit_waiting()
 
@@ -178,11 +183,17 @@ class Budget:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the call's expected maximum cost, from its size and `max_tokens` or from earlier calls of its line."""
+        """Return the call's expected maximum cost, from its size and `max_tokens` or from earlier calls of its line.
+
+        Returns 0 if the model has no price.
+        """
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return the call's expected maximum cost, and the most that it may cost if that estimate is too low."""
+        """Return the call's expected maximum cost, and the most that it may cost if that estimate is too low.
+
+        Both are 0 if the model has no price.
+        """
         tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return 0, 0
@@ -227,7 +238,7 @@ class Budget:
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
-        """Return, as text, why the run stopped."""
+        """Return the reason why the run stopped, as text."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"its budget of {format_cost(self.limit)} does not cover the next call, which may cost "
@@ -236,10 +247,14 @@ class Budget:
         )
 
     def _covers(self, call: CallRecord) -> bool:
-        """Return whether the budget covers this call and those in flight if all but one of them cost their maximum."""
+        """Return whether the budget covers this call and those in flight, if all but one of them cost their maximum."""
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
+        """Return whether the budget covers a further call with these costs.
+
+        All reservations must fit as expected, and all but the largest at the most that they may cost.
+        """
         left = self.limit - self.spent - self.lost
         if self.reserved + expected > left:
             return False
@@ -250,6 +265,7 @@ class Budget:
         return self._fits(0, 0)
 
     def _hold(self, call: CallRecord) -> int:
+        """Reserve the cost of a call, whether or not the budget covers it, and return the number of the reservation."""
         seen = self._observations(call)
         held = _Reservation(call, seen, *self._costs(call, seen))
         self.reserved += held.expected
@@ -259,7 +275,7 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """End a reservation, and return its amount; 0 if there is none."""
+        """End a reservation, and return its expected cost; 0 if there is none with this number."""
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -311,7 +327,11 @@ class Budget:
         return first
 
     def _finish_waiting(self) -> None:
-        """After the budget is exhausted, let existing answers be judged as far as it reaches; refuse other calls."""
+        """End the wait of all calls after the budget is exhausted.
+
+        Calls that judge existing answers are admitted as far as the budget reaches, and wait while calls are in flight.
+        All other calls are refused.
+        """
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
         self._queues = {}
         for entry in entries:
@@ -326,6 +346,7 @@ class Budget:
                 self._queues.setdefault(id(self._observations(call)), []).append(entry)
 
     def _observations(self, call: CallRecord) -> _Observed:
+        """Return the observations of the call's ledger line, which begin with those of earlier runs."""
         line = self.ledger.line(call)
         observed = self._observed_lines.get(id(line))
         if observed is None:
@@ -335,7 +356,8 @@ class Budget:
     def _from_earlier_runs(self, line: LedgerLine, turns: int) -> _Observed:
         """Return what earlier runs of the journal suggest for this line: twice the mean tokens of its requests.
 
-        The journal does not store how many requests an agent makes when it is called as a whole.
+        With fewer than `_ENOUGH` calls of known cost, nothing is suggested. The journal does not store how many
+        requests an agent makes when it is called as a whole.
         """
         same = [earlier.spent for earlier in self.ledger.before if earlier.names[:4] == line.names[:4]]
         calls = sum(count.calls - count.unpriced for count in same)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A model's tariff (None if unknown), and `why`: the origin of the price, or the reason why there is none.
+    """A model's tariff (None if unknown). `why` is the origin of the price, or the reason why there is none.
 
     `assumed` means that the price may be wrong: a server on localhost may forward calls to a paid provider.
     """
@@ -36,7 +36,7 @@ class Price:
 
 
 def list_price_sources(plugins: Plugins) -> list[PriceSource]:
-    """Return the price lists, sorted by name."""
+    """Return the installed price lists, sorted by name."""
     return sorted(plugins.call(karenina_prices), key=lambda source: source.name)
 
 
@@ -44,9 +44,9 @@ def list_price_sources(plugins: Plugins) -> list[PriceSource]:
 class PriceTable:
     """The prices of models. Each price is looked up once.
 
-    `own` are the user's prices, by model id or by the provider's name for the model; they take precedence. Recorded
-    answers and models that run locally are free. Otherwise the first list that contains the model is used. An unknown
-    price is never treated as zero.
+    `own` contains the user's prices, by model id or by the provider's name for the model; they take precedence.
+    Recorded answers and models that run locally are free. For other models, the first list that contains the model is
+    used. An unknown price is never treated as zero.
     """
 
     plugins: Plugins
@@ -56,19 +56,19 @@ class PriceTable:
     _found: dict[int, tuple[ModelConfig, Price]] = field(default_factory=dict)
 
     def price(self, model: ModelConfig) -> Price:
-        """Return the price of the model."""
+        """Return the price of the model. Its tariff is None if the price is unknown."""
         entry = self._found.get(id(model))
         if entry is None:
             entry = self._found[id(model)] = model, self._find(model)
         return entry[1]
 
     def is_free(self, model: ModelConfig) -> bool:
-        """Return whether the model costs nothing (recorded answers, local models) and the user set no price for it."""
+        """Return whether the model costs nothing because it is recorded or local, and the user set no price for it."""
         spec = find_adapter(self.plugins, model.interface).spec
         return (spec.recorded or spec.free) and not self.own.keys() & {model.id, model.model_name}
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the prices found so far as JSON values: each model's price and origin, and the lists' editions."""
+        """Return the prices found so far as JSON-compatible data: models' prices and origins, and lists' editions."""
         models: dict[str, Any] = {}
         for model, price in self._found.values():
             rates = price.tariff.rates if price.tariff is not None else None
@@ -89,6 +89,10 @@ class PriceTable:
         return {"lists": dict(self._editions), "models": models}
 
     def _find(self, model: ModelConfig) -> Price:
+        """Look up the price of the model: the user's, else free, else the first list's.
+
+        A server on localhost that is in no list is assumed to be free, unless the user set any price.
+        """
         for name in (model.id, model.model_name):
             if name in self.own:
                 return Price(self.own[name].tariff(), f"your own price for {name!r}")
@@ -127,7 +131,7 @@ UNKNOWN_COST: Final = "unknown"
 class SpendCounts:
     """Counts of calls that had a reply, their tokens, and their cost in picodollars.
 
-    The cost of `unpriced` of the calls is unknown, because the model has no price or the server counted no tokens;
+    `unpriced` is the number of calls of unknown cost, because the model has no price or the server counted no tokens.
     `cost` is the cost of the other calls.
     """
 
@@ -141,7 +145,7 @@ class SpendCounts:
     unpriced: int = 0
 
     def add(self, usage: Usage, cost: int | None) -> None:
-        """Add the usage and cost of one or more calls; None is an unknown cost."""
+        """Add the usage and cost of one or more calls. A cost of None is unknown."""
         self.calls += usage.calls
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
@@ -164,13 +168,16 @@ class SpendCounts:
         return not self.unpriced
 
     def format_cost(self) -> str:
-        """Return the cost as text: prefixed with `at least` if part of it is unknown, and `unknown` if all of it is."""
+        """Return the cost as text: "at least" an amount if part of it is unknown, "unknown" if all of it is."""
         if self.known:
             return format_cost(self.cost)
         return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values. `cost_usd` is null if the whole cost is unknown, and a lower bound if part of it is."""
+        """Return the counts as JSON-compatible data.
+
+        `cost_usd` is None if the whole cost is unknown, and a lower bound if part of it is.
+        """
         values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
         nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
         return {**values, "cost_usd": None if nothing else float(to_dollars(self.cost))}
@@ -184,8 +191,8 @@ class LedgerLine:
     """A line of a ledger: a model (the user's id, interface and name) in one stage, for one judge.
 
     `judge` is the id of the item's judge, or empty for calls shared by all judges of an answer. `spent` counts the
-    calls that were made now. `cached` counts replies that were stored, or shared with a call in flight. They cost
-    nothing now; the cost counted for them is what the calls would have cost.
+    calls that this run made. `cached` counts replies that were stored, or shared with a call in flight; these cost
+    nothing in this run, and the cost counted for them is what the calls would have cost.
     """
 
     model: str
@@ -206,7 +213,7 @@ class LedgerLine:
 class Ledger:
     """The ledger of a run. `before` contains the lines of earlier runs with the same journal.
 
-    `free` means that no model of the run has a price.
+    `free` means that all models of the run are free.
     """
 
     prices: PriceTable
@@ -230,12 +237,15 @@ class Ledger:
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """Return what a call with this usage costs; None without a price, or if the server did not count the tokens."""
+        """Return the cost of a call with this usage, in picodollars.
+
+        Returns None if the model has no price, or if the server counted no tokens although tokens cost something.
+        """
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
         cost = tariff.cost(usage)
-        if not cost and not (usage.input_tokens or usage.output_tokens) and tariff.cost(_ONE_TOKEN):
+        if not cost and not (usage.input_tokens or usage.output_tokens) and tariff.cost(_MILLION_TOKENS):
             return None
         return cost
 
@@ -249,7 +259,7 @@ class Ledger:
         return line
 
     def add_cached(self, names: tuple[str, str, str, str, str], kept: SpendCounts) -> None:
-        """Add replies that another process took from the journal to the line with these names."""
+        """Add the counts of replies that another process took from the journal to the line with these names."""
         self._named(names).cached.merge(kept)
 
     def clear(self) -> None:
@@ -259,6 +269,7 @@ class Ledger:
         self._by_names.clear()
 
     def _named(self, names: tuple[str, str, str, str, str]) -> LedgerLine:
+        """Return the line with these names, creating it if needed."""
         line = self._by_names.get(names)
         if line is None:
             line = self._by_names[names] = LedgerLine(*names)
@@ -270,7 +281,7 @@ class Ledger:
         return sorted(self._by_names.values(), key=lambda line: line.model)
 
     def total(self) -> SpendCounts:
-        """Return the sum of what this run spent."""
+        """Return the sum of what this run has spent."""
         return sum_counts(line.spent for line in self._by_names.values())
 
     @property
@@ -279,11 +290,11 @@ class Ledger:
         return sum_counts(line.spent for line in self.before)
 
     def cached_total(self) -> SpendCounts:
-        """Return the sum of cached replies, which cost nothing now."""
+        """Return the sum over cached replies, whose cost is what the calls would have cost."""
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as JSON values, with sums by model, stage and judge."""
+        """Return the ledger as JSON-compatible data, with sums by model, stage and judge."""
         return {
             **make_spending_report(self.lines),
             "earlier": self.earlier.to_dict(),
@@ -293,7 +304,7 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Return ledger lines as JSON values, with their total and sums by model, stage and judge."""
+    """Return ledger lines as JSON-compatible data, with their total and sums by model, stage and judge."""
     return {
         "currency": "USD",
         "spent": sum_counts(line.spent for line in lines).to_dict(),
@@ -323,16 +334,18 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 
 
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
+    """Return the sum of `spent` for each value of the field `name`, in the order in which the values occur."""
     sums: dict[str, SpendCounts] = {}
     for line in lines:
         sums.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)
     return [{name: key, **count.to_dict()} for key, count in sums.items()]
 
 
-def _one_token() -> Usage:
+def _million_tokens() -> Usage:
+    """Return a usage of one million input and output tokens, whose cost is 0 only if tokens are free."""
     from karenina_core.models.ports import Usage
 
     return Usage(input_tokens=10**6, output_tokens=10**6, calls=1)
 
 
-_ONE_TOKEN: Final = _one_token()
+_MILLION_TOKENS: Final = _million_tokens()

@@ -34,7 +34,7 @@ def to_dollars(picodollars: int) -> Decimal:
 
 
 def format_cost(picodollars: int) -> str:
-    """Return an amount as text, with more digits if it is small. `$0` means exactly zero."""
+    """Return an amount as text, with more digits if it is small. "$0" means exactly zero."""
     if not picodollars:
         return "$0"
     amount = to_dollars(picodollars)
@@ -55,8 +55,8 @@ def format_rounded_up(picodollars: int) -> str:
 class Rates:
     """The prices of one token, in picodollars.
 
-    `cached` is the price of an input token that the provider read from its cache, `cache_write` of an input token that
-    it wrote there, and `reasoning` of an output token spent on reasoning.
+    `cached` is the price of an input token that the provider read from its cache, `cache_write` that of an input token
+    that it wrote there, and `reasoning` that of an output token used for reasoning.
     """
 
     input: int
@@ -75,7 +75,10 @@ class Rates:
         cache_write: Decimal | None = None,
         reasoning: Decimal | None = None,
     ) -> Self:
-        """Return rates from prices in dollars per million tokens; prices left out default to `input` or `output`."""
+        """Return rates from prices in dollars per million tokens.
+
+        `cached` and `cache_write` default to `input`, and `reasoning` to `output`.
+        """
 
         def one(price: Decimal | None, otherwise: Decimal) -> int:
             return to_picodollars((otherwise if price is None else price) / _MILLION)
@@ -93,8 +96,9 @@ class Rates:
 class Tariff:
     """A model's tariff.
 
-    `steps` are pairs of a number of input tokens and rates, in ascending order; a request with more input tokens than
-    that is charged at these rates for all its tokens. `request` is a fixed price per request, in picodollars.
+    `steps` contains pairs of a number of input tokens and rates, in ascending order. A request with more input tokens
+    than that number is charged at these rates for all its tokens. `request` is a fixed price per request, in
+    picodollars.
     """
 
     rates: Rates
@@ -130,7 +134,7 @@ _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 class OwnPrice(StrictSettings):
     """A price that the user sets for a model, in US dollars per million tokens.
 
-    Prices that are left out default to `input` or `output`.
+    `cached` and `cache_write` default to `input`, and `reasoning` to `output`.
     """
 
     input: _Dollars
@@ -140,7 +144,7 @@ class OwnPrice(StrictSettings):
     reasoning: _Dollars | None = None
 
     def tariff(self) -> Tariff:
-        """Return the tariff of this price."""
+        """Return the tariff with these prices."""
         return Tariff(
             Rates.per_million(
                 self.input,
@@ -169,5 +173,5 @@ class PriceSource(Protocol):
         """Return a model's tariff and the list's own name for the model; None if the list does not contain the model.
 
         `served_by` is the model's server as its adapter knows it: a base URL (with `://`), the name of a provider, or
-        None if unknown. No request is made.
+        None if it is unknown. Implementations must make no request.
         """

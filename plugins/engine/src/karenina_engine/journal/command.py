@@ -1,4 +1,4 @@
-"""A run's command as JSON values without secrets, and how the secrets are restored when the run is resumed.
+"""A run's command as JSON-compatible data without secrets, and how the secrets are restored on resuming the run.
 
 The journal stores the command as a label that describes its results. The user's state folder
 (`karenina_engine.journal.user_state`) stores it for `karenina resume`, which reads the command from nowhere else.
@@ -46,6 +46,7 @@ def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a command that decide its results."""
     from karenina_core.config import all_settings
 
     of_no_result = {name for name, setting in all_settings().items() if not setting.changes_results}
@@ -78,12 +79,12 @@ def digest_trusted_content(benchmark: QuestionSource) -> str:
 
 
 def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, Any]) -> bool:
-    """Return whether the benchmark's own configuration is the same as when the command was stored."""
+    """Return whether the benchmark's own configuration is unchanged since the command was stored."""
     return digest_values(benchmark.run_config) == command.get("benchmark_config")
 
 
 def digest_values(value: Any) -> str:
-    """Return a digest of `value` as JSON; a value that JSON cannot represent is digested as its `str`."""
+    """Return a digest of `value` as JSON. What JSON cannot express is digested as its `str`."""
     return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 
@@ -91,8 +92,9 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
     """Return a stored configuration with its secrets taken from `given`, the user's current settings.
 
     Models are matched by id. If a stored model equals the given one apart from secrets, the whole given entry is used;
-    a secret from a file is never put into an entry from elsewhere. A missing API key is left to the environment. Raises
-    `ConfigError` if the entry that a secret belongs to has changed, or if a secret cannot be found.
+    a secret from a file is never put into an entry from elsewhere. A missing API key is left out, so that the
+    environment supplies it. Raises `ConfigError` if the entry that a secret belongs to has changed, or if a secret
+    cannot be found.
     """
     values = dict(stored)
     for name in MODEL_ROLES:
@@ -108,7 +110,7 @@ def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict
 
 
 def dump_config(config: VerificationConfig) -> dict[str, Any]:
-    """Return the settings that were given in a configuration, as JSON values without secrets."""
+    """Return the settings that were given in a configuration, as JSON-compatible data without secrets."""
     values: dict[str, Any] = {}
     for name, value in config.given().items():
         if name in MODEL_ROLES:
@@ -119,6 +121,7 @@ def dump_config(config: VerificationConfig) -> dict[str, Any]:
 
 
 def _dump_model(model: ModelConfig) -> dict[str, Any]:
+    """Return a model's given fields as JSON-compatible data. `LEFT_OUT` replaces secrets and MCP addresses."""
     values: dict[str, Any] = _to_json(model.model_dump(mode="json", exclude_unset=True))
     if isinstance(model.manual_traces, Path):
         values["manual_traces"] = str(model.manual_traces.absolute())
@@ -133,13 +136,13 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL with parts that may be secret masked, plus a few digits of its digest to tell such URLs apart."""
+    """Return a URL with secret parts masked. If there are any, part of its digest follows, to tell URLs apart."""
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return an adapter's settings without HTTP headers and without values whose names look like those of secrets."""
+    """Return an adapter's settings with HTTP headers, and values named like secrets, replaced by `LEFT_OUT`."""
     if not isinstance(value, dict):
         return value
     return {
@@ -149,17 +152,22 @@ def _without_secrets(value: Any) -> Any:
 
 
 def _holds_secret(value: Any) -> bool:
+    """Return whether a setting's value is marked as a secret."""
     return isinstance(value, SecretStr)
 
 
 def _to_json(value: Any) -> Any:
+    """Return `value` as JSON-compatible data. What JSON cannot express is replaced by the name of its type."""
     return json.loads(
         json.dumps(to_jsonable_python(value, fallback=lambda other: f"(no data: {type(other).__name__})"))
     )
 
 
 def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
-    """Return a model's entry as it was in the run. Raises `ConfigError` if it cannot be restored."""
+    """Return a model's entry as it was in the run. `now` is the user's current entry, or None.
+
+    Raises `ConfigError` if the entry has changed and a secret is needed, or if a secret other than a key is missing.
+    """
     lacking = [name for name, value in stored.items() if _has_left_out(value) or (name == _URL and MASK in value)]
     if now is not None:
         differing = _differences(stored, now)
@@ -187,7 +195,10 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the names of the fields, other than secrets, in which two entries for a model differ."""
+    """Return the names of the fields in which two entries for a model differ. Keys are not compared.
+
+    If `now` is not a valid entry, the only "name" is that reason.
+    """
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)
     except ValidationError:
@@ -199,10 +210,12 @@ def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
 
 
 def _has_left_out(value: Any) -> bool:
+    """Return whether a value contains a placeholder for a secret. Lists are not searched."""
     if isinstance(value, dict):
         return any(_has_left_out(inner) for inner in value.values())
     return bool(value == LEFT_OUT)
 
 
 def _field(model: Any, name: str) -> Any:
+    """Return a field of a model's entry or object; None if it has no such field."""
     return model.get(name) if isinstance(model, Mapping) else getattr(model, name, None)

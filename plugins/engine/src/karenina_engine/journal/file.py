@@ -1,8 +1,8 @@
-"""The journal file: opening and locking it, and errors that say how to fix them.
+"""The journal file: opening and locking it, and errors that state what to do.
 
 `karenina_engine.journal.schema` describes the tables. A journal may come from a stranger, with any files beside it.
-Therefore the journal and the files that SQLite keeps beside it are checked before SQLite opens them, and the schema
-is checked afterwards.
+Therefore the journal and the files that SQLite keeps beside it are checked before SQLite opens them, and the schema is
+checked afterwards.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ logger = logging.getLogger("karenina")
 
 
 class JournalError(RunError):
-    """Raised when a journal cannot be opened, read or written; the message states the path, the reason and the fix."""
+    """Raised when a journal cannot be opened, read or written. The message states the path, reason and cure."""
 
 
 class JournalDamaged(JournalError):
-    """Raised when a part of a journal cannot be read, or is not as it was written."""
+    """Raised when a part of a journal cannot be read, or has changed since it was written."""
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(
@@ -72,7 +72,7 @@ class JournalNotWritten(JournalError):
 
 
 class JournalInUse(JournalError):
-    """Raised when another process is using the journal; `pid` is that process, or None if unknown."""
+    """Raised when another process is using the journal. `pid` is the id of that process, or None if it is unknown."""
 
     def __init__(self, message: str, pid: int | None) -> None:
         super().__init__(message)
@@ -81,9 +81,10 @@ class JournalInUse(JournalError):
 
 @contextmanager
 def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
-    """Convert SQLite and operating system errors about the file at `path` to a `JournalError` that says what to do.
+    """Convert SQLite and operating system errors about the file at `path` to a `JournalError`.
 
-    `doing` is the past participle in the message: "the journal ... cannot be `doing`".
+    `doing` is the past participle in the message: "the journal ... cannot be `doing`". With "written", the error is a
+    `JournalNotWritten`. If the file is damaged, it is a `JournalDamaged`.
     """
     try:
         yield
@@ -100,11 +101,16 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
 
 
 def _make_error(path: Path, doing: str, why: str) -> JournalError:
+    """Return the error for a journal that cannot be `doing` (a past participle), with the reason."""
     kind = JournalNotWritten if doing == "written" else JournalError
     return kind(f"the journal {path} cannot be {doing}: {why}")
 
 
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
+    """Return whether an SQLite error means that the file is damaged.
+
+    More errors mean damage while reading than while writing, where a statement may be at fault.
+    """
     if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)
     return error.sqlite_errorcode & 0xFF in (*_DAMAGED, *(_DAMAGED_IF_READ if reading else ()))
@@ -117,7 +123,7 @@ def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
 
 
 def is_writable(database: sqlite3.Connection) -> bool:
-    """Return whether SQLite can write to the journal; a version in the file's header can forbid it. Changes nothing."""
+    """Return whether SQLite can write to the journal, which a version in its header may forbid. Nothing is changed."""
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
     except sqlite3.OperationalError as error:
@@ -128,13 +134,14 @@ def is_writable(database: sqlite3.Connection) -> bool:
 
 
 def _has_code(error: sqlite3.Error) -> bool:
+    """Return whether SQLite itself reported the error, and not Python's module."""
     return getattr(error, "sqlite_errorcode", None) is not None
 
 
 def rename_existing(path: Path) -> None:
     """Rename an existing journal, and the files beside it that contain its last changes, to a free name.
 
-    Does nothing if there is no journal at `path`. Raises `JournalError`.
+    Does nothing if there is no journal at `path`. Raises `JournalError` if a file cannot be renamed.
     """
     if not path.exists():
         return
@@ -149,9 +156,10 @@ def rename_existing(path: Path) -> None:
 
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
-    """Open the journal at `path`, creating it if it does not exist. The caller holds its lock (`lock_journal`).
+    """Open the journal at `path`, creating it if it does not exist. The caller must hold its lock (`lock_journal`).
 
-    With `sync="full"` each commit waits until the disk has stored it, so that a power failure loses no commit.
+    With `sync="full"`, each commit waits until the disk has stored it, so that a power failure loses no commit. Raises
+    `JournalError` if the file is not a journal, has another format, is damaged or cannot be opened.
     """
     check_before_opening(path, writing=True)
     with journal_errors(path, "opened"):
@@ -191,7 +199,10 @@ def close_written(database: sqlite3.Connection) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open the journal at `path` for reading. Works while another process writes to it, and on a read-only disk."""
+    """Open the journal at `path` for reading, even while another process writes to it, or on a read-only disk.
+
+    Raises `JournalError` if there is no journal, or if it has another format, is damaged or cannot be read.
+    """
     check_before_opening(path, writing=False)
     if not path.is_file():
         raise JournalError(f"there is no journal {path}: `karenina run` creates one beside its results")
@@ -216,7 +227,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
     """Open a database that may come from a stranger.
 
-    Its schema can call no function, no other file can be attached, and the length of rows is limited.
+    Its schema cannot call functions, no other file can be attached, and the length of rows is limited.
     """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))
@@ -229,8 +240,8 @@ def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
 def check_before_opening(path: Path, *, writing: bool) -> None:
     """Raise `JournalError` for a journal through which SQLite would change another file or wait for one.
 
-    The journal and the files beside it may not be links, pipes, devices or folders. A file that SQLite may write may
-    have no other hard links, and a rollback file may not name another file.
+    The journal and the files beside it must not be links, pipes, devices or folders. A file that SQLite may write must
+    have no other hard links, and a rollback file must not name another file.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path
@@ -252,10 +263,12 @@ def check_before_opening(path: Path, *, writing: bool) -> None:
 
 
 def _hard_link_problem(names: int) -> str | None:
+    """Return why a file with this number of names must not be changed; None if it has only one."""
     return f"has {names} names (hard links), and a change would affect all of them" if names > 1 else None
 
 
 def _file_type_problem(path: Path, mode: int) -> str:
+    """Return what a file is that is not a regular file, for a message."""
     if stat.S_ISLNK(mode):
         return f"is a link to {path.readlink()}"
     if stat.S_ISDIR(mode):
@@ -264,6 +277,7 @@ def _file_type_problem(path: Path, mode: int) -> str:
 
 
 def _names_another_file(rollback: Path) -> bool:
+    """Return whether a rollback file ends in the mark that precedes the name of another file."""
     with rollback.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - len(_ROLLBACK_MAGIC)))
@@ -271,7 +285,7 @@ def _names_another_file(rollback: Path) -> bool:
 
 
 def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Return the first row of a query, None if there is none, or `()` if it contains text that is not UTF-8."""
+    """Return the first row of a query: None if there is none, and `()` if it contains text that is not UTF-8."""
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
     except sqlite3.OperationalError as error:
@@ -282,7 +296,7 @@ def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[An
 
 
 def repaired_path(path: Path) -> Path:
-    """Return the path of a repaired journal before it replaces the one at `path`."""
+    """Return the path at which a repaired journal is complete, before it replaces the journal at `path`."""
     return path.with_name(path.name + ".repaired")
 
 
@@ -290,8 +304,8 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """Lock the journal at `path` until the lock is released with `unlock` or the process ends.
 
     The operating system's lock on `<path>.lock` is used: a killed process leaves the file behind, but not the lock.
-    Raises `JournalInUse` if another process holds the lock, and `JournalError` if an earlier repair was interrupted and
-    this is not a repair (`repairing`).
+    Raises `JournalInUse` if another process holds the lock, and `JournalError` if the file cannot be locked or if an
+    earlier repair was interrupted and this is not a repair (`repairing`).
     """
     from filelock import FileLock, Timeout
 
@@ -317,7 +331,10 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
 
 
 def unlock(lock: BaseFileLock) -> None:
-    """Release a lock after removing its file, so that a process that has the old file open locks a new one."""
+    """Remove the lock's file and release the lock.
+
+    The file is removed first, so that a process that already has it open does not lock a file that others cannot see.
+    """
     with suppress(OSError):  # Windows cannot remove an open file, and the folder may be read-only
         Path(lock.lock_file).unlink()
     lock.release()
@@ -347,7 +364,10 @@ def read_owner(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process is using the journal. Removes a killed process's lock file, if the folder allows it."""
+    """Return whether a process is using the journal.
+
+    Removes the lock file of a killed process. If the folder does not allow this, the answer is False.
+    """
     from filelock import FileLock, Timeout
 
     if not lock_path(path).exists():
@@ -375,6 +395,10 @@ def clear_owner(database: sqlite3.Connection) -> None:
 
 
 def _check_header(path: Path, cure: str) -> None:
+    """Raise `JournalDamaged` for a journal that was cut off within its header, and `JournalError` for another file.
+
+    An empty file is accepted. `cure` states what to do about another file.
+    """
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if head and len(head) < _HEADER and head.startswith(_MAGIC[: len(head)]):
@@ -384,12 +408,13 @@ def _check_header(path: Path, cure: str) -> None:
 
 
 def _is_empty(database: sqlite3.Connection) -> bool:
-    """Return whether nothing was written yet, for example because the process that created the journal was killed."""
+    """Return whether nothing has been written yet, for example because the process that created the file was killed."""
     application = database.execute("PRAGMA application_id").fetchone()[0]
     return not application and database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:
+    """Raise `JournalError` if an open database is not a journal of this format."""
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
@@ -416,7 +441,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _explain(error: sqlite3.Error) -> str:
-    """Return what happened and how to fix it, for an SQLite error."""
+    """Return what happened and what to do about it, for an SQLite error."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     next_step = "stored replies are kept, and the same command continues the run"
     if code == sqlite3.SQLITE_FULL:

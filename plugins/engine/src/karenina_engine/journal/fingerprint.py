@@ -47,7 +47,7 @@ _MATCHED: Final = ("id", "question")
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recorded answers; None if it has none, or if their file cannot be read."""
+    """Return a digest of a model's recorded answers; None if it has none or if their file cannot be read."""
     recorded = model.manual_traces
     if recorded is None:
         return None
@@ -63,14 +63,14 @@ def digest_recordings(model: ModelConfig) -> str | None:
 def digest_json(value: Any) -> bytes:
     """Return a digest of the core's version and of `value` as JSON.
 
-    Names stand in for values that JSON cannot represent.
+    What JSON cannot express is represented by its name.
     """
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
 
 
 def _named(value: object) -> str:
-    """Return a name for a value that JSON cannot represent, such as a function; it is the same in every process."""
+    """Return a name for a value that JSON cannot express, such as a function. It is the same in every process."""
     return getattr(value, "__qualname__", type(value).__qualname__)
 
 
@@ -99,11 +99,14 @@ class Fingerprints:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
     def compute(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the fingerprint of an item; `judge` is None for an item without a judge."""
+        """Return the fingerprint of an item. `judge` is None for an item without a judge.
+
+        Unless `read_folders` was called before, the question's folders are digested here.
+        """
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the digest of the parts that many items share: settings, plan and models."""
+        """Return the parts that many items share, as digests: settings, plan and models."""
         at = id(plan), id(answering), id(judge)
         entry = self._common.get(at)
         if entry is None:
@@ -113,6 +116,7 @@ class Fingerprints:
         return entry[1]
 
     def _question(self, question: Question, plan: Plan) -> bytes:
+        """Return the parts that depend on the question, as digests. Its folders are read if they were not yet."""
         at = id(question), id(plan)
         entry = self._questions.get(at)
         if entry is not None:
@@ -120,6 +124,7 @@ class Fingerprints:
         return self._note(question, plan, digest_folders(plan.source_folders(self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
+        """Store and return the question's part. Beyond `_AT_ONCE` questions, the earliest one is forgotten."""
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = digest_question(question) + self._trusted(question) + files.encode()
@@ -127,7 +132,10 @@ class Fingerprints:
         return digest
 
     def _trusted(self, question: Question) -> bytes:
-        """Return which of the question's sources are trusted, since a result must not outlive the trust it needed."""
+        """Return which of the question's sources are trusted, since a result must not outlive the trust it needed.
+
+        Returns no bytes if none is, so that a run without trust has the same fingerprints.
+        """
         if not (self._trust.everything or self._trust.digests):
             return b""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
@@ -137,6 +145,7 @@ class Fingerprints:
         return bytes(covered) if any(covered) else b""
 
     def _model(self, model: ModelConfig) -> bytes:
+        """Return a digest of a model's fields that can change a result, its adapter's version, and its recordings."""
         if isinstance(model, PanelModel):
             judges = [self._model(judge) for judge in (*model.members, *model.others)]
             return digest_json([model.id, [judge.hex() for judge in judges]])
@@ -150,7 +159,7 @@ class Fingerprints:
 
 
 def digest_question(question: Question) -> bytes:
-    """Return a digest of a question, ignoring its dates."""
+    """Return a digest of a question without its dates. The id and text are normalized to NFC."""
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     if not content["extra"]:  # so that journals from earlier versions can be continued
         del content["extra"]
@@ -167,6 +176,7 @@ def digest_question(question: Question) -> bytes:
 
 
 def _settings(config: VerificationConfig) -> dict[str, Any]:
+    """Return the settings that can change a result, except those that only decide which items there are."""
     return {
         name: config.setting(name)
         for name, setting in all_settings().items()

@@ -1,4 +1,4 @@
-"""The journal of runs: stores every reply before it is used, and every result, so that no call is made twice.
+"""The journal of runs. It stores every reply before it is used, and every result, so that no call is made twice.
 
 `karenina_engine.journal.schema` describes the tables.
 """
@@ -75,9 +75,9 @@ logger = logging.getLogger("karenina")
 class Journal:
     """A journal, locked by this process from `open` to `close`.
 
-    It serves one event loop at a time. A run's rows are collected and committed together; `store` and `finish` return
-    awaitables that complete once the row is in the file. With `replaying`, no calls are made, so a missing reply is an
-    error.
+    It serves one event loop at a time. A run's rows are collected and committed together, and the awaitables that
+    `store` and `finish` return complete once the row is in the file. With `replaying`, no calls are made, so a missing
+    reply is an error.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Journal:
 
     @property
     def broken(self) -> JournalError | None:
-        """The error since which the file cannot be written; None if there was none."""
+        """The error since which the file cannot be written, or None."""
         return self._writer.broken
 
     @property
@@ -123,7 +123,7 @@ class Journal:
     ) -> Self:
         """Open the journal at `path`, creating it if it does not exist.
 
-        `fresh` renames an existing journal first. With `sync="full"` each commit survives a power failure. Rows wait a
+        `fresh` renames an existing journal first. With `sync="full"`, each commit survives a power failure. Rows wait a
         moment for others before a commit, unless no call of `limits` is in flight. `replaying` opens the file for
         reading only. Raises `JournalError` for a file that is not a journal, has another format, is damaged or cannot
         be written, and `JournalInUse` if another process is working on it.
@@ -179,7 +179,11 @@ class Journal:
 
     @contextmanager
     def closed_for_fork(self) -> Iterator[None]:
-        """Close the file for the block but keep its lock, since SQLite connections must not be used after a fork."""
+        """Close the file for the duration of the block, because SQLite connections must not be used after a fork.
+
+        The journal's lock is kept. Raises `JournalError` if collected rows cannot be written, or the file cannot be
+        opened again.
+        """
         if not self.replaying:
             self.flush()
         self._database.close()
@@ -194,11 +198,11 @@ class Journal:
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-        """Start a run of `items` items. `command` describes the request as JSON values without secrets.
+        """Start a run of `items` items. `command` describes the request as JSON-compatible data without secrets.
 
-        If `command` requests the same results as the last run, that run is continued. What `ledger` counts is stored
-        with the replies, and `ledger.before` is set to the sums of earlier sessions. If the benchmark has a file, the
-        command is also stored in the user's state folder, where `karenina resume` reads it.
+        If `command` requests the same results as the last run, that run is continued. From now on, the counts of
+        `ledger` are stored with the replies; `ledger.before` is set to the sums of earlier sessions. If the benchmark
+        has a file, the command is also stored in the user's state folder, where `karenina resume` reads it.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
         last, written = self._last_run(), json.dumps(label, sort_keys=True)
@@ -215,7 +219,7 @@ class Journal:
             user_state.store_command(id, self.path, command)
 
     def _own_id(self) -> str:
-        """Return the journal's random id, and create one if it has none or is a copy of another journal."""
+        """Return the journal's random id. A new one is stored if it has none or is a copy of another journal."""
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
             return str(row[0])
@@ -224,7 +228,7 @@ class Journal:
         return id
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Store the endpoint digests of the run's models, by port and model id; `rescore` uses them to find replies.
+        """Store the endpoint digests of the run's models, by port and model id. Rescoring finds replies by them.
 
         An id that an answering model and a judge share has two digests.
         """
@@ -247,6 +251,7 @@ class Journal:
         return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
+        """Start a session of the run, and have each commit write the changed lines of `ledger`."""
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
         self._writer.session, self._writer.ledger = (last or 0) + 1, ledger
@@ -256,23 +261,33 @@ class Journal:
         )
 
     def run_digest(self) -> str | None:
-        """Return the id that result files use for the current run or, in a replay, for the last run."""
+        """Return the id of the run in result files: the current run or, in a replay, the last one.
+
+        Returns None if there is no run.
+        """
         last = self._last_run() if self.replaying else None
         number = last.id if last is not None else self.run_id
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         return digest_run(row[0], number) if row and number else None
 
     def last_command(self) -> Mapping[str, Any] | None:
-        """Return the last run's command; None if there was no run. Raises `JournalDamaged`."""
+        """Return the last run's command; None if there was no run.
+
+        Raises `JournalDamaged` if the run's row is damaged.
+        """
         last = self._last_run()
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
+        """Return the row of the last run; None if there was no run. Raises `JournalDamaged`."""
         with journal_errors(self.path, "read"):
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Store that the run has finished, or that it was stopped, with the counts of its calls."""
+        """Store that the run has finished, or that it was stopped, with the counts of its calls.
+
+        Raises `JournalError` if this cannot be written.
+        """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
         self.flush()
@@ -291,13 +306,14 @@ class Journal:
 
     @property
     def had_replies(self) -> bool:
-        """Whether the journal held any reply when it was opened."""
+        """Whether the journal contained any reply when it was opened."""
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored reply to an identical call if it can be reused, else None.
+        """Return the stored reply to an identical call; None if there is none that can be reused.
 
-        In a replay, stored errors are returned too, and `PortError` is raised if nothing is stored.
+        In a replay, stored errors and replies that cannot be reused are returned too, and `PortError` is raised if
+        nothing is stored.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:
@@ -311,7 +327,10 @@ class Journal:
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Return the call's stored reply or error (None without one), and whether its row is damaged."""
+        """Return the call's stored reply or error (None if there is none), and whether its row is damaged.
+
+        Raises `JournalError` if the file could not be written or cannot be read.
+        """
         if self.broken is not None:
             raise self.broken
         if not self._may_hold(call.key):
@@ -348,7 +367,7 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row of a query, None if there is none, or `()` if it contains text that is not UTF-8."""
+        """Return the first row of a query: None if there is none, and `()` if it contains text that is not UTF-8."""
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
@@ -364,7 +383,7 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read everything in the block in one transaction, which is faster. Nothing is written."""
+        """Read everything in the block in one transaction, which is faster. Nothing may be written."""
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
         try:
@@ -374,21 +393,24 @@ class Journal:
                 self._database.execute("COMMIT")
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing: a call that was not made is not stored."""
+        """Do nothing, because a call that was not made is not stored."""
 
     def _may_hold(self, key: bytes) -> bool:
-        """Return whether a reply with this key may be stored. False saves the search for a new call's reply."""
+        """Return whether a reply with this key may be stored. If False, there is no need to search for it."""
         return self._had_replies or self._known_keys is None or key in self._known_keys
 
     # ---- results
 
     @property
     def had_results(self) -> bool:
-        """Whether the journal held any result when it was opened."""
+        """Whether the journal contained any result when it was opened."""
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result that was stored with this fingerprint before the run; None if there is none."""
+        """Return the item's result with this fingerprint; None if none was stored before the journal was opened.
+
+        Question ids are compared by their normal form. A damaged result is ignored, with a warning.
+        """
         if not self._had_results:
             return None
         row = None
@@ -409,7 +431,10 @@ class Journal:
         return StoredResult(row[0], row[11], bool(row[9]), row[1], row[2])
 
     def holds_all_lines(self, file: Path) -> bool:
-        """Return whether all lines of `file` but its header are results of the last run: it may then be replaced."""
+        """Return whether all lines of `file` except its header are results of the last run.
+
+        If so, the file may be replaced without losing anything.
+        """
         with journal_errors(self.path, "read"):
             rows = self._database.execute("SELECT result FROM results WHERE run = (SELECT max(id) FROM runs)")
             stored = {_digest(text.encode("utf-8", "replace")) for (text,) in rows if isinstance(text, str)}
@@ -425,7 +450,10 @@ class Journal:
         return not cut_off or self._has_result_starting_with(cut_off)
 
     def _has_result_starting_with(self, start: bytes) -> bool:
-        """Return whether a result of the last run starts with these bytes, as a killed process's cut-off line does."""
+        """Return whether a result of the last run starts with these bytes.
+
+        A killed process may have written only the start of a line.
+        """
         query = (
             "SELECT 1 FROM results WHERE run = (SELECT max(id) FROM runs) "
             "AND substr(CAST(result AS BLOB), 1, ?) = ? LIMIT 1"
@@ -435,9 +463,10 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, which is `text`, a JSON line; the row is in the file once the awaitable completes.
+        """Store an item's result, the JSON line `text`. The row is in the file once the awaitable completes.
 
-        Raises `UnstorableRow` (from the call or from the awaitable) and `JournalError`.
+        Raises `UnstorableRow` (here or when awaited) if the result cannot be stored, and `JournalError` if the file
+        cannot be written.
         """
         try:
             row = make_result_row(self.run_id, index, item, fingerprint, outcome, text, again)
@@ -446,7 +475,7 @@ class Journal:
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
-        """Store a result that another process produced. It is in the file after the next `flush`."""
+        """Store a result that another process produced. The file contains it after the next `flush`."""
         row = make_result_row(
             self.run_id,
             finished.index,
@@ -459,23 +488,24 @@ class Journal:
         self._writer.add(STORE_RESULT, row)
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Mark a stored result as a result of this run too, at `index` in its matrix."""
+        """Record that a stored result also belongs to this run, at `index` in its matrix."""
         if (stored.run, stored.index) != (self.run_id, index):
             self._writer.add(MARK_SEEN, (self.run_id, index, stored.row))
 
     # ---- writing
 
     def flush(self) -> None:
-        """Commit the collected rows now. Raises `JournalError`; rows that could not be written are kept."""
+        """Commit the collected rows now. Raises `JournalError` if they cannot be written; they are then kept."""
         self._writer.flush()
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply counts as missing because it is empty; a replay uses an agent's reply anyway."""
+    """Return whether a stored reply is treated as missing because it is empty. A replay uses an agent's empty reply."""
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 
 
 def _digest(line: bytes) -> bytes:
+    """Return the start of a line's digest, which saves memory."""
     return hashlib.sha256(line).digest()[:16]
 
 
@@ -484,6 +514,7 @@ REPLAY_CURE: Final = "; run without --replay to make it"
 
 
 def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRecordedReply:
+    """Return the error for a call whose reply a replay does not find, or cannot read (`damaged`)."""
     info, model = call.info, call.endpoint.model
     stage = f" of stage {info.stage}" if info.stage else ""
     target = f"{model.id!r} ({model.display_string})" if call.is_model_call else f"the service {model.id!r}"

@@ -1,7 +1,7 @@
 """The files that a benchmark's values name, and their state when the user ran or trusted the benchmark.
 
 Anyone who can write to the benchmark's folder can replace a file by a link, or change a program, without changing a
-value of the benchmark. Trust in a value, and `karenina resume`, therefore compare the files too.
+value of the benchmark. Trust in a value, and `karenina resume`, therefore also compare the files.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", "
 class NamedFile:
     """A file or folder that a benchmark names, as it was when it was recorded.
 
-    `name` is relative to `base` and leads to `resolved`, through links if `linked`. `inside` says whether `resolved`
-    lies in the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is that of the content; None
+    `name` is relative to `base` and leads to `resolved`, through links if `linked`. `inside` is whether `resolved` lies
+    in the benchmark's `folder`. A `program`, unlike data, can be executed. `digest` is the digest of the content; None
     if the content does not matter or cannot be read.
     """
 
@@ -67,16 +67,17 @@ class NamedFile:
         return file if self.digest is None and not self.program else file.with_digest()
 
     def identity(self) -> list[tuple[str, str]]:
-        """Return what trust in the name covers besides the name: the targets of links, and the content of a program."""
+        """Return what trust in the name covers besides the name: the target of a link, and the content of a program."""
         pairs = [(f"{self.name} leads to", self.resolved)] if self.linked else []
         return (
             [*pairs, (f"{self.name} has SHA-256", self.digest)] if self.program and self.digest is not None else pairs
         )
 
     def dangerous_change(self, now: NamedFile) -> str | None:
-        """Describe a change that lets a run read or start something that the user has not seen; None without one.
+        """Return a description of a change that lets a run read or start something that the user has not seen.
 
-        Changed data inside the benchmark's folder does not count: like the questions, it is the author's own.
+        Returns None if there is none. Changed data inside the benchmark's folder does not count: like the questions, it
+        is the author's own.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
             return f"{self.name} was {self.resolved}, and now leads to {now.resolved}"
@@ -91,14 +92,14 @@ class NamedFile:
         return str(Path(self.base, self.name)) == str(command["benchmark"])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
+        """Return the fields as JSON-compatible data."""
         return asdict(self)
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Return the changes to files because of which a user's own command may not be repeated.
+    """Return descriptions of the changes to files because of which a user's own command must not be repeated.
 
-    With `starts=False` programs are ignored, and with `benchmark=False` the benchmark file is.
+    With `starts=False`, programs are ignored, and with `benchmark=False`, the benchmark file is.
     """
     then = [NamedFile(**file) for file in command["files"]]
     files = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
@@ -106,7 +107,7 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
-    """Return all changes to the files of a user's own command, dangerous or not.
+    """Return descriptions of all changes to the files of a user's own command, dangerous or not.
 
     If names lead elsewhere because one of their parent folders does, only that folder is named.
     """
@@ -134,18 +135,18 @@ def has_same_data(command: Mapping[str, Any]) -> bool:
 
 
 def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
-    """Yield the data file or folder that `name` leads to; nothing if it cannot be a path. Opens no file."""
+    """Yield the data file or folder that `name` leads to, or nothing if it cannot be a path. No file is opened."""
     if "\0" not in name:
         place = str(folder.absolute())
         yield NamedFile.at(name, place, place)
 
 
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
-    """Yield the files in `folder` that could be programs and that `texts` name, as a whole or as a word of a command.
+    """Yield the files in `folder` that `texts` name and that could be programs.
 
-    A word is relative to the folder or, as an argument, to the working directory. A folder counts only if a whole text
-    names it; if a word does, its `__main__.py`, which Python would run, counts instead. A file that does not exist
-    counts if the word is clearly a file name.
+    A text names a file as a whole, or as a word of a command. A word is relative to the folder or, as an argument, to
+    the working directory. A folder counts only if a whole text names it; if a word does, its `__main__.py`, which
+    Python would run, counts instead. A file that does not exist counts if the word is clearly a file name.
     """
     for text in texts:
         yield from _find_program(text, folder, folder)
@@ -170,7 +171,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of a command, split both as for a program's arguments and as a shell splits them."""
+    """Return the words of a command, split as for a program's arguments and again as a shell splits them."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -180,6 +181,10 @@ def _split(text: str) -> list[str]:
 
 
 def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) -> Iterator[NamedFile]:
+    """Yield the file that a name leads to from `base`, with its digest, if it lies in `folder`.
+
+    With `absent`, a file that does not exist counts too; otherwise only if its name is clearly a path.
+    """
     path, place = base.absolute() / name, folder.absolute()
     if "\0" in name or not (absent or os.path.lexists(path) or _is_clear(name, base.absolute(), place)):
         return
@@ -189,7 +194,10 @@ def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) 
 
 
 def _is_clear(name: str, base: Path, folder: Path) -> bool:
-    """Return whether the name of a missing file is clearly a path, not a command or a key (keys must not be stored)."""
+    """Return whether the name of a missing file is clearly a path.
+
+    A name that may be a command or a key is not clear, because keys must not be stored.
+    """
     if any(map(str.isspace, name)):
         return False
     from_outside = not _lies_in(str(base), str(folder)) and _lies_in(os.path.normpath(base / name), str(folder))
@@ -197,6 +205,7 @@ def _is_clear(name: str, base: Path, folder: Path) -> bool:
 
 
 def _lies_in(path: str, folder: str) -> bool:
+    """Return whether a path is that of the folder or of something in it. Links are not resolved."""
     return Path(path).is_relative_to(folder)
 
 
@@ -209,6 +218,7 @@ def _kind_of(path: str) -> int | None:
 
 
 def _digest_file(path: str) -> str | None:
+    """Return the SHA-256 of a file; None if it cannot be read."""
     try:
         # O_NONBLOCK: the file may have been replaced by a FIFO.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:

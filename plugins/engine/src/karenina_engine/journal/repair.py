@@ -1,8 +1,7 @@
 """Repair of a journal: everything in a damaged file that is readable and unchanged is copied to a new file.
 
 The damaged file is only read, through a copy, and kept under another name. The new file replaces it once it is
-complete. If the process is killed at any moment, the file is either unchanged, or the next repair can complete the
-work.
+complete. If the process is killed at any time, the file is either unchanged, or the next repair can complete the work.
 """
 
 from __future__ import annotations
@@ -61,11 +60,11 @@ _TEMPORARY_FACTS: Final = frozenset({"pid", "host"})
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """The outcome of a repair. `kept` and `lost` count rows by table; more rows than `lost` may be missing.
+    """The outcome of a repair.
 
-    `repaired` is the path of the repaired journal, or None if the file was not damaged and is unchanged. `kept_as` is
-    the name under which the damaged file is kept, or None if the file still has its own name or an interrupted repair
-    had already renamed it.
+    `kept` and `lost` count rows by table; more rows than `lost` may be missing. `repaired` is the path of the repaired
+    journal, or None if the file was not damaged and is unchanged. `kept_as` is the name under which the damaged file is
+    kept, or None if the file still has its own name or an interrupted repair had already renamed it.
     """
 
     journal: Path
@@ -76,10 +75,10 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path`; with `output`, leave it unchanged and write all readable content to a new journal.
+    """Repair the journal at `path`. With `output`, leave it unchanged and write all readable content to a new journal.
 
-    Journals of an earlier format are converted. Raises `JournalError`, and `JournalInUse` if a process is working on
-    it.
+    Journals of an earlier format are converted. Raises `JournalInUse` if a process is working on the journal, and
+    `JournalError` if there is no journal, nothing in it can be read, or `output` exists.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
@@ -91,6 +90,7 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
+    """Repair a locked journal, or complete an interrupted repair. See `repair`."""
     ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     if output is None and ready.exists():
@@ -125,7 +125,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
 
 
 def _copy_aside(path: Path) -> Path:
-    """Copy a file and its write-ahead log to a free name, and return that name."""
+    """Copy a file and its write-ahead log to a free name, and return the path of the copy."""
     aside = free_name(path)
     for ending in ("-wal", ""):
         beside, other = (file.with_name(file.name + ending) for file in (path, aside))
@@ -136,7 +136,7 @@ def _copy_aside(path: Path) -> Path:
 
 
 def _copy(file: Path, other: Path) -> None:
-    """Copy a file to a new file, never through a link. Raises `FileExistsError`."""
+    """Copy a file to a new file, never through a link. Raises `FileExistsError` if there is a file with that name."""
     with file.open("rb") as source, other.open("xb") as target:
         shutil.copyfileobj(source, target)
         target.flush()
@@ -144,6 +144,7 @@ def _copy(file: Path, other: Path) -> None:
 
 
 def _put_in_place(ready: Path, path: Path) -> None:
+    """Replace the journal at `path` by the repaired one, and remove SQLite's files beside it."""
     for ending in ("-wal", "-shm", "-journal"):  # before the rename, since SQLite would apply them to the new file
         path.with_name(path.name + ending).unlink(missing_ok=True)
     ready.replace(path)
@@ -151,12 +152,16 @@ def _put_in_place(ready: Path, path: Path) -> None:
 
 
 def _remove(file: Path) -> None:
+    """Remove a database and SQLite's files beside it, as far as they exist."""
     for ending in ("", "-wal", "-shm", "-journal"):
         file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy all readable content to a new journal. Return whether it was undamaged, and rows kept and lost by table."""
+    """Copy all readable content to a new journal.
+
+    Returns whether the journal was undamaged, and the numbers of rows kept and lost by table.
+    """
     _remove(copy)
     _remove(new)
     for ending in ("", "-wal"):
@@ -179,7 +184,7 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 
 
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy. Return the connection, and whether the copy is undamaged.
+    """Open the copy, and return the connection and whether the copy is undamaged.
 
     If its first page cannot be used, it is replaced with a new journal's, whose tables start at the same positions.
     """
@@ -202,15 +207,18 @@ def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:
+    """Return whether a database has all tables of a journal."""
     rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'")
     return {name for (name,) in rows} >= {*TABLES, "meta"}
 
 
 def _version(database: sqlite3.Connection) -> int:
+    """Return the format in a database's header."""
     return int(database.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _application(database: sqlite3.Connection) -> int:
+    """Return the application id in a database's header."""
     return int(database.execute("PRAGMA application_id").fetchone()[0])
 
 
@@ -236,6 +244,7 @@ def _replace_first_page(file: Path) -> None:
 
 
 def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Copy the rows of `meta` that are valid, as far as they can be read."""
     with contextlib.suppress(*_UNREADABLE_FILE):
         for name, value in source.execute("SELECT name, value FROM meta"):
             short = isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < _LONGEST_FACT)
@@ -246,7 +255,7 @@ def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
 def _copy_rows(
     path: Path, source: sqlite3.Connection, target: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the valid rows of a table. Return the numbers of rows kept and lost."""
+    """Copy the valid rows of a table, and return the numbers of rows kept and lost."""
     columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
         columns.remove("digest")
@@ -263,6 +272,7 @@ def _copy_rows(
 
 
 def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return a row of a format without digests with its digest; None if it cannot be stored."""
     try:
         return with_digest(table, row)
     except DECODE_ERRORS:
@@ -279,7 +289,10 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the readable rows of a table, and None for each row that is known to be lost."""
+    """Yield the readable rows of a table, and None for each row that is known to be lost.
+
+    The search is given up after many unreadable parts, so that rows may be missing without a None.
+    """
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
         return
@@ -320,7 +333,10 @@ def _last_row_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the rows of `spent`, which has no row ids, from its start and, if that fails, from its end too."""
+    """Yield the rows of `spent`, which has no row ids: from its start and, if that fails, from its end.
+
+    A None at the end means that rows in the middle may be lost.
+    """
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()
     for order in (key, key.replace(",", " DESC,") + " DESC"):

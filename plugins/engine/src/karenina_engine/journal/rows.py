@@ -1,4 +1,4 @@
-"""A journal's rows: writing them, reading them without trusting the file, and a filter for keys that have no row."""
+"""A journal's rows: writing them, reading them without trusting the file, and a filter for keys without a row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
 class UnstorableRow(KareninaError):
-    """Raised for a row that cannot be stored, for example with a count of 2^63 or half a surrogate pair in a name."""
+    """Raised for a row that cannot be stored, for example because of a count of 2^63 or half a surrogate pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,11 @@ class StoredReply:
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A stored result: row id, JSON line, whether its item must run again, and the run and index that it last had."""
+    """A stored result.
+
+    `row` is its row id, `text` its JSON line, and `again` whether its item must run again. `run` and `index` are those
+    that it had last.
+    """
 
     row: int
     text: str
@@ -58,7 +62,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class FinishedItem:
-    """The arguments of `Journal.finish` for a finished item, including its result as `text`."""
+    """A finished item, as the arguments of `Journal.finish`. `text` is its result."""
 
     index: int
     item: ItemId
@@ -70,7 +74,7 @@ class FinishedItem:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A row of `runs`: when a run began and ended, its number of items, and its command."""
+    """A row of `runs`: when a run began and ended (None if it has not), its number of items, and its command."""
 
     id: int
     began: float
@@ -120,7 +124,10 @@ def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
 
 
 def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
-    """Return the reply in a row of `replies` for the call with this key; None if the row is damaged."""
+    """Return the reply in a row of `replies`.
+
+    Returns None if the row is damaged or is not for the call with this key.
+    """
     if row[0] != key or not is_intact("replies", row):
         return None
     port, failed, reusable, seconds, retries, waited, text = (row[at] for at in (1, 9, 10, 15, 16, 17, 19))
@@ -144,9 +151,9 @@ DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionE
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
-    """Return the sums over all sessions by model, stage and judge, given all rows of `spent`.
+    """Return the sums over all sessions by model, stage and judge. `rows` must contain all rows of `spent`.
 
-    Raises `JournalDamaged`.
+    Raises `JournalDamaged` if a row is damaged.
     """
     lines: dict[tuple[str, ...], LedgerLine] = {}
     for row in rows:
@@ -159,7 +166,7 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
-    """Return the run in a row of `runs`; None if `row` is None. Raises `JournalDamaged`."""
+    """Return the run in a row of `runs`; None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row
@@ -193,15 +200,17 @@ def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _is_model(model: object) -> bool:
+    """Return whether a value has the types of a model's entry in a command."""
     return isinstance(model, dict) and isinstance(model.get("id"), str)
 
 
 def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
-    """Raise `JournalDamaged` for a row of a table."""
+    """Raise `JournalDamaged` for a row of a table. `where` describes the row."""
     raise JournalDamaged(path, f"{where} in its table {table!r} is not as it was written")
 
 
 def _counts(text: str) -> dict[str, int]:
+    """Return retries by category from JSON text. Raises `ValueError` if a number is not an integer."""
     counts: Mapping[str, Any] = json.loads(text)
     if not all(type(count) is int for count in counts.values()):
         raise ValueError("a number of retries is not an integer")
@@ -209,13 +218,13 @@ def _counts(text: str) -> dict[str, int]:
 
 
 class BloomFilter:
-    """A Bloom filter with one hash function for keys that are digests: it may report keys that were never added."""
+    """A Bloom filter for keys that are digests. It may report keys that were never added, but misses none."""
 
     def __init__(self) -> None:
         self._bits = bytearray(_FILTER_BITS // 8)
 
     def add(self, key: bytes) -> None:
-        """Add a key."""
+        """Add a key, which must be at least 4 bytes long."""
         number = int.from_bytes(key[:4], "big") % _FILTER_BITS
         self._bits[number >> 3] |= 1 << (number & 7)
 

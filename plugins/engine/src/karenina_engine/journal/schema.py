@@ -113,7 +113,7 @@ _LONGEST_NAME: Final = 60
 
 
 def create_tables(database: sqlite3.Connection) -> None:
-    """Create a journal's tables in an empty database."""
+    """Create a journal's tables in an empty database, and store the version and the time."""
     from karenina_core.catalog import __version__
 
     database.execute("BEGIN IMMEDIATE")
@@ -126,9 +126,9 @@ def create_tables(database: sqlite3.Connection) -> None:
 
 
 def row_digest(table: str, values: Sequence[Any]) -> bytes:
-    """Return the digest of a row, given the values of its columns in order, without the digest.
+    """Return the digest of a row. `values` contains its columns in order, without the digest.
 
-    Raises `UnicodeEncodeError` if the last value holds half a surrogate pair, which no journal can store.
+    Raises `UnicodeEncodeError` if the last value contains half a surrogate pair, which no journal can store.
     """
     *head, last = values[_NOT_COVERED.get(table, 0) :]
     digest = hashlib.sha256(to_json([table, *head], bytes_mode="hex"))
@@ -150,7 +150,10 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
 
 
 def find_foreign_object(database: sqlite3.Connection) -> str | None:
-    """Describe the first difference between a database's schema and that of a journal; None if there is none."""
+    """Return a description of the first difference between a database's schema and that of a journal.
+
+    Returns None if there is none.
+    """
     ours, theirs = _objects_of_a_journal(), _objects(database)
     for name, (kind, _, sql) in theirs.items():
         if name not in ours:
@@ -181,4 +184,5 @@ def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
 
 
 def _short(name: str) -> str:
+    """Return a name in quotes, cut to `_LONGEST_NAME` characters."""
     return repr(name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "...")

@@ -2,7 +2,7 @@
 
 A journal may come from a stranger, so it carries no authority. A run's command is therefore stored separately, in
 `<state folder>/runs/<journal id>.json`, with the path of the journal. A copy of the journal, or a journal elsewhere
-with the same id, has no command here.
+with the same id, has no command there.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def is_id(value: object) -> bool:
 
 
 def runs_folder() -> Path:
-    """Return the folder that contains the commands. Raises `UserStateError`."""
+    """Return the folder that contains the commands. Raises `UserStateError` if there is no state folder."""
     return state_folder() / "runs"
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
     """Store the command of the run on `journal`, and remove the commands of journals that no longer exist.
 
-    If the folder cannot be written, a warning is logged. The run goes on, but `karenina resume` cannot repeat it.
+    If the folder cannot be written, a warning is logged; the run continues, but `karenina resume` cannot repeat it.
     """
     try:
         folder = runs_folder()
@@ -100,7 +100,7 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     """Return the command of this user's run on `journal`; None if there was no such run.
 
-    Raises `UserStateError` if another user could have written the file, or if the file is malformed.
+    Raises `UserStateError` if another user could have written the file, or if the file is malformed or cannot be read.
     """
     if not is_id(id):
         return None
@@ -112,7 +112,10 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether `journal` is a copy: this user ran one with this id at another path, which still exists."""
+    """Return whether this user ran a journal with this id at another path, where it still exists.
+
+    If so, `journal` is a copy. Returns False if the stored command cannot be read.
+    """
     if not is_id(id):
         return False
     try:
@@ -123,7 +126,10 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return the content of a state file; None if the file does not exist. Raises `UserStateError`."""
+    """Return the content of a state file; None if the file does not exist.
+
+    Raises `UserStateError` if another user could have written the file, or if it is malformed or cannot be read.
+    """
     cure = "delete it, and give the whole `karenina run` command again"
     try:
         check_own_folder(file.parent)
@@ -152,7 +158,10 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
-    """Remove the commands of journals that no longer exist, and older commands for the journal at this path."""
+    """Remove the commands of journals that no longer exist, and older commands for the journal at this path.
+
+    Files that cannot be read or removed are left as they are.
+    """
     for file in list(_state_files(folder)):
         if file.stem == id:
             continue
@@ -165,10 +174,15 @@ def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
 
 
 def _state_files(folder: Path) -> Iterator[Path]:
+    """Return the files in the folder that are named like commands."""
     return (file for file in folder.glob("*.json") if is_id(file.stem))
 
 
 def _is_stale(journal: Path, file: Path) -> bool:
+    """Return whether the journal no longer exists.
+
+    If its whole folder is missing, it counts as existing for `_UNREACHABLE` seconds after the command was stored.
+    """
     if journal.exists():
         return False
     return journal.parent.exists() or time.time() - file.lstat().st_mtime > _UNREACHABLE

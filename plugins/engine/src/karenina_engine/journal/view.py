@@ -37,12 +37,12 @@ _ONE_ROW: Final = {
 class Status:
     """The status of a journal's last run, and sums over all of its runs.
 
-    `done` of `items` have a result. `again` of the done items would run again, because a call failed or a stage raised
-    an error. `failures` counts stored call errors by `ErrorCategory`. `unusable` counts replies that were cut off or
-    whose workspace no longer exists. `calls` and tokens are summed over all stored replies. `pid` is the process that
-    is working on the journal: 0 if it is unknown, None if there is none. `version` is the version of the core that
-    created the journal; `distributions` maps the last run's distributions to their versions. `spent` is the ledger of
-    all runs.
+    `done` is the number of the `items` that have a result, and `again` the number of these that would run again,
+    because a call failed or a stage raised an error. `failures` counts stored call errors by `ErrorCategory`.
+    `unusable` counts replies that were cut off or whose workspace no longer exists. `calls` and tokens are summed over
+    all stored replies. `pid` is the id of the process that is working on the journal: 0 if it is unknown, None if there
+    is none. `version` is the version of the core that created the journal, and `distributions` maps the last run's
+    distributions to their versions. `spent` is the ledger of all runs.
     """
 
     items: int
@@ -64,7 +64,7 @@ class Status:
 
 
 class JournalView:
-    """A journal open for reading. Nothing is written, and other processes may be working on it."""
+    """A journal opened for reading. Nothing is written, and other processes may be working on it."""
 
     def __init__(self, path: str | Path) -> None:
         """Open the journal. Raises `JournalError` if the file is not a journal, is damaged, or has another format."""
@@ -82,7 +82,8 @@ class JournalView:
     def command(self) -> dict[str, Any] | None:
         """Return the last run's command (see `karenina_engine.journal.command`); None if there was no run.
 
-        It is only a label, since a journal may come from a stranger. Raises `JournalDamaged`, as all methods do.
+        It is only a label, since a journal may come from a stranger. Like all methods, this raises `JournalDamaged` if
+        what it reads is damaged.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
@@ -104,6 +105,7 @@ class JournalView:
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
+        """Return the status of a run, which is None if there was no run."""
         rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
@@ -164,7 +166,10 @@ class JournalView:
         return prices
 
     def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
-        """Return the number of reusable calls for these answers (question id and replicate), by model id and stage."""
+        """Return the number of reusable calls for these answers, by model id and stage.
+
+        `answers` contains pairs of question id and replicate.
+        """
         counts: Counter[tuple[str, str]] = Counter()
         for question, replicate, model, stage, calls in self._all(
             "SELECT question_id, replicate, model, stage, calls FROM replies WHERE reusable AND NOT failed AND calls"
@@ -175,7 +180,10 @@ class JournalView:
         return counts
 
     def results(self, model: str | None = None) -> Iterator[str]:
-        """Yield the JSON lines of the last run's results, in matrix order; `model` selects one answering model."""
+        """Yield the JSON lines of the last run's results, in matrix order.
+
+        `model` is the id of the only answering model to include (None: all).
+        """
         last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
         for row in self._rows("results", last):
             if model in (None, row[3]):
@@ -184,7 +192,7 @@ class JournalView:
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
         """Yield the last run's results for these questions as pairs of item and JSON line.
 
-        An item whose fingerprint changed during the run has two results; the valid one comes last.
+        An item whose fingerprint changed during the run has two results, of which the valid one comes last.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -204,7 +212,7 @@ class JournalView:
         return Counter(dict(counts))
 
     def first_questions(self, most: int) -> list[str]:
-        """Return the question ids of the last run's first results, at most `most` of them."""
+        """Return the question ids of the last run's first results. `most` is the maximum number of results."""
         first = "SELECT question_id FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY place LIMIT ?"
         return [row[0] for row in self._all(first, most)]
 
@@ -213,7 +221,8 @@ class JournalView:
 
         Each answer has `question_id`, `question`, `replicate`, `model` (the answering model's id), and either `text`
         or, for an agent, `trace`: its messages as `Message.to_dict` returns them. Answers that no result uses have no
-        `question`. `model` selects one answering model. Answers whose call failed are left out.
+        `question`. `model` is the id of the only answering model to include (None: all). Answers whose call failed are
+        left out.
         """
         seen: set[tuple[str, str, int]] = set()
         for line in self.results():
@@ -248,12 +257,16 @@ class JournalView:
             yield from self._calls("SELECT rowid FROM replies WHERE key = ?", bytes.fromhex(key))
 
     def _calls(self, query: str = "SELECT rowid FROM replies ORDER BY rowid", *values: Any) -> Iterator[Row]:
+        """Yield the rows of `calls` for the replies whose row ids `query` selects."""
         for row in self._rows("replies", query, *values):
             with self._damage("replies", row):
                 yield make_row(CALLS, row)
 
     def _rows(self, table: str, query: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows whose row ids `query` selects, one at a time. Raises `JournalDamaged` if one is not intact."""
+        """Yield the rows whose row ids `query` selects, one at a time.
+
+        Raises `JournalDamaged` if one is not intact. Rows that have been deleted meanwhile are skipped.
+        """
         for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
             if row is not None:
@@ -270,19 +283,22 @@ class JournalView:
             raise_damaged(self.path, table, f"a row of question {row[7]!r}" if row else "a row")
 
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
+        """Return the first row of a query; None if there is none."""
         with journal_errors(self.path, "read"):
             row: tuple[Any, ...] | None = self._database.execute(query, values).fetchone()
             return row
 
     def _all(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return all rows of a query."""
         with journal_errors(self.path, "read"):
             return self._database.execute(query, values).fetchall()
 
 
 def find_journal(results: Path) -> Path | None:
-    """Return the journal, in the folder of a result file, whose last run produced these results; None if there is none.
+    """Return the journal in a result file's folder whose last run produced that file; None if there is none.
 
-    The run's id in the file's header identifies the journal; file names and the folder's location do not matter.
+    The id of the run in the file's header identifies the journal; file names and the folder's location do not matter.
+    Journals that cannot be read are ignored.
     """
     run = read_header(results).get("id")
     if not isinstance(run, str):
@@ -296,10 +312,12 @@ def find_journal(results: Path) -> Path | None:
 
 
 def _distributions(command: Mapping[str, Any]) -> dict[str, str]:
+    """Return the versions of distributions in a command; an empty table if it names none."""
     versions = command.get("distributions")
     return {name: str(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
 def _named(answer: tuple[str, str, int]) -> dict[str, Any]:
+    """Return the names of an answer as a table."""
     question_id, model, replicate = answer
     return {"question_id": question_id, "replicate": replicate, "model": model}

@@ -1,4 +1,7 @@
-"""Writes to a journal: rows are collected and committed together; their futures resolve once they are in the file."""
+"""Writes to a journal: rows are collected and committed together.
+
+The futures of rows resolve once the rows are in the file.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class _Row:
     stored: asyncio.Future[None] | None = None
 
     def end(self, error: Exception | None) -> None:
-        """Resolve the row's future: the row is in the file, or could not be stored."""
+        """Resolve the row's future: the row is in the file (`error` is None), or cannot be stored."""
         stored = self.stored
         if stored is None or stored.done():
             return
@@ -55,8 +58,8 @@ class JournalWriter:
 
     The future of each row passed to `write` resolves when the row is committed, and fails when the row cannot be stored
     (`UnstorableRow`) or the file cannot be written (`JournalError`, which also fails every later write). Each commit
-    also writes the changed lines of `ledger`, under the session id `session`. `unwritten_keys` are the keys of replies
-    among the pending rows. Commits are not delayed while no call of `limits` is in flight.
+    also writes the changed lines of `ledger`, under the session id `session`. `unwritten_keys` contains the keys of
+    replies among the pending rows. Commits are not delayed while no call of `limits` is in flight.
     """
 
     def __init__(self, path: Path, database: sqlite3.Connection, limits: ConcurrencyLimits | None = None) -> None:
@@ -72,7 +75,10 @@ class JournalWriter:
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Write a row with the next commit, and return a future that resolves then. Raises `JournalError`."""
+        """Write a row with the next commit, and return a future that resolves then.
+
+        Raises `JournalError` if an earlier commit has failed.
+        """
         if self.broken is not None:
             raise self.broken
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -80,7 +86,7 @@ class JournalWriter:
         return stored
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Write a row with the next commit."""
+        """Write a row with the next commit. If it cannot be stored, a warning is logged."""
         self._add_row(_Row(statement, values))
 
     def flush(self) -> None:
@@ -112,7 +118,10 @@ class JournalWriter:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Write everything in the block, or nothing. Raises `JournalError` for SQLite and operating system errors."""
+        """Write everything in the block, or nothing.
+
+        Raises `JournalError` in place of SQLite and operating system errors.
+        """
         database = self.database
         with journal_errors(self.path, "written"):
             try:
@@ -127,13 +136,18 @@ class JournalWriter:
                 raise
 
     def _not_written(self, error: Exception) -> JournalError:
+        """Return the error for a journal that cannot be written because of `error`."""
         return JournalNotWritten(
             f"the journal {self.path} cannot be written: {describe_error(error)}; stored replies are kept, and the "
             "same command continues the run"
         )
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
-        """Write the rows, and return the errors of those that cannot be stored, by the row's `id()`."""
+        """Write the rows and the changed ledger lines.
+
+        Returns the errors of rows that cannot be stored, by the row's `id()`. Raises `JournalError` if the file cannot
+        be written; nothing is then stored.
+        """
         changed = self.ledger.changed.values() if self.ledger is not None else ()
         spent = [make_spent_row(self.session, line) for line in changed]
         if not rows and not spent:
@@ -155,7 +169,10 @@ class JournalWriter:
         return {}
 
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
-        """Write the rows one at a time, after one of them could not be stored in a batch."""
+        """Write the rows one at a time, after one of them could not be stored in a batch.
+
+        Returns the errors of rows that cannot be stored, by the row's `id()`.
+        """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
             for row in rows:
@@ -170,6 +187,10 @@ class JournalWriter:
         return refused
 
     def _add_row(self, row: _Row) -> None:
+        """Add a row to those of the next commit, and schedule the commit.
+
+        It comes `GATHERING` seconds after the last one, or at once if no call is in flight.
+        """
         self._rows.append(row)
         loop = asyncio.get_running_loop()
         due = self._last + GATHERING if self._limits is None or self._limits.answering else 0.0
@@ -180,6 +201,7 @@ class JournalWriter:
             self._timer = loop.call_later(rest, self._tick) if rest > 0 else loop.call_soon(self._tick)
 
     def _tick(self) -> None:
+        """Commit the collected rows. An error goes to the tasks that wait for the rows."""
         self._timer = None
         try:
             self.flush()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Span(NamedTuple):
-    """An uncertain number: the least, the typical and the most that is expected."""
+    """An uncertain number: the smallest, the typical and the largest value that is expected."""
 
     least: float
     typical: float
@@ -77,7 +77,7 @@ _Key = tuple[str, str, str, str]
 
 @dataclass(slots=True)
 class EstimatedLine:
-    """The expected calls, tokens and cost of one model in one stage, except calls whose replies the journal holds.
+    """The expected calls, tokens and cost of one model in one stage, except calls whose replies the journal contains.
 
     `cost` is in picodollars, or None if the price is unknown. `measured` means that the tokens are based on calls in
     the journal.
@@ -98,10 +98,11 @@ class EstimatedLine:
 class Estimate:
     """The expected calls and costs of a run.
 
-    `done` of the `items` have a result in the journal, and `kept` calls of the other items have a reply there; no such
-    call is made or paid for again. Prompts were previewed for `sample` questions. `not_counted` maps stages that sent
-    no prompt in the preview, and judges that are asked for some answers only, to the reason; `failed` maps stages whose
-    preview failed to the error. `spent` is what earlier runs of the journal spent, in picodollars.
+    `done` is the number of the `items` that have a result in the journal, and `kept` the number of calls of the other
+    items that have a reply there; these calls are not made or paid for again. Prompts were previewed for `sample`
+    questions. `not_counted` maps stages that sent no prompt in the preview, and judges that are asked for some answers
+    only, to the reason; `failed` maps stages whose preview failed to the error. `spent` is what earlier runs of the
+    journal spent, in picodollars.
     """
 
     items: int
@@ -130,14 +131,20 @@ class Estimate:
         return all(line.cost is not None for line in self.lines)
 
     def format_cost(self) -> str:
-        """Return the cost as text with its range; `unknown` or `at least` if prices are missing."""
+        """Return the cost as text, with its range.
+
+        It starts with "at least" if prices are missing, and is "unknown" if all are.
+        """
         least, typical, most = (format_cost(round(cost)) for cost in self.cost)
         if not self.known and not any(self.cost):
             return "unknown"
         return ("" if self.known else "at least ") + (typical if least == most else f"{typical} ({least} to {most})")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as JSON values. A span is a list of least, typical and most; costs are US dollars."""
+        """Return the estimate as JSON-compatible data.
+
+        A span is a list of its least, typical and most; costs are in US dollars.
+        """
         return {
             "items": self.items,
             "done": self.done,
@@ -179,8 +186,8 @@ def estimate(
 ) -> Estimate:
     """Return the estimate for a run over these questions. No call is made, and the journal is only read.
 
-    `sample` is the maximum number of questions whose prompts are previewed. Raises `PlanError`, `ConfigError` if a
-    required plugin is missing, and `JournalError` if the journal cannot be read.
+    `sample` is the maximum number of questions whose prompts are previewed. Raises `PlanError` if a question has no
+    valid plan, `ConfigError` if a required plugin is missing, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -197,7 +204,7 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return the indexes of items whose result is in the journal and that need not run again."""
+    """Return the indexes of items whose result is in the journal and that need not run again, as keys (all True)."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
@@ -217,7 +224,11 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
 
 @dataclass(slots=True)
 class _RemainingWork:
-    """The remaining work: answers by model, items by model and judge, and the questions that they belong to."""
+    """The remaining work.
+
+    `answers` counts answers by model, and `items` counts items by model and judge. `places` and `answered` are the
+    questions and the answers that they belong to.
+    """
 
     matrix: Matrix
     done: int = 0
@@ -246,7 +257,7 @@ class _RemainingWork:
             self.answered.add((task.question.id, task.replicate))
 
     def sample(self, most: int) -> list[Question]:
-        """Return at most `most` of the remaining questions, evenly spread."""
+        """Return some of the remaining questions, evenly spread. `most` is their maximum number."""
         many = len(self.places)
         chosen = range(many) if many <= most else (number * many // most for number in range(most))
         return [self.matrix.questions[self.places[at]] for at in chosen]
@@ -261,6 +272,10 @@ async def _make_estimate(
     view: JournalView | None,
     sample: int,
 ) -> Estimate:
+    """Preview the prompts of a sample of questions, and return the estimate for all remaining work.
+
+    `view` is the journal, or None if there is none.
+    """
     matrix = counted.matrix
     questions = counted.sample(sample)
     estimated = Estimate(len(matrix), counted.done, len(questions))
@@ -305,7 +320,10 @@ async def _make_estimate(
 
 
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
-    """Return the judges that are asked for every item, each with the index of its items and whether it is the first."""
+    """Return the judges that are asked for every item.
+
+    Each comes with the index of its items in the matrix, and with whether it is the first judge.
+    """
     asked = [
         (at, member)
         for at, judge in enumerate(matrix.judges)
@@ -338,7 +356,7 @@ class _LineCounter:
         return list(self._found.values())
 
     def add(self, prompt: Prompt, times: float) -> None:
-        """Count a prompt that is sent `times` times."""
+        """Count a prompt that is sent `times` times, which may be a fraction."""
         model = prompt.target
         key = (model.id, model.interface, model.model_name, prompt.stage)
         self._models[key] = model
@@ -352,7 +370,10 @@ class _LineCounter:
         line.output_tokens = line.output_tokens.plus(output.times(many))
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Subtract calls whose replies the journal holds, given by model and stage; return the number subtracted."""
+        """Subtract calls whose replies the journal contains, and return the number subtracted.
+
+        `kept` contains the number of these calls by model id and stage.
+        """
         subtracted = 0
         for line in self._found.values():
             count = min(kept.get((line.model, line.stage), 0), round(line.calls.typical))
@@ -366,7 +387,7 @@ class _LineCounter:
         return subtracted
 
     def with_costs(self) -> list[EstimatedLine]:
-        """Set the lines' costs, and return the lines that have at least one call."""
+        """Set the lines' costs, and return the lines whose largest expected number of calls is at least 0.5."""
         for key, line in self._found.items():
             tariff = self._prices.price(self._models[key]).tariff
             if tariff is None:
@@ -381,7 +402,7 @@ class _LineCounter:
 
 
 def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
-    """Return the number of calls for one prompt, and their total input and output tokens."""
+    """Return the number of calls for one prompt, and the input and output tokens of all of them together."""
     sent = _tokens_of([message.content for message in prompt.messages])
     allowed = prompt.target.max_tokens
     if prompt.schema is not None:
@@ -401,7 +422,7 @@ def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
 
 
 def _tokens_of(texts: Sequence[str]) -> Span:
-    """Return the number of tokens in texts; each placeholder answer counts as a model's text reply."""
+    """Return the number of tokens in texts. Each placeholder answer in them counts as a model's text reply."""
     total = _ZERO
     for text in texts:
         answers = text.count(_ANSWER)
@@ -413,6 +434,7 @@ def _tokens_of(texts: Sequence[str]) -> Span:
 
 
 def _sum(spans: Iterable[Span]) -> Span:
+    """Return the sum of several spans, component by component."""
     total = _ZERO
     for span in spans:
         total = total.plus(span)
@@ -420,4 +442,5 @@ def _sum(spans: Iterable[Span]) -> Span:
 
 
 def _dollars(span: Span) -> list[float]:
+    """Return a span of picodollars in dollars."""
     return [float(to_dollars(round(cost))) for cost in span]

@@ -61,9 +61,9 @@ _TEXTS: Final[Mapping[str, str]] = {
 def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: bool = False) -> str:
     """Return JSON text that is valid under `schema`.
 
-    Strings are the beginning of `words`, so that a quotation is found in the answer; booleans are `yes`; a list has one
-    item, unless the schema sets other limits. Null stands for parts nested too deeply or not understood. With `empty`,
-    everything that may be null is null, and lists are as short as allowed.
+    Strings are the beginning of `words`, so that a quotation is found in the answer. Booleans are `yes`. A list has one
+    item, unless the schema sets other limits. Null stands for parts that are nested too deeply or not understood. With
+    `empty`, everything that may be null is null, and lists are as short as allowed.
     """
     return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
 
@@ -78,6 +78,7 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
+    """Return a value that is valid under a part of the schema; None if it is nested too deeply or not understood."""
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
         return None
@@ -116,22 +117,26 @@ def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
 
 
 def _may_be_null(part: Schema, root: Schema) -> bool:
+    """Return whether a part of the schema allows null."""
     options = [_resolve(option, root) for key in ("anyOf", "oneOf") for option in part.get(key, ())]
     return any(None in option.get("enum", ()) or "null" in _kinds(option) for option in (part, *options))
 
 
 def _kinds(part: Schema) -> Sequence[str]:
+    """Return the types that a part of the schema allows; none if it does not state them."""
     kinds = part.get("type", ())
     return [kinds] if isinstance(kinds, str) else kinds
 
 
 def _number(part: Schema) -> float:
+    """Return a number within the limits of the schema, 1 if possible."""
     least: float = part.get("minimum", part.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in part))
     most: float = part.get("maximum", part.get("exclusiveMaximum", least + 1) - ("exclusiveMaximum" in part))
     return min(max(1, least), max(most, least))
 
 
 def _text(part: Schema, words: str) -> str:
+    """Return a text of the format or length that the schema requires, which begins like `words` if possible."""
     if part.get("format") in _TEXTS:
         return _TEXTS[part["format"]]
     text = words[: min(_MAX_LENGTH, part.get("maxLength", _MAX_LENGTH))] or "-"
@@ -139,6 +144,10 @@ def _text(part: Schema, words: str) -> str:
 
 
 def _resolve(part: Schema, root: Schema) -> Schema:
+    """Return a part of the schema with references resolved.
+
+    A reference without a target, or nested too deeply, is an empty schema.
+    """
     resolved: Any = part
     for _ in range(_MAX_DEPTH):
         if "$ref" not in resolved:
@@ -165,10 +174,10 @@ class OwnedTask:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request: its stage, task, model and port, and everything that the model would see.
+    """A request: its stage, task, model and port, and everything that the model would receive.
 
     `task` is None if no declared task has these instructions. `target` is the model, and `model` its id. `schema` is
-    set for JSON ports; `options` are the limits and tools of an agent.
+    set for JSON ports; `options` contains the limits and tools of an agent, and is None for other ports.
     """
 
     stage: str
@@ -184,7 +193,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class UnusedPrompt:
-    """A task, declared by a planned stage, for which no prompt was sent, and the reason."""
+    """A task that a planned stage declares and for which no prompt was sent, with the reason."""
 
     task: PromptTask
     stage: str
@@ -195,7 +204,7 @@ class UnusedPrompt:
 class PromptPreview:
     """The prompts that models would receive for one question, in the order of the stages.
 
-    `failed` maps stages that failed to their error; prompts of stages that depend on them are missing.
+    `failed` maps stages that failed to their errors; prompts of stages that depend on them are missing.
     """
 
     question: Question
@@ -229,7 +238,8 @@ async def preview_prompts(
 
     The first answering model and the first judge in the configuration are used, or a placeholder without an adapter if
     there is none. No call is made and no adapter is opened, so neither keys nor servers are needed. Judges reply true
-    to every yes or no question, unless that makes the answer fail. Raises `PlanError`.
+    to every yes-or-no question, unless that makes the answer fail. Raises `PlanError` if the question has no valid
+    plan.
     """
     negative: set[str] = set()
     while True:
@@ -253,6 +263,7 @@ class _Records:
     planned: list[PlannedStage] = field(default_factory=list)
 
     def add(self, request: ModelRequest) -> None:
+        """Record a request of the current stage, with the task whose instructions it starts with."""
         assert self.current is not None
         task, model = self._task(request.messages), request.model
         owner = next((entry.distribution for entry in self.owned if entry.task is task), self.current.distribution)
@@ -262,7 +273,7 @@ class _Records:
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
-        """Return whether a request continues one of the same stage and schema, because the reply was rejected."""
+        """Return whether a request repeats an earlier one of its stage and schema, because the reply was rejected."""
         assert self.current is not None
         return any(
             prompt.stage == self.current.name
@@ -273,10 +284,10 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task whose instructions the request starts with, preferably one named `latest`; None without one.
+        """Return the task whose instructions the request starts with; None if there is none.
 
-        Several tasks of a plugin can share a name, and a stage can send a prompt that another stage declares (trait
-        evaluators do), so the instructions decide.
+        A task named `latest` is preferred. Several tasks of a plugin can share a name, and a stage can send a prompt
+        that another stage declares (trait evaluators do), so the instructions decide.
         """
         assert self.current is not None
         system = messages[0].content if messages and messages[0].role == "system" else ""
@@ -299,7 +310,10 @@ async def _preview_once(
     answer: str,
     negative: set[str],
 ) -> tuple[_Records, set[str]]:
-    """Run once, with false in the judges' replies in `negative` stages; return also the stages that failed the item."""
+    """Run the pipeline once, and return the records and the stages that failed the item.
+
+    Judges reply false to yes-or-no questions of the stages in `negative`.
+    """
     core = config.core
     records = _Records(declared_tasks(plugins))
     pipeline = Planner(config, plugins).pipeline(question)
@@ -331,6 +345,7 @@ async def _preview_once(
 
 
 def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
+    """Yield the tasks for which no prompt was sent, each once, with the reason."""
     sent = {prompt.task for prompt in records.prompts}
     for planned in records.planned:
         for task in planned.stage.prompts:
@@ -346,12 +361,13 @@ def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
 
 
 def _placeholder_model(role: str) -> ModelConfig:
+    """Return a model without an adapter, which stands for a missing one."""
     return ModelConfig(id=role, interface="none", model_name=f"({role} model)")
 
 
 @dataclass(frozen=True, slots=True)
 class _PreviewPorts:
-    """A recorder of requests, which calls no model. What adapters declare about a model applies here too."""
+    """A recorder of requests, which calls no model. What adapters declare about a model applies to it too."""
 
     factory: PortFactory
     records: _Records
@@ -381,11 +397,11 @@ class _PreviewPorts:
         return LLMReply(self.answer)
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return what the adapter declares; without an adapter, whether the model has MCP servers."""
+        """Return what the adapter declares. Without an adapter, a model with MCP servers counts as an agent."""
         return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 
     def recorded(self, model: ModelConfig) -> bool:
-        """Return what the adapter declares; False without an adapter."""
+        """Return what the adapter declares; False if there is no adapter."""
         return self._declared(lambda: self.factory.recorded(model), False)
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
@@ -405,6 +421,7 @@ class _PreviewPorts:
 
     @staticmethod
     def _declared(declared: Callable[[], bool], otherwise: bool) -> bool:
+        """Return what the adapter declares, or `otherwise` if there is no adapter."""
         try:
             return declared()
         except PluginError:

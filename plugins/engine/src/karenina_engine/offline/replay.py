@@ -1,6 +1,6 @@
 """The replay of a run: its items go through their stages again, with a journal's replies and without calls.
 
-A journal stores replies but not prompts, so the prompts of a finished run can be obtained only in this way.
+A journal stores replies but no prompts, so the prompts of a finished run can be obtained only in this way.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHUNK: Final = 200
 class Replay:
     """A journal, and the request (benchmark, configuration, trust) with which its items are replayed.
 
-    `ask` allows calls whose prompt shows a changed truth. `files` stores the files of items; by default none is
+    `ask` allows calls whose prompt shows a changed truth. `files` stores the files of items; by default, none is
     written. With `by_id`, a model's replies are found by its id alone; this is for models that the journal names
     (`ModelLabel`).
     """
@@ -56,7 +56,10 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedItem:
-    """A replayed item of the journal: its index in the run, its earlier and its new result, and the replies used."""
+    """A replayed item of the journal.
+
+    It consists of its index in the run, its earlier and its new result, and the replies used.
+    """
 
     place: int
     earlier: EarlierResult
@@ -69,7 +72,8 @@ async def replay_items(
 ) -> AsyncGenerator[ReplayedItem]:
     """Yield the items of these questions that have a result in the journal, in the order in which they finish.
 
-    `on_reply` receives each call whose reply was found.
+    `on_reply` receives each call whose reply was found. Raises `JournalError` if the journal cannot be read, and
+    `ConfigError` or `PlanError` if the run cannot be prepared.
     """
     from karenina_engine.run.prepare import prepare_run
 
@@ -106,7 +110,7 @@ class _EarlierMetadata(BaseModel):
 class EarlierResult(BaseModel):
     """The parts of an earlier result that are compared, and its time.
 
-    Parsing a whole result takes three times as long.
+    Other parts are not read, because parsing a whole result takes three times as long.
     """
 
     outcome: Outcome
@@ -116,6 +120,7 @@ class EarlierResult(BaseModel):
 
 
 def _parse_earlier(journal: Path, item: ItemId, text: str) -> EarlierResult:
+    """Return the parts of an earlier result that are compared. Raises `JournalDamaged` if it is invalid."""
     try:
         return EarlierResult.model_validate_json(text)
     except ValueError:
@@ -124,12 +129,12 @@ def _parse_earlier(journal: Path, item: ItemId, text: str) -> EarlierResult:
 
 @dataclass(slots=True)
 class ReplayReplies:
-    """A `ReplyStore` that reads replies from `journal` and, unless the journal is replaying, stores new ones there.
+    """A store of replies that reads them from `journal` and, unless the journal is replaying, stores new ones there.
 
     Only calls whose prompt shows a changed truth are made. If such a prompt asked for the answer itself (few-shot
     examples), the answer is in `renewed`, by question and replicate, and is judged again. `missed` contains the calls
-    without a stored reply, as question, replicate and stage. `identities` are the endpoint digests that the run's
-    models had, if replies are found by model id. `on_reply` receives each call whose reply was found.
+    without a stored reply, as question, replicate and stage. If replies are found by model id, `identities` contains
+    the endpoint digests that the run's models had. `on_reply` receives each call whose reply was found.
     """
 
     journal: Journal
@@ -139,9 +144,9 @@ class ReplayReplies:
     renewed: set[tuple[str, int]] = field(default_factory=set)
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call; None if the call is to be made.
+        """Return the stored outcome of the call; None if the call has to be made.
 
-        Raises `PortError` if nothing is stored and the call may not be made.
+        Raises `PortError` if nothing is stored and the call must not be made.
         """
         info = call.info
         try:
@@ -163,6 +168,10 @@ class ReplayReplies:
         return outcome
 
     async def _find_any(self, call: CallRecord) -> CallOutcome | None:
+        """Return the stored outcome under the first identity that has one.
+
+        Raises `NoRecordedReply` if nothing is stored and the journal is replaying; otherwise returns None.
+        """
         *others, last = self._with_identities(call)
         for other in others:
             with suppress(NoRecordedReply):
@@ -172,7 +181,11 @@ class ReplayReplies:
         return await self._from_journal(last)
 
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call, including an error if the call may not be made again."""
+        """Return the stored outcome of the call.
+
+        If the call may not be made again, this includes an error. Raises `NoRecordedReply` if nothing is stored and the
+        journal is replaying; otherwise returns None.
+        """
         if self.journal.replaying:
             outcome = await self.journal.find(call)
         else:
@@ -183,7 +196,10 @@ class ReplayReplies:
         return outcome
 
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
-        """Return the call once for each identity that the model with this id had in the run."""
+        """Return the call once for each identity that the model with this id had in the run.
+
+        If none is stored, return it unchanged.
+        """
         digests = self.identities.get((call.endpoint.port, call.endpoint.model.id), ())
         return [call.with_endpoint_digest(digest) for digest in digests] or [call]
 
@@ -192,9 +208,13 @@ class ReplayReplies:
         await self.journal.store(self._with_identities(call)[-1], made)
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing: a call that was not made is not recorded."""
+        """Do nothing, because a call that was not made is not recorded."""
 
     def _may_ask(self, call: CallRecord) -> bool:
+        """Return whether the call may be made: it shows a changed truth or is about a renewed answer.
+
+        Models that only the journal names are never called.
+        """
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
         return (info.shows_truth or renewed) and not isinstance(call.endpoint.model, ModelLabel)
@@ -202,7 +222,7 @@ class ReplayReplies:
 
 @dataclass(slots=True)
 class _NoStoredResults:
-    """A `ResultStore` that holds no results and stores none."""
+    """A result store that contains no results and stores none."""
 
     kept: int = 0
     again: int = 0
@@ -234,7 +254,10 @@ def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, E
 
 @dataclass(frozen=True, slots=True)
 class SentPrompt:
-    """The content of a call: its messages, and the schema of a judge or the options of an agent, as JSON values."""
+    """The content of a call: its messages, and its request.
+
+    The request is the schema of a judge or the options of an agent, as JSON-compatible data.
+    """
 
     messages: tuple[Message, ...]
     request: Any
@@ -248,7 +271,8 @@ def find_prompts(
     The items of the last run go through their stages again, without calls, with the models that the journal names and
     those of its settings that files may set. A prompt is returned only if the digest of everything that was sent equals
     the one in the journal, so it is exact. Prompts are missing if their question, settings or plugin have changed
-    since. Raises `JournalError`, `ConfigError` and `PlanError`.
+    since. Raises `JournalError` if the journal cannot be read, `ConfigError` if a setting or model in it is invalid,
+    and `PlanError` if a question has no valid plan. Returns an empty dictionary if the journal contains no run.
     """
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.run.execution import run_blocking

@@ -56,7 +56,7 @@ class Change:
     """An item whose score changed. `item` names its question, answering model, judge and replicate.
 
     `fields` and `traits` map the names of those that changed to the earlier and the new value (None: no value).
-    `granular` contains both granular results if they differ. `why` explains the new outcome.
+    `granular` contains the earlier and the new granular result if they differ. `why` is the reason for the new outcome.
     """
 
     item: ItemId
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def flipped(self) -> bool:
-        """Whether the verdict changed. False if the item was or is not judged."""
+        """Whether the verdict changed. False if the item was not judged before or is not judged now."""
         return (
             self.before.judged
             and self.after.judged
@@ -80,7 +80,7 @@ class Change:
     def missing(self) -> bool:
         """Whether the item was judged before and cannot be judged now, usually because the journal lacks a reply.
 
-        An item that is undecided now was compared, so it is not missing.
+        An item that is undecided now was compared with the truth, so it is not missing.
         """
         return self.before.judged and not self.after.judged and not self.undecided
 
@@ -99,7 +99,8 @@ class Change:
 class RescoreReport(SectionsView):
     """The result of rescoring: the summaries before and after, over the same items, and the changes in run order.
 
-    `gone` items were left out because the benchmark lacks their question; `new` questions have no result yet.
+    `gone` is the number of items left out because the benchmark lacks their question, and `new` the number of questions
+    that have no result yet.
     """
 
     before: Summary
@@ -111,7 +112,7 @@ class RescoreReport(SectionsView):
 
     @property
     def flips(self) -> list[Change]:
-        """The changes of verdicts."""
+        """The changes in which the verdict changed."""
         return [change for change in self.changes if change.flipped]
 
     def ordered_changes(self) -> list[Change]:
@@ -122,12 +123,12 @@ class RescoreReport(SectionsView):
 
     @property
     def missing(self) -> list[Change]:
-        """The items that could not be judged again."""
+        """The changes of items that could not be judged again."""
         return [change for change in self.changes if change.missing]
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report as pairs of name and text."""
+    """Yield the lines of a report as pairs of name and text. Lines without content are left out."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):
@@ -151,7 +152,7 @@ def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
 
 
 def change_cells(change: Change) -> list[str]:
-    """Return a change as the cells of a row with the columns of `CHANGE_HEAD`."""
+    """Return a change as the cells of a table row, with the columns of `CHANGE_HEAD`."""
     question, answering, judge, replicate = change.item
     models = answering if judge == answering else f"{answering}, judged by {judge}"
     values = [change.before.value, change.after.value, _changes_text(change), change.why]
@@ -160,6 +161,7 @@ def change_cells(change: Change) -> list[str]:
 
 @sections_of.register(RescoreReport)
 def _sections(report: RescoreReport) -> Iterator[Section]:
+    """Yield the sections of a report: its facts, and up to `_MOST_SHOWN` changes."""
     yield [Title(f"Rescored {quantity(report.after.items, 'item')}"), Facts([*report_rows(report)])]
     changes = report.ordered_changes()
     if changes:
@@ -172,6 +174,7 @@ def _sections(report: RescoreReport) -> Iterator[Section]:
 
 
 def _changes_text(change: Change) -> str:
+    """Return what changed, one field or trait on each line."""
     parts = [f"{name}: {_passed_text(was)} -> {_passed_text(now)}" for name, (was, now) in change.fields.items()]
     parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
     if change.granular is not None:
@@ -180,10 +183,12 @@ def _changes_text(change: Change) -> str:
 
 
 def _passed_text(passed: bool | None) -> str:
+    """Return whether a field passed, as text; "-" for None."""
     return "-" if passed is None else "passes" if passed else "fails"
 
 
 def _number(value: Any) -> str:
+    """Return a granular result as text. Only floats are rounded."""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
@@ -207,7 +212,7 @@ _Scores = tuple[GroupKey, str, Outcome, Any, Outcome, Any]
 class _ChunkReport:
     """The rescored items of some questions: outcomes and granular results before and after, and the changes.
 
-    `lines` are the new results, if they are to be written.
+    `lines` contains the new results, if they are to be written.
     """
 
     scores: list[_Scores]
@@ -233,15 +238,16 @@ def rescore(
     If the journal has no reply to a call, or the call's prompt would show a changed truth to a model
     (`PromptTask.shows_truth`), the item becomes an error that names the call. `ask` allows the latter calls, and stores
     their replies in the journal; an answer that is generated again, because a few-shot example changed, is judged again
-    too. `question_ids` selects questions; by default all are used. With `output`, the new results are written to that
-    JSONL file, in run order; an existing file is renamed.
+    too. `question_ids` selects questions (None: all). With `output`, the new results are written to that JSONL file, in
+    run order; an existing file is renamed.
 
     The work is divided among `processes` if no call is made, the system can fork, and this process has no threads. With
     `by_id`, a model's replies are found by its id alone; this is for models that the journal names (`ModelLabel`).
-    `on_scored` is called from time to time with the outcomes since the last call, and the total number of items.
+    `on_scored` is called from time to time with the outcomes since its last call, and the total number of items.
 
-    Raises `JournalError`, `ConfigError`, `PlanError` and `BenchmarkFileError`. If items were judged before and none can
-    be judged now, `ConfigError` is raised and nothing is written.
+    Raises `JournalError` if the journal cannot be read, `PlanError` if a question has no valid plan,
+    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for every other problem of the request. If
+    items were judged before and none can be judged now, `ConfigError` is raised and nothing is written.
     """
     from karenina_engine.check.restricted_values import require_trust
 
@@ -299,7 +305,10 @@ def rescore(
 
 
 def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
-    """Return the store of the run's files; for output in another folder, a new store to which the files are copied."""
+    """Return the store of the run's files.
+
+    For output in another folder, this is a new store to which the files are copied.
+    """
     settings, earlier = config.section(EngineSettings), files_folder(journal)
     if output.absolute().parent == journal.absolute().parent:
         return FileStore(earlier, settings.kept_file_bytes, settings.kept_files_bytes)
@@ -309,7 +318,10 @@ def _file_store(journal: Path, output: Path, config: VerificationConfig) -> File
 
 @contextmanager
 def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open the file for the new results, after renaming an existing one."""
+    """Open the file for the new results, and yield a function that writes lines to it.
+
+    An existing file is renamed, with a warning. Raises `ConfigError` if the file cannot be written.
+    """
     moved = prepare_output(path)
     if moved is not None:
         logger.warning("%s held earlier results: they are kept in %s", path, moved)
@@ -318,7 +330,7 @@ def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
-    """Yield the reports of the chunks in order, computed in this process or by a pool."""
+    """Yield the reports of the chunks in order. They are computed in this process or by a pool of processes."""
     count = len(job.ids)
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
     if processes < 2 or len(chunks) < 2 or not can_fork():
@@ -331,12 +343,14 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
+    """Rescore the questions at these indexes in an event loop of its own."""
     from karenina_engine.run.execution import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
+    """Rescore these questions, and return the report in the order of the run."""
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
         async for item in items:
@@ -355,7 +369,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
 
 
 def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> None:
-    """Turn a result into an error if a stage continued without a reply that the journal lacks."""
+    """Turn a result into an error if a stage continued without a reply that the journal does not contain."""
     if not result.outcome.judged:
         return
     meta = result.metadata
@@ -372,7 +386,7 @@ def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> No
 
 
 def find_change(then: VerificationResult | EarlierResult, now: VerificationResult) -> Change | None:
-    """Return what changed between two results of an item; None if nothing did."""
+    """Return what changed between two results of an item; None if nothing changed."""
     fields = _differences(_field_results(then), _field_results(now))
     traits = _differences(_traits(then), _traits(now))
     was, is_now = then.template.verify_granular_result, now.template.verify_granular_result
@@ -383,14 +397,17 @@ def find_change(then: VerificationResult | EarlierResult, now: VerificationResul
 
 
 def _field_results(result: VerificationResult | EarlierResult) -> dict[str, bool | None]:
+    """Return whether each field and regular expression passed, by name."""
     template = result.template
     return {**(template.field_results or {}), **(template.regex_validation_results or {})}
 
 
 def _traits(result: VerificationResult | EarlierResult) -> dict[str, Any]:
+    """Return the scores of all traits by name."""
     return dict(result.rubric.get_all_trait_scores()) if result.rubric is not None else {}
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the entries in which two tables differ, as pairs of both values (None: no value)."""
     names = dict.fromkeys([*was, *now])
     return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

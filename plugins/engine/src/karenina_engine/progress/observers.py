@@ -34,7 +34,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """The end of a run. `interrupted` is True if it stopped before its last item; `stopped` is the reason, if known."""
+    """The end of a run. `interrupted` is True if it stopped before its last item. `stopped` is the reason, or None."""
 
     summary: Summary
     seconds: float
@@ -74,7 +74,7 @@ class CallStarted:
 class Observers:
     """The observers of one run, by hook. `karenina_engine.run.plugin_offers` finds them.
 
-    If an observer raises an exception, a warning is logged; the run and the other observers continue.
+    If an observer raises an exception, a warning is logged, and the run and the other observers continue.
     """
 
     def __init__(self, listeners: Listeners) -> None:
@@ -98,11 +98,12 @@ class Observers:
         self._notify("karenina_run_finished", event=event)
 
     def answer_events(self, item: Item) -> AbstractContextManager[None]:
-        """Return a context manager that reports the start and the end of an answer, judging included."""
+        """Return a context manager that reports the start and the end of an answer, including its judging."""
         return self._answer_events(item) if self.observes_answers else _NO_EVENTS
 
     @contextmanager
     def _answer_events(self, item: Item) -> Iterator[None]:
+        """Report the start and the end of an answer. The observers receive the same event for both."""
         event = AnswerStarted(item)
         self._notify("karenina_answer_started", event=event)
         try:
@@ -119,7 +120,7 @@ class Observers:
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report that a stage starts. Return a function that reports its record; None without observers."""
+        """Report that a stage starts. Return a function that reports its record; None if nobody observes stages."""
         if not self.observes_stages:
             return None
         event = StageStarted(stage, item)
@@ -127,6 +128,7 @@ class Observers:
         return partial(self._stage_finished, event)
 
     def _stage_finished(self, event: StageStarted, record: StageRecord) -> None:
+        """Report that a stage has ended."""
         self._notify("karenina_stage_finished", event=event, record=record)
 
     def call_started(self, call: Call) -> Callable[[CallOutcome], None]:
@@ -136,9 +138,11 @@ class Observers:
         return partial(self._call_finished, event)
 
     def _call_finished(self, event: CallStarted, made: CallOutcome) -> None:
+        """Report that a call has ended."""
         self._notify("karenina_call_finished", event=event, made=made)
 
     def _notify(self, hook: str, **arguments: object) -> None:
+        """Call a hook of all observers. An exception in one of them is logged as a warning."""
         for owner, call in self._listeners.get(hook, ()):
             try:
                 call(**arguments)

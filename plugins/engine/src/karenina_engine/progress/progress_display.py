@@ -1,7 +1,7 @@
 """Progress displays for runs that Python programs and notebooks start.
 
-A display is an observer of the run. A terminal shows a bar from the library rich, and a notebook shows one from tqdm.
-If the library is not installed, progress lines are printed at intervals.
+A display is an observer of the run. In a terminal, it shows a bar from the library rich, and in a notebook one from
+tqdm. If that library is not installed, it prints progress lines at intervals.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class ProgressBar(Protocol):
 
 
 class ProgressDisplay:
-    """An observer that shows a run's progress with a bar from `make_bar`, if the run has at least `least` items."""
+    """An observer that shows a run's progress with a bar from `make_bar`.
+
+    A run of fewer than `least` items is not shown.
+    """
 
     def __init__(self, make_bar: Callable[[RunProgress], ProgressBar], *, least: int = 1) -> None:
         self._make_bar = make_bar
@@ -47,13 +50,16 @@ class ProgressDisplay:
         self._progress = progress
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Show that an item ended at the time `ended` (an ISO timestamp; now by default)."""
+        """Show that an item ended at the time `ended`, an ISO timestamp (empty: now).
+
+        Does nothing before `start`.
+        """
         if self._progress is not None and self._bar is not None:
             self._progress.add(outcome, ended)
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
-        """Show that items ended; the first call starts the display of a run of `total` items."""
+        """Show that items ended. The first call starts the display of a run of `total` items."""
         if self._progress is None:
             self.start(total)
         for outcome in outcomes:
@@ -90,8 +96,8 @@ class ProgressDisplay:
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
     """Return a display on standard error; None if no progress is to be shown.
 
-    By default (None), runs of several items are shown on a terminal and in a notebook. False never shows progress. True
-    always shows it: as lines, if standard error is neither a terminal nor a notebook.
+    If `wanted` is None, runs of several items are shown in a terminal and in a notebook. If it is False, no progress is
+    shown. If it is True, progress is always shown: as lines, if standard error is neither a terminal nor a notebook.
     """
     if wanted is False or sys.stderr is None:
         return None
@@ -102,32 +108,33 @@ def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
 
 
 def _find_bar(*, in_notebook: bool) -> Callable[[RunProgress], ProgressBar]:
-    """Return the bar whose library is installed, else plain lines."""
+    """Return the bar for this environment whose library is installed; plain lines if there is none."""
     if not in_notebook and find_spec("rich") is not None:
         return _TerminalBar
     return _TqdmBar if find_spec("tqdm") is not None else _Lines
 
 
 def _is_notebook() -> bool:
-    """Return whether this process is a notebook kernel, where IPython has already been imported."""
+    """Return whether this process is the kernel of a notebook. IPython has already been imported in one."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 class _Lines:
-    """Lines on standard error, at most twenty plus one every half minute."""
+    """Progress lines on standard error: up to twenty, and one more every half minute."""
 
     def __init__(self, progress: RunProgress) -> None:
         self._progress = progress
 
     def update(self) -> None:
+        """Print a line if one is due."""
         line = self._progress.next_line()
         if line is not None:
             print(line, file=sys.stderr, flush=True)  # noqa: T201 - this is the output
 
     def close(self) -> None:
-        """Do nothing: the last item has already printed a line."""
+        """Do nothing, because a line was printed after the last item."""
 
 
 class _TerminalBar:
@@ -143,9 +150,11 @@ class _TerminalBar:
         self._bar.start()
 
     def update(self) -> None:
+        """Show the number of finished items."""
         self._bar.advance_to(self._progress.done)
 
     def close(self) -> None:
+        """Stop the bar, and leave it in the terminal."""
         self._bar.stop()
 
 
@@ -157,17 +166,19 @@ class _TqdmBar:
         self._bar = _tqdm()(total=progress.total, desc="running", unit="item", smoothing=0)
 
     def update(self) -> None:
+        """Advance the bar by one item, and show the counts."""
         self._bar.initial = self._progress.stored  # which tqdm leaves out of the rate
         self._bar.set_postfix_str(self._progress.counts(), refresh=False)
         self._bar.update()
 
     def close(self) -> None:
+        """Show the final state and stop the bar."""
         self._bar.refresh()
         self._bar.close()
 
 
 def _tqdm() -> Any:
-    """Return tqdm's class for this environment, without the monitor thread that it would leave in the process."""
+    """Return tqdm's class for this environment, without the monitor thread that it would otherwise start."""
     from tqdm import TqdmWarning
 
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ _REFRESHED: Final = 4  # times a second
 
 
 class RichBar(Progress):
-    """A progress bar from the library rich; `transient` removes it from the terminal when it stops."""
+    """A progress bar from the library rich. With `transient`, it disappears from the terminal when it stops."""
 
     def __init__(self, progress: RunProgress, console: Console, *, transient: bool) -> None:
         self._progress = progress

@@ -23,9 +23,9 @@ _NOT_JUDGED: Final = "not judged"
 class RunProgress:
     """The progress of a run: how many of `total` items are finished, counts by outcome, rate, and time left.
 
-    `limits` are the concurrency limits of the run's models, from which the calls in flight are read. `cost` returns the
-    cost so far as text, or None if it is not counted. `clock` returns seconds. The rate counts only items that ended
-    after the start: items stored by an earlier run say nothing about the time left.
+    `limits` contains the concurrency limits of the run's models, from which the calls in flight are read. `cost`
+    returns the cost so far as text, or None if it is not counted. `clock` returns seconds. The rate counts only items
+    that ended after the start, because items stored by an earlier run do not predict the time left.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class RunProgress:
         self._since = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Count one item that ended at `ended` (its `metadata.timestamp`; now by default)."""
+        """Count an item that ended at `ended`, its `metadata.timestamp` (empty: now)."""
         self.done += 1
         self._new += not ended or ended >= self._since
         self._counts[_kind(outcome)] += 1
@@ -62,7 +62,7 @@ class RunProgress:
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a progress line, after an item was counted; None if the last line is recent enough."""
+        """Return a progress line after an item was counted; None if no line is due yet."""
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:
             return None
@@ -71,7 +71,7 @@ class RunProgress:
         return f"{self.done}/{self.total} {self.counts()}" + "".join(f"; {part}" for part in more)
 
     def counts(self) -> str:
-        """Return the number of items by outcome, with errors by kind."""
+        """Return the number of items by outcome, as text, with errors by kind."""
         parts = [
             f"{count} {kind}" + (f" ({self._kinds_of_errors()})" if kind == _NOT_JUDGED else "")
             for kind, count in sorted(self._counts.items())
@@ -79,7 +79,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def speed(self) -> list[str]:
-        """Return the rate, the time left at this rate, and the cost, as far as known."""
+        """Return the rate, the time left at this rate, and the cost, as texts. Unknown ones are left out."""
         parts = []
         rate = self._rate()
         if rate:
@@ -90,7 +90,7 @@ class RunProgress:
         return [*parts, cost] if cost is not None else parts
 
     def calls(self) -> list[str]:
-        """Return, for each active server, its calls in flight, its limit, and its calls waiting for a retry."""
+        """Return a text for each active server: its calls in flight, limit, and calls that wait for a retry."""
         texts = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
@@ -101,11 +101,11 @@ class RunProgress:
         return texts
 
     def _lines(self, done: int) -> int:
-        """Return how many lines are due after `done` items; the last item always adds one."""
+        """Return how many lines are due after `done` items. The last item always adds one."""
         return done * min(_MOST_LINES, self.total) // self.total
 
     def _rate(self) -> float:
-        """Return the recent rate in items per second."""
+        """Return the recent rate in items per second; 0 if it is not known yet."""
         now = self._clock()
         if now - self._marks[-1][0] >= 1:
             self._marks.append((now, self._new))
@@ -115,16 +115,19 @@ class RunProgress:
         return (self._new - done) / (now - then) if now > then else 0.0
 
     def _kinds_of_errors(self) -> str:
+        """Return the number of items that were not judged by outcome, as text."""
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self._errors.items()))
 
 
 def _kind(outcome: Outcome) -> str:
+    """Return the name under which an outcome is counted: "correct", "scored", "not correct" or "not judged"."""
     if outcome.passes:
         return outcome.value
     return "not correct" if outcome.judged else _NOT_JUDGED
 
 
 def _duration(seconds: float) -> str:
+    """Return a duration as text, rounded to seconds or minutes."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

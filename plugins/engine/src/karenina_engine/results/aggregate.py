@@ -38,21 +38,21 @@ GroupKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failure that `items` items share. `error` is the error of the first item, without the parts that differ."""
+    """A failure that `items` items share. `error` is the error of the first of them, without the parts that differ."""
 
     items: int
     error: str
 
 
 class FailureCounts:
-    """Counts of a run's failures by kind."""
+    """Counts of a run's failures by kind. Beyond `MAX_KINDS` kinds, all others are counted together."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._first: dict[str, str] = {}
 
     def add(self, error: str, question_id: str) -> None:
-        """Count the failure of an item of this question."""
+        """Count the failure of an item of this question. Of its error, `_STORED_LENGTH` characters are stored."""
         error = _without_id(error, question_id)
         kind = failure_kind(error, question_id)
         if kind not in self._counts and len(self._counts) >= MAX_KINDS:
@@ -69,12 +69,13 @@ class FailureCounts:
 def failure_kind(error: str, question_id: str) -> str:
     """Return the key under which equal failures are counted: the error without the question's id and numbers.
 
-    HTTP statuses are kept.
+    HTTP statuses are kept, and the key is the beginning of long errors.
     """
     return _NUMBER.sub("#", _without_id(error, question_id)[:_COMPARED_LENGTH])
 
 
 def _without_id(error: str, question_id: str) -> str:
+    """Return an error without the question's id and the number of attempts. Very short ids are kept."""
     error = error.replace(f"{question_id}, line ", "line ")
     without_id = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
     return _RETRIES.sub("", without_id)
@@ -83,11 +84,11 @@ def _without_id(error: str, question_id: str) -> str:
 class Counts(BaseModel):
     """Counts of outcomes.
 
-    `items` counts every item; `judged` those with a verdict; `not_judged` those that ended in errors or are undecided;
-    `scored` those that have only trait scores. `worst` and `best` are the shares of correct items among judged and
-    unjudged items together, if every unjudged item were wrong or right. They leave out items that lack only a trait
-    score, because such items would have no verdict. `mean_granular` is the mean granular result of `granular_out_of`
-    items. `traits` are the summaries of rubric traits by name.
+    `items` is the number of all items, `judged` of those with a verdict, `not_judged` of those that ended in errors or
+    are undecided, and `scored` of those that have only trait scores. `worst` and `best` are the shares of correct items
+    among judged and unjudged items together, if every unjudged item were wrong or right. They leave out items that lack
+    only a trait score, because such items would have no verdict. `mean_granular` is the mean granular result of
+    `granular_out_of` items. `traits` maps the names of rubric traits to their summaries.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -107,9 +108,9 @@ class Counts(BaseModel):
 class GroupSummary(Counts):
     """The counts and the pass rate of one group: an answering model and a judge, by their ids.
 
-    `pass_rate` is the share of judged items that are correct; it also contains the number of undecided items, and the
-    rate if all of these were wrong. `name` identifies the group within a run: the answering model, and the judge if
-    there are several.
+    `pass_rate` is the share of judged items that are correct. It also contains the number of undecided items, and the
+    rate if all of these were wrong. `name` identifies the group within a run: the answering model, and the judge if the
+    model has several.
     """
 
     answering: str = ""
@@ -137,8 +138,8 @@ class Summary(Counts):
 class OutcomeTally:
     """Counts of outcomes that are updated as a run proceeds. Results are not kept.
 
-    `per_question` is the number of items for each question, if known: a question then takes no memory once all of its
-    items are counted.
+    `per_question` is the number of items for each question, or None if unknown. If it is known, a question takes no
+    memory once all of its items are counted.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -154,7 +155,7 @@ class OutcomeTally:
         return self._counts.total()
 
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
-        """Count an item by its outcome and question; `granular` is its granular result (ignored if not a number)."""
+        """Count an item by its outcome and question. `granular` is its granular result (ignored unless a number)."""
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)
         if outcome.has_verdict and isinstance(granular, (int, float)) and isfinite(granular):
@@ -195,7 +196,7 @@ class OutcomeTally:
 class RunTally:
     """Counts of outcomes for each group, updated as a run proceeds. Results are not kept.
 
-    `per_question` is the number of items for each question in a group, if known, as in `OutcomeTally`.
+    `per_question` is the number of items for each question in a group, or None if unknown, as in `OutcomeTally`.
     """
 
     def __init__(self, per_question: int | None = None) -> None:
@@ -234,7 +235,10 @@ class RunTally:
 
 
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
-    """Return the summary of a run that consists of these groups."""
+    """Return the summary of a run that consists of these groups.
+
+    Rates, bounds and traits are included only if there are fewer than two.
+    """
     if len(groups) < 2:
         only = groups[0] if groups else OutcomeTally().summary()
         return Summary(
@@ -259,8 +263,8 @@ def summarize_groups(groups: list[GroupSummary]) -> Summary:
 class Totals:
     """Totals of results: the summary of all and of each group, the failures and the usage.
 
-    Its length is the number of results, which are not kept. `per_question` is the number of results for each question
-    in a group, if known, as in `OutcomeTally`.
+    The length of this object is the number of results, which are not kept. `per_question` is the number of results for
+    each question in a group, or None if unknown, as in `OutcomeTally`.
     """
 
     def __init__(self, *, per_question: int | None = None) -> None:
@@ -274,7 +278,7 @@ class Totals:
         return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:
-        """Count one result. The tokens of an answer that several judges share are counted once."""
+        """Count a result. The tokens of an answer that several judges share are counted once."""
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
         self._tally.add(group, result.outcome, meta.question_id, template.verify_granular_result)
@@ -290,7 +294,7 @@ class Totals:
         self._answers.add(answer)
 
     def summary(self) -> Summary:
-        """Return counts and, for each group, the pass rate with denominator and interval, bounds and traits."""
+        """Return the counts and, for each group, the pass rate with its interval, the bounds and the traits."""
         return summarize_groups(list(self.by_models().values()))
 
     def by_models(self) -> dict[GroupKey, GroupSummary]:
@@ -303,7 +307,7 @@ class Totals:
         }
 
     def failures(self) -> list[Failure]:
-        """Return why items were not judged: equal reasons counted together, the most frequent first."""
+        """Return the reasons why items were not judged. Equal reasons are counted together, the most frequent first."""
         return self._failures.ranked()
 
     def usage(self) -> Usage:

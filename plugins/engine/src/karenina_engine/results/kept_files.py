@@ -1,4 +1,4 @@
-"""Files that the items of a run keep: stored in a folder beside the journal, each named by its content's digest.
+"""Files that the items of a run keep, stored in a folder beside the journal and named by their content's digests.
 
 Several processes may write to a folder at once. Files with equal content are stored once, and a file in the folder is
 always complete.
@@ -47,7 +47,7 @@ logger = logging.getLogger("karenina")
 
 
 class FileLeftOut(Exception):
-    """Raised when a file is not stored; the message states the reason."""
+    """Raised when a file is not stored. The message states the reason."""
 
 
 def files_folder(journal: Path) -> Path:
@@ -59,9 +59,9 @@ def files_folder(journal: Path) -> Path:
 class FileStore:
     """A store for the files of a run. Without a `folder`, every file is left out, for the reason `absent`.
 
-    `most` is the maximum size of a file in bytes, and `most_in_all` that of the folder. The files of stored replies are
-    copied from the folder `earlier`, if it is set. If `writes` is False, files are named by their digests but not
-    stored.
+    `most` is the maximum size of a file in bytes, and `most_in_all` that of all files in the folder. The files of
+    stored replies are copied from the folder `earlier`, if it is set. If `writes` is False, files are named by their
+    digests but not stored.
     """
 
     folder: Path | None
@@ -77,11 +77,15 @@ class FileStore:
 
     @classmethod
     def that_writes_nothing(cls) -> FileStore:
-        """Return a store for items whose results are not kept."""
+        """Return a store for items whose results are not kept. It computes the digests of files only."""
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
-        """Store a file, and return its entry. If the file is left out, log a warning; the entry states the reason."""
+        """Store a file, and return its entry.
+
+        If the file is left out, a warning is logged, and the entry states the reason. A path must be below the folder
+        `below`, if that is set. `whose` is the name of the question in warnings.
+        """
         size = None if isinstance(data, Path) else len(data)
         try:
             content = self._read(data, below)
@@ -98,7 +102,10 @@ class FileStore:
         return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
 
     def copy(self, kept: KeptFile, whose: str) -> KeptFile:
-        """Copy a file of a stored reply from the folder `earlier`, if there is one, and return its entry."""
+        """Copy a file of a stored reply from the folder `earlier`, if there is one, and return its entry.
+
+        If this fails, a warning is logged and the entry is returned unchanged.
+        """
         if self.earlier is None or kept.sha256 is None:
             return kept
         stored = _find(kept, [self.earlier])
@@ -108,6 +115,7 @@ class FileStore:
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
+        """Return the content of a file. Raises `FileLeftOut` or `OSError` if it is too large or cannot be read."""
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
         if isinstance(data, Path):
@@ -122,6 +130,10 @@ class FileStore:
         return data
 
     def _store(self, digest: str, content: bytes) -> None:
+        """Store content under its digest, unless it is stored already.
+
+        Raises `FileLeftOut` if the folder would exceed a limit, and `OSError` if it cannot be written.
+        """
         assert self.folder is not None
         with _open_store(self.folder) as folder:
             if _has(folder, digest, content):
@@ -137,7 +149,10 @@ class FileStore:
             self._since += 1
 
     def _count(self, folder: int) -> tuple[int, int]:
-        """Return the number of files in the folder, and their bytes."""
+        """Return the number of files in the folder and their size in bytes.
+
+        They are counted again only from time to time, and more often near the limit.
+        """
         _, used = self._counted or (0, 0)
         if self._counted is None or self._since >= _RECOUNT or used > self.most_in_all * 0.9:
             with os.scandir(folder) as entries:
@@ -147,6 +162,7 @@ class FileStore:
         return self._counted
 
     def _warn(self, whose: str, name: str, why: str) -> None:
+        """Log a warning about a file that is left out, for the first `_MOST_WARNINGS` files."""
         if not self.writes:
             return
         self._warned += 1
@@ -159,7 +175,8 @@ class FileStore:
 class ItemFiles:
     """The files of an answer, of a judge's item, or of a call.
 
-    A judge's item also lists the files of its answer, `before`. The files of a call are added to its item, `of`, too.
+    `before` contains the files of the answer that a judge's item also lists. `of` is the item to which the files of a
+    call are added too.
     """
 
     def __init__(
@@ -178,7 +195,10 @@ class ItemFiles:
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, and return its entry."""
+        """Store a file, and return its entry.
+
+        If the item already has `MOST_OF_ITEM` files, the file is left out, and the entry states the reason.
+        """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
             if not self._more:
@@ -199,7 +219,7 @@ class ItemFiles:
             self._of.add(kept)
 
     def add_copy(self, kept: KeptFile) -> None:
-        """Add a file of a reply that was stored earlier."""
+        """Add a file of a reply that was stored earlier, and copy it if the store is in another folder."""
         self.add(self._store.copy(kept, self._whose))
 
     def count_more(self) -> None:
@@ -217,12 +237,15 @@ class ItemFiles:
         return ItemFiles(self._store, self._whose, before=self)
 
     def list_in(self, result: VerificationResult) -> VerificationResult:
-        """List these files and those of the answer in a result, and return the result."""
+        """List these files and those of the answer in a result, which is changed and returned."""
         result.metadata.files = self.listed()
         return result
 
     def listed(self) -> list[KeptFile]:
-        """Return these files and those of the answer under unique names, and an entry that counts further files."""
+        """Return these files and those of the answer under unique names.
+
+        If files were left out because there are too many, the last entry states their number.
+        """
         files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
         for source in (self,) if self._before is None else (self._before, self):
@@ -263,7 +286,7 @@ def add_call_files(files: Iterable[KeptFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A kept file in a folder: its `path` and content, or the `problem` that prevents reading it."""
+    """A kept file in a folder: its `path` and content, or the `problem` because of which it cannot be read."""
 
     path: Path | None = None
     content: bytes = b""
@@ -271,7 +294,10 @@ class FoundFile:
 
 
 class KeptFiles:
-    """The files that a result file's results name, in the folders beside it. `journal` is their journal, if known."""
+    """The files that a result file's results name, in the folders beside it.
+
+    `journal` is the journal of these results, or None if unknown.
+    """
 
     def __init__(self, results: Path, journal: Path | None = None) -> None:
         named = [files_folder(path) for path in (journal, default_journal(results)) if path is not None]
@@ -287,11 +313,15 @@ class KeptFiles:
         ]
 
     def find(self, kept: KeptFile) -> FoundFile:
-        """Return a file after comparing its content with its digest, since names in results are not trusted."""
+        """Return a file, or the problem with it.
+
+        Its content is compared with its digest, because names in results are not trusted.
+        """
         return _find(kept, self.folders)
 
 
 def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
+    """Return the file of an entry in the first folder that contains it unchanged, or the problem with it."""
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
         return FoundFile(problem=entry.left_out or "it has no digest")
     if (entry.size or 0) > MOST_COMPARED:
@@ -313,7 +343,10 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
 
 
 def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
-    """Open a file that a stage or an adapter names. Raises `FileLeftOut` or `OSError`."""
+    """Open a file that a stage or an adapter names, without following links out of the folder `below`.
+
+    Raises `FileLeftOut` if it is not a file below that folder, and `OSError` if it cannot be opened.
+    """
     if below is not None:
         root = resolve_links(below)
         inside = Path(os.path.normpath(below / path))
@@ -329,6 +362,10 @@ def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
 
 @contextmanager
 def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
+    """Open the folder of a store, creating it if `make` is True, and yield its descriptor.
+
+    Raises `OSError` if it cannot be opened.
+    """
     if make:
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
@@ -340,7 +377,7 @@ def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
 
 
 def _has(folder: int, digest: str, content: bytes) -> bool:
-    """Return whether the folder contains the file with this content."""
+    """Return whether the folder contains a file with this name and content. False if the file cannot be read."""
     try:
         with open_file_at(digest, folder) as file:
             return os.fstat(file.fileno()).st_size == len(content) and file.read() == content

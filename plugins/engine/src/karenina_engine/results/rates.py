@@ -35,8 +35,8 @@ class Rate(BaseModel):
     `clusters` is the number of questions that the items belong to. Several items of one question (replicates, models,
     judges) are not independent; the more alike they are, the wider the interval.
 
-    `undecided` items are not in `out_of`. In JSON, `undecided` and `if_undecided_wrong` are left out if no item is
-    undecided.
+    `undecided` is the number of undecided items, which are not in `out_of`. In JSON, `undecided` and
+    `if_undecided_wrong` are left out if no item is undecided.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -51,11 +51,12 @@ class Rate(BaseModel):
 
     @property
     def if_undecided_wrong(self) -> float | None:
-        """The rate if every undecided item were wrong: at most `value`, and equal to it if no item is undecided."""
+        """The rate if every undecided item were wrong. It equals `value` if no item is undecided."""
         return self.hits / (self.out_of + self.undecided) if self.undecided else self.value
 
     @model_serializer(mode="wrap")
-    def _without_none_undecided(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_undecided_if_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the fields for JSON. Both values on undecided items are included only if there are any."""
         values: dict[str, Any] = serialize(self)
         if not self.undecided:
             values.pop("undecided", None)
@@ -71,8 +72,8 @@ class Rate(BaseModel):
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
     """Return the bounds of the Wilson score interval for `hits` of `out_of`; both may be fractions (effective sizes).
 
-    Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927). Raises
-    `ValueError` unless 0 <= hits <= out_of and out_of > 0.
+    Raises `ValueError` unless 0 <= hits <= out_of and out_of > 0. Source: E. B. Wilson, Probable inference, the law of
+    succession, and statistical inference, JASA 22 (1927).
     """
     if out_of <= 0 or not 0 <= hits <= out_of:
         raise ValueError(f"{hits} of {out_of} is not a proportion")
@@ -88,7 +89,7 @@ def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
 class Clusters:
     """The sums that a `Rate` needs, updated item by item, for items that are clustered by question.
 
-    Two numbers are held for each open question; `fold` adds those of a complete question to the sums.
+    Two numbers are held in memory for each open question, and `fold` adds those of a complete question to the sums.
     """
 
     __slots__ = ("_folded", "_hits_hits", "_hits_size", "_open", "_size_size", "hits", "items", "undecided")
@@ -102,7 +103,7 @@ class Clusters:
         self._hits_hits = self._hits_size = self._size_size = 0
 
     def add(self, question: Hashable, *, hit: bool) -> None:
-        """Count one item."""
+        """Count an item of a question."""
         count = self._open.setdefault(question, [0, 0])
         count[0] += hit
         count[1] += 1
@@ -110,13 +111,16 @@ class Clusters:
         self.items += 1
 
     def add_outcome(self, question: Hashable, outcome: Outcome) -> None:
-        """Count one item by its outcome: correct is a hit, and items without a verdict are not in the rate."""
+        """Count an item by its outcome.
+
+        A correct item is a hit. An item without a verdict is not in the rate, but undecided items are counted.
+        """
         if outcome.has_verdict:
             self.add(question, hit=outcome is Outcome.CORRECT)
         self.undecided += outcome is Outcome.UNDECIDED
 
     def fold(self, question: Hashable) -> None:
-        """Release the memory of a question that has no further items."""
+        """Release the memory of a question that has no further items. Does nothing if it has none so far."""
         count = self._open.pop(question, None)
         if count is not None:
             self._folded += 1
@@ -125,7 +129,10 @@ class Clusters:
             self._size_size += count[1] * count[1]
 
     def rate(self) -> Rate:
-        """Return the rate of the items so far, with its interval, as the function `rate` does."""
+        """Return the rate of the items so far, with its interval, as the function `rate` does.
+
+        Without items, its value and interval are None.
+        """
         items, hits = self.items, self.hits
         if not items:
             return Rate(hits=0, out_of=0, value=None, low=None, high=None, undecided=self.undecided)
@@ -148,7 +155,7 @@ class Clusters:
         return self._folded + len(self._open)
 
     def effective_size(self) -> float:
-        """Return the effective size of this sample, as the function `effective_size` does."""
+        """Return the effective size of this sample, as the function `effective_size` does. Requires items."""
         still = self._open.values()
         return effective_size(
             self.questions,
@@ -175,8 +182,8 @@ def effective_size(
     `hits_hits`, `hits_size` and `size_size` are sums over questions: of squared hits, of hits times items, and of
     squared items. The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977,
     section 3.12), with two half pseudo-questions of average size added, one with only hits and one with none: without
-    them, intervals near 0 and 1 are too narrow (`benchmarks/coverage.py`). The result is at least 1. It is at most the
-    number of items, unless hits are `graded`: values between 0 and 1 vary less than hits do.
+    them, intervals near 0 and 1 are too narrow (`benchmarks/coverage.py`). The result is not below 1. It does not
+    exceed the number of items, unless hits are `graded`: values between 0 and 1 vary less than hits do.
     """
     if questions == items and not graded:
         return items
@@ -214,9 +221,9 @@ class TraitSummary(BaseModel):
     """The scores of one trait.
 
     `n` counts scores, `not_scored` items in which the trait could not be scored, and `skipped` answers without the
-    concept of a dynamic trait. `share` is the share of True among boolean scores, and `mean` the mean of numbers.
-    `labels` are the counts of each class. `parts` are the means of the numbers in scores with several numbers (the
-    metrics of a metric trait, the fields of a template).
+    concept of a dynamic trait. `share` is the share of True among boolean scores, and `mean` the mean of numbers; both
+    are None if there are no such scores. `labels` maps each class to its count. `parts` contains the means of the
+    numbers in scores with several numbers (the metrics of a metric trait, the fields of a template).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -231,7 +238,7 @@ class TraitSummary(BaseModel):
 
 
 class _Mean:
-    """An exact mean, which does not depend on the order of the values. It is None without values."""
+    """An exact mean, which does not depend on the order of the values."""
 
     __slots__ = ("_count", "_sum")
 
@@ -240,10 +247,12 @@ class _Mean:
         self._count = 0
 
     def add(self, value: float) -> None:
+        """Add a finite value."""
         self._sum += int(value) if value == int(value) else Fraction(value)
         self._count += 1
 
     def value(self) -> float | None:
+        """Return the mean; None if there are no values."""
         return float(self._sum / Fraction(self._count)) if self._count else None
 
 
@@ -259,6 +268,7 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
+        """Count a score. `label` is the class that it stands for, or None. Scores of other types only count in `n`."""
         self.n += 1
         if label is not None:
             self.labels[label] += 1  # the score is the number of a class, so its mean would be meaningless
@@ -274,6 +284,7 @@ class _Scores:
                     self.parts.setdefault(name, _Mean()).add(value)
 
     def summary(self) -> TraitSummary:
+        """Return the summary of the scores so far."""
         means = {name: part.value() for name, part in self.parts.items()}
         return TraitSummary(
             n=self.n,
@@ -293,7 +304,7 @@ class TraitTally:
         self._traits: dict[str, _Scores] = {}
 
     def add(self, rubric: VerificationResultRubric) -> None:
-        """Count the traits in one result. Traits beyond the first `MAX_TRAITS` are ignored."""
+        """Count the traits in a result. Traits beyond the first `MAX_TRAITS` names are ignored."""
         labels = rubric.labels()
         scores = rubric.get_all_trait_scores()
         for name, score in scores.items():
@@ -314,6 +325,7 @@ class TraitTally:
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:
+        """Return the scores of a trait; None if it is beyond the first `MAX_TRAITS`."""
         tally = self._traits.get(name)
         if tally is None and len(self._traits) < MAX_TRAITS:
             tally = self._traits[name] = _Scores()
@@ -321,4 +333,5 @@ class TraitTally:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a finite number. Booleans are numbers here."""
     return isinstance(value, int | float) and isfinite(value)

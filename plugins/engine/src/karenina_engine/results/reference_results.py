@@ -1,7 +1,8 @@
 """Result files of the reference implementation, converted to results of this one.
 
 They are JSON documents (an export of a run with `results`, an archive of several runs with `runs`, a list of results,
-or an object that maps ids to results) or JSON lines. Fields that results lack are kept in `extensions["reference"]`.
+or an object that maps ids to results) or JSON lines. Fields that the results of this implementation do not have are
+kept in `extensions["reference"]`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Rows = Sequence[tuple[str, Any]]
 
 
 def find_rows(document: Any) -> Rows | None:
-    """Return the results in a JSON document; None if it is not a result file."""
+    """Return the results in a JSON document, each with its place; None if it is not a result file."""
     if isinstance(document, Mapping) and isinstance(document.get("runs"), Mapping):
         return [
             (f"runs.{name}, result {number}", _with_run(row, name))
@@ -67,13 +68,14 @@ def is_own(row: Any) -> bool:
 
 
 def _with_run(row: Any, name: str) -> Any:
+    """Return a result of an archive with the name of its run, unless it has a name already or is not a result."""
     if not is_row(row) or row["metadata"].get("run_name") is not None:
         return row
     return {**row, "metadata": {**row["metadata"], "run_name": name}}
 
 
 def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield, for each result of the reference, its place and the values of a `VerificationResult`.
+    """Yield the place of each result of the reference, and the values of a `VerificationResult`.
 
     If results of the same item have the same replicate number, later ones get the next free number. Raises
     `ValueError`, with the place, for a value that is not a result.
@@ -98,7 +100,10 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
-    """Return a name for each model of a role: the provider's name, with additions where two names would be equal."""
+    """Return a unique name for each model of a role, by the model as JSON text.
+
+    It is the provider's name, with additions where two names would be equal.
+    """
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}
     count = Counter(str(model["model_name"]) for model in models.values())
@@ -117,7 +122,10 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return a result's model, given as an object or, in early files, as a text such as `openai/gpt-4o`."""
+    """Return a result's model as an object.
+
+    Early files contain it as a text, such as `openai/gpt-4o`. Unknown parts are "unknown".
+    """
     meta = row["metadata"]
     model = meta.get(role)
     if isinstance(model, Mapping):
@@ -131,6 +139,10 @@ def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Return the values of a `VerificationResult` for a result of the reference.
+
+    Raises `TypeError` or `AttributeError` if a part has another type. `names` are those of `_name_models`, by role.
+    """
     other: dict[str, Any] = {}
     outcome = _outcome(row)
     values: dict[str, Any] = {"outcome": outcome.value}
@@ -171,7 +183,10 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a section that results have; add other values to `other` unless they are empty."""
+    """Return the values of a section that the results of this implementation have.
+
+    Other values are added to `other` unless they are empty.
+    """
     values: dict[str, Any] = {}
     for key, value in stored.items():
         new = _RENAMED.get((name, key), key)
@@ -185,6 +200,7 @@ def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, 
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a result of the reference: by its failure, else its error, its vetoes or its verdict."""
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")
     if isinstance(failure, Mapping) and failure.get("category") != "content":
@@ -219,6 +235,7 @@ def _of_stage(stage: str) -> Outcome:
 
 
 def _why(failure: Any) -> str:
+    """Return the category and the reason of a failure as text; empty if there is none."""
     if not isinstance(failure, Mapping):
         return ""
     return ": ".join(str(failure[key]) for key in ("category", "reason") if failure.get(key))

@@ -1,6 +1,6 @@
 """The file that a run writes its results to. An existing file with this name is never lost.
 
-Its first line is a header, which names the run and its distributions. Each other line is a result.
+The first line is a header, which names the run and its distributions. Each other line is a result.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def header_line(
 ) -> str:
     """Return the header line, which names the distributions of a run with their versions.
 
-    `run` is the run's id (`digest_run`), if it has a journal. `rescored` marks results that were made from the
-    journal's replies but differ from the results in it. `free` means that no model of the run has a price, so the cost
+    `run` is the run's id (`digest_run`), or None if it has no journal. `rescored` marks results that were made from the
+    journal's replies but differ from the results in it. `free` means that all models of the run are free, so the cost
     is known without the journal.
     """
     named: dict[str, Any] = {"distributions": dict(distributions)}
@@ -59,7 +59,7 @@ def header_line(
 
 
 def digest_run(journal: object, number: int) -> str:
-    """Return a run's id, a digest of its number and its journal's id. It does not reveal the journal's id."""
+    """Return a run's id, which is a digest of its number and its journal's id, and does not reveal the latter."""
     return hashlib.sha256(f"{journal} {number}".encode()).hexdigest()[:16]
 
 
@@ -69,7 +69,7 @@ def is_header(line: bytes) -> bool:
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return the facts about the run in a result file's header; empty if it has no header or cannot be read."""
+    """Return the facts about the run in a result file's header; empty if there is no header or it cannot be read."""
     try:
         with path.open("rb") as file:
             line = file.readline(_LONGEST)
@@ -83,8 +83,8 @@ def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the answer in a result's JSON object; None if the model gave no answer.
 
     The answer contains `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text`
-    or, for an agent, `trace`: its messages as `Message.to_dict` returns them. `finish_reason` is set if the answer was
-    cut off or refused.
+    or, for an agent, `trace`: its messages as `Message.to_dict` returns them. It contains `finish_reason` if the answer
+    was cut off or refused.
     """
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return None
@@ -113,7 +113,7 @@ def default_journal(output: Path) -> Path:
 
 
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
-    """Check that results can be written to `path`, without moving any file. Raises `ConfigError`.
+    """Raise `ConfigError` if results cannot be written to `path`. No file is moved.
 
     An existing file must be an earlier output, whose first line starts with one of `lines`. Any other file, such as the
     benchmark itself, was probably named by mistake and is an error. A missing folder is created.
@@ -148,13 +148,13 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`, and return the new name of an existing file, or None if there was none.
+    """Create an empty file at `path`, and return the new name of an existing file; None if there was none.
 
     An existing file with content is renamed to the first free name of `name-1.jsonl`, `name-2.jsonl`, ..., so that the
     newest results always have the given name and the same command can be repeated. If `ours` returns True for the
-    renamed file, the caller will write its whole content again, and the file is removed. If `path` is a link, the link
-    is renamed; its target is never changed. A missing folder is created. Raises `ConfigError` if the file cannot be
-    written, and as `check_output` does.
+    renamed file, the caller will write its whole content again, so the file is removed and None is returned. If `path`
+    is a link, the link is renamed; its target is never changed. A missing folder is created. Raises `ConfigError` if
+    the file cannot be written, and as `check_output` does.
     """
     check_output(path, lines=lines)
     moved, mode = None, None
@@ -189,7 +189,10 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file that `prepare_output` created, and yield a function that writes lines to it. Raises `ConfigError`."""
+    """Open a file that `prepare_output` created, and yield a function that writes lines to it.
+
+    Raises `ConfigError` if the file cannot be written; so does the function.
+    """
 
     def write_error(error: OSError) -> ConfigError:
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
@@ -215,7 +218,10 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _open_empty(path: Path) -> int:
-    """Open a new or empty file, without truncating a file or following a link. Raises `OSError`."""
+    """Open a new or empty file, without truncating a file or following a link.
+
+    Raises `OSError` if this is not possible, for example because the file has content.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     status = os.fstat(handle)
     if not status.st_size and (stat.S_ISREG(status.st_mode) or stat.S_ISCHR(status.st_mode)):
@@ -225,6 +231,7 @@ def _open_empty(path: Path) -> int:
 
 
 def _kind(mode: int) -> str:
+    """Return what a file is that is neither a regular file nor a folder, for a message."""
     if stat.S_ISFIFO(mode):
         return "a named pipe (FIFO)"
     return "a socket" if stat.S_ISSOCK(mode) else "a device"
@@ -234,9 +241,9 @@ class ResultFile:
     """A result file that is being written: each line when its item ends, and at the end all lines in matrix order.
 
     Results can be read while the run proceeds, and two runs with equal results write equal files. Lines added in one
-    iteration of the event loop are written together at its end. A process that is killed loses at most the lines of one
+    iteration of the event loop are written together at its end. A process that is killed loses only the lines of one
     iteration, and a journal still contains their results. Two numbers are held in memory for each line. Use it as a
-    context manager in an event loop; on exit the remaining lines are written and the file is closed, without being
+    context manager in an event loop. On exit, the remaining lines are written and the file is closed, without being
     sorted.
     """
 
@@ -273,6 +280,7 @@ class ResultFile:
             self._flushing = asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
+        """Write the collected lines. An `OSError` is stored, and the next `write` raises it."""
         self._flushing = None
         try:
             self._file.flush()
@@ -280,9 +288,9 @@ class ResultFile:
             self._failure = error
 
     def sort_lines(self) -> None:
-        """Sort the lines by their indexes. The file is replaced atomically; on failure it is not changed.
+        """Sort the lines by their indexes. The file is replaced atomically, and left unchanged on failure.
 
-        Raises `OSError`.
+        Raises `OSError` if it cannot be written, or was replaced or changed by another program.
         """
         self._file.flush()
         order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)
@@ -304,7 +312,7 @@ class ResultFile:
             raise OSError(f"{self._path} was replaced by another program during the run, and was not changed")
 
     def _read(self, file: FileIO, numbers: Sequence[int]) -> Iterator[bytes | memoryview]:
-        """Yield the lines with these numbers, in their order; lines close to each other are read together."""
+        """Yield the lines with these numbers, in the given order. Lines close to each other are read together."""
         starts = self._starts
         first, last = starts[min(numbers)], starts[max(numbers) + 1]
         if last - first > _BUFFER:
@@ -316,6 +324,7 @@ class ResultFile:
             yield piece[starts[line] - first : starts[line + 1] - first]
 
     def _piece(self, file: FileIO, first: int, last: int) -> bytes:
+        """Return the bytes between two positions. Raises `OSError` if the file has become shorter."""
         file.seek(first)
         piece = file.read(last - first)
         if len(piece) < last - first:

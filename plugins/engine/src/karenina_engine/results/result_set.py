@@ -42,11 +42,14 @@ logger = logging.getLogger("karenina")
 
 
 class ResultFileError(KareninaError, ValueError):
-    """Raised when a result file cannot be read; the message states the line and the reason."""
+    """Raised when a result file cannot be read. The message states the line and the reason."""
 
 
 class VerificationResultSet:
-    """A list of results in memory, with their summary. `save` and `load` use JSONL: one JSON object per line."""
+    """A list of results in memory, with their summary.
+
+    `save` and `load` use JSONL files, which contain one JSON object on each line.
+    """
 
     def __init__(self, results: Iterable[VerificationResult] = ()) -> None:
         self.results = list(results)
@@ -64,6 +67,7 @@ class VerificationResultSet:
         return format_repr([[title, *([Grid(groups, GROUP_TEXTS)] if groups else []), Facts([*summary_rows(totals)])]])
 
     def _repr_html_(self) -> str:
+        """Return the summary and a table of results as HTML, for notebooks."""
         return set_html(self, self.totals())
 
     def __getitem__(self, index: int) -> VerificationResult:
@@ -81,7 +85,7 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return counts and, for each group, the pass rate with its interval and the bounds that unjudged items allow.
+        """Return the counts and, for each group, the pass rate with its interval and the bounds for unjudged items.
 
         A group is an answering model and a judge. `pass_rate` is None if there are several groups.
         """
@@ -92,11 +96,17 @@ class VerificationResultSet:
         return self.totals().by_models()
 
     def failures(self) -> list[Failure]:
-        """Return why items were not judged: equal reasons counted together, the most frequent first."""
+        """Return the reasons why items were not judged.
+
+        Equal reasons are counted together, and the most frequent comes first.
+        """
         return self.totals().failures()
 
     def usage(self) -> Usage:
-        """Return the calls and tokens of all results. Tokens of an answer shared by several judges are counted once."""
+        """Return the calls and tokens of all results.
+
+        The tokens of an answer that several judges share are counted once.
+        """
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
@@ -119,7 +129,10 @@ class VerificationResultSet:
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path) -> None:
-        """Write all results, replacing the file only when everything has been written. A link is followed."""
+        """Write all results to a JSONL file, which is replaced only when everything has been written.
+
+        A link is followed. Raises `OSError` if the file cannot be written.
+        """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         lines = (result.model_dump_json().encode() + b"\n" for result in self.results)
@@ -132,7 +145,7 @@ class VerificationResultSet:
 
 
 class StoredResults:
-    """A lazy view of the `length` results in a file, which are read again on each iteration."""
+    """A lazy view of the `length` results in a file, which is read again on each iteration."""
 
     def __init__(self, path: Path, length: int) -> None:
         self._path = path
@@ -146,11 +159,12 @@ class StoredResults:
 
 
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
-    """Yield the results in a file, one at a time. Raises `ResultFileError`.
+    """Yield the results in a file, one at a time.
 
     The file may have any size, because the user's own runs write it; the length of its lines is limited. A cut-off last
     line, which a killed run leaves behind, is skipped with a warning. A JSON document with results, or a file of the
-    reference implementation, is read as a whole, within the size limit for files.
+    reference implementation, is read as a whole, within the size limit for files. Raises `ResultFileError`, naming the
+    line, if the file or a line cannot be read.
     """
     count = 0
     rows = _read_rows(Path(path))
@@ -180,7 +194,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a file contains results of the reference implementation, which keeps no journal."""
+    """Return whether a file contains results of the reference implementation, which has no journal."""
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 
@@ -204,6 +218,7 @@ def _read_rows(path: Path) -> Rows | None:
 
 
 def _parse_or_none(text: bytes) -> Any:
+    """Return the JSON value in a text; None if the text is not JSON."""
     try:
         return from_json(text)
     except ValueError:
@@ -211,7 +226,10 @@ def _parse_or_none(text: bytes) -> Any:
 
 
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
-    """Yield the results in these JSON values. Raises `ResultFileError`."""
+    """Yield the results in these JSON values, which are converted if all are from the reference.
+
+    Raises `ResultFileError`, naming the place, if a value is not a result.
+    """
     if not rows:
         logger.warning("%s holds no results", path)
     if not rows or any(is_own(row) for _, row in rows):
@@ -239,7 +257,10 @@ def _note_reference(path: Path, count: int) -> None:
 
 
 def _check_is_result_file(line: bytes, path: Path) -> None:
-    """Raise `ResultFileError` for a file of another kind, with the command that it is for."""
+    """Raise `ResultFileError` if a file's first line shows that it is of another kind.
+
+    The message states which command is for that kind of file.
+    """
     if line.startswith(_SQLITE):
         raise ResultFileError(
             f"{path} is a journal, not a result file: `karenina status {quote(str(path))}` shows the progress of "
@@ -253,6 +274,7 @@ def _check_is_result_file(line: bytes, path: Path) -> None:
 
 
 def _is_json(line: bytes) -> bool:
+    """Return whether a line is valid JSON."""
     try:
         from_json(line)
     except ValueError:
@@ -269,7 +291,10 @@ def _describe_invalid_json(problem: str) -> str:
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
-    """Return the result in a JSON text. Raises `ResultFileError`, naming `place`, for any other text."""
+    """Return the result in a JSON text.
+
+    Raises `ResultFileError`, naming `place`, if the text is not JSON or not a result of this version.
+    """
     try:
         return VerificationResult.model_validate_json(text.rstrip())
     except ValidationError as error:

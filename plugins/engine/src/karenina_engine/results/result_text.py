@@ -37,7 +37,7 @@ _MAX_FIELDS: Final = 50
 
 
 class Results(Protocol):
-    """Results that can be counted and iterated, but need not all be in memory."""
+    """Results that can be counted and iterated. They need not all be in memory."""
 
     def __len__(self) -> int: ...
 
@@ -50,7 +50,10 @@ def outcome_symbol(outcome: Outcome) -> str:
 
 
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
-    """Return each field of a result: name, extracted value, truth, and whether it passed (None: not compared)."""
+    """Return a row for each field of a result: name, extracted value, truth, and whether it passed.
+
+    Whether it passed is None if the field was not compared.
+    """
     template = result.template
     extracted = template.parsed_llm_response
     truths = template.parsed_gt_response or {}
@@ -66,7 +69,7 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text; `none` stands for null."""
+    """Return a JSON value as readable text. `none` is the text for null."""
     if value is None:
         return none
     if isinstance(value, str):
@@ -75,7 +78,7 @@ def as_text(value: Any, none: str = NOTHING) -> str:
 
 
 def trait_lines(result: VerificationResult) -> list[str]:
-    """Return a line for each trait with its score, or with the reason why it has none."""
+    """Return a line for each trait with its score, or with the reason why it has none; empty without a rubric."""
     if result.rubric is None:
         return []
     errors = result.rubric.trait_errors or {}
@@ -89,7 +92,7 @@ def trait_lines(result: VerificationResult) -> list[str]:
 
 
 def models_text(result: VerificationResult) -> str:
-    """Return the answering model of a result, its judge if that is another model, and its replicate if above 1."""
+    """Return a result's answering model, its judge if that is another model, and its replicate if above 1."""
     meta = result.metadata
     models = f"{meta.answering_id} ({meta.answering_model})"
     if meta.parsing_id != meta.answering_id or meta.parsing != meta.answering:
@@ -98,7 +101,7 @@ def models_text(result: VerificationResult) -> str:
 
 
 def select_results(results: Results, most: int) -> tuple[list[VerificationResult], bool]:
-    """Return the results for a table of at most `most` rows, and whether they are of several models or replicates.
+    """Return the results for a table of `most` rows, and whether they are of several models or replicates.
 
     If there are more results than rows, only those that are not correct are selected.
     """
@@ -113,7 +116,7 @@ def select_results(results: Results, most: int) -> tuple[list[VerificationResult
 
 
 def set_html(results: Results, totals: Summarized) -> str:
-    """Return the summary of results, and a table of at most `MAX_ROWS` of them, as HTML."""
+    """Return the summary of results, and a table of up to `MAX_ROWS` of them, as HTML."""
     shown, several = select_results(results, MAX_ROWS)
     groups = group_table(totals.summary())
     return render_html(
@@ -126,6 +129,7 @@ def set_html(results: Results, totals: Summarized) -> str:
 
 
 def _selection_text(shown: int, count: int) -> str:
+    """Return which results a table shows that has fewer rows than there are results."""
     if not shown:
         return f"All {count:,} results are correct."
     which = f"the first {shown} of those" if shown == MAX_ROWS else f"the {shown} of {count:,} results"
@@ -133,11 +137,13 @@ def _selection_text(shown: int, count: int) -> str:
 
 
 def _head(several: bool) -> list[str]:
+    """Return the head of a table of results. `several` adds the column of models."""
     models = ["Models"] if several else []
     return ["Outcome", "Question", *models, "Answer", "Extracted", "Truth", "Why"]
 
 
 def _row(result: VerificationResult, several: bool) -> list[Cell]:
+    """Return the row of a result, with the columns of `_head`."""
     rows = field_rows(result)
     truth = "; ".join(truth for _, _, truth, _ in rows) or result.metadata.raw_answer or ""
     return [
@@ -153,12 +159,13 @@ def _row(result: VerificationResult, several: bool) -> list[Cell]:
 
 @to_html.register(VerificationResult)
 def result_html(result: VerificationResult) -> str:
-    """Return question, answer, extracted fields next to truths, traits, and the reason for the verdict, as HTML."""
+    """Return a result as HTML: question, answer, fields beside truths, traits, and the reason for the verdict."""
     heading = f"{_outcome(result.outcome)}  {result.question_id}"
     return render_html(make_heading(heading), make_facts(_facts(result)))
 
 
 def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
+    """Yield what `result_html` shows. Of the fields, up to `_MAX_FIELDS` are shown."""
     meta = result.metadata
     yield "Question", meta.question_text
     yield "Answer", result.template.raw_llm_response
@@ -183,4 +190,5 @@ def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
 
 
 def _outcome(outcome: Outcome) -> str:
+    """Return the symbol and the name of an outcome."""
     return f"{outcome_symbol(outcome)} {outcome.value}"

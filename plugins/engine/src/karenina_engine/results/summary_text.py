@@ -31,17 +31,19 @@ class Summarized(Protocol):
         """Return the summary of all results."""
 
     def failures(self) -> Sequence[Failure]:
-        """Return why items were not judged, with equal reasons counted together."""
+        """Return the reasons why items were not judged, with equal reasons counted together."""
 
     def usage(self) -> Usage:
         """Return the usage of all results."""
 
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a summary as pairs of name and text: rates, unjudged items, bounds, traits, tokens, failures.
+    """Yield the lines of a summary as pairs of name and text.
+
+    They state rates, unjudged items, bounds, traits, tokens and failures.
 
     With several groups, their rates and bounds are in `group_table` instead. Without `all_failures`, only the most
-    frequent failures are included, and a line says where the others are.
+    frequent failures are included, and a line states where to find the others. Lines without content are left out.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -91,6 +93,7 @@ def group_table(summary: Summary) -> list[list[str]]:
 
 
 def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: bool, granular: bool) -> list[str]:
+    """Return the row of a group. The four flags state which optional columns `group_table` has."""
     rate = group.pass_rate
     rough = "rough " if rate.is_rough else ""
     bounds = f"{rough}{percent(rate.low)}-{percent(rate.high)}" if rate.value is not None else "-"
@@ -105,7 +108,10 @@ def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: b
 
 
 def group_lines(summary: Summary) -> Iterator[str]:
-    """Yield a line for each group with its pass rate and the number of unjudged items."""
+    """Yield a line for each group, with its pass rate and the number of unjudged items.
+
+    Beyond `MAX_GROUPS` groups, the last line states how many more there are.
+    """
     several = len(summary.groups) > 1
     for group in summary.groups[:MAX_GROUPS]:
         name = f"{shorten(group.name, _MAX_NAME)}: " if several else ""
@@ -115,7 +121,11 @@ def group_lines(summary: Summary) -> Iterator[str]:
 
 
 def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
-    """Yield the most frequent reasons why items were not judged (or all), each with the number of items."""
+    """Yield the reasons why items were not judged, each with the number of items.
+
+    Without `all_failures`, only the `MAX_FAILURES` most frequent are included, and a line states how many more there
+    are.
+    """
     shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # "1 other reason" would take as much room
     shown = len(failures) if all_failures else shown
     for number, failure in enumerate(failures[:shown]):
@@ -133,12 +143,12 @@ def scores_only(summary: Counts) -> bool:
 
 
 def share_text(group: GroupSummary) -> str:
-    """Return the pass rate, or the number of scored items if there are only scores."""
+    """Return the pass rate of a group as text, or the number of scored items if it has only scores."""
     return f"{group.scored} of {group.items} scored" if scores_only(group) else rate_text(group.pass_rate)
 
 
 def trait_text(trait: TraitSummary) -> str:
-    """Return a trait's scores as text: `80.0% true of 10, 2 not scored`, or `mean 3.5 of 12`."""
+    """Return a trait's scores as text, such as `80.0% true of 10, 2 not scored` or `mean 3.5 of 12`."""
     parts = []
     if trait.share is not None:
         parts.append(f"{percent(trait.share)} true")
@@ -153,7 +163,7 @@ def trait_text(trait: TraitSummary) -> str:
 
 
 def rate_text(rate: Rate) -> str:
-    """Return a rate with its denominator and interval: `8 of 10 judged items correct (80.0%, ...)`.
+    """Return a rate with its denominator and interval, such as `8 of 10 judged items correct (80.0%, ...)`.
 
     The interval is called rough if there are few questions.
     """
@@ -167,7 +177,7 @@ def rate_text(rate: Rate) -> str:
 
 
 def undecided_text(rate: Rate) -> str:
-    """Return, as the end of a rate's text, the rate if undecided items were wrong; empty if there are none."""
+    """Return the rate if undecided items were wrong, as the end of a rate's text; empty if there are none."""
     if not rate.undecided:
         return ""
     which = f"{rate.undecided:,} undecided are" if rate.undecided > 1 else "1 undecided is"
@@ -175,7 +185,7 @@ def undecided_text(rate: Rate) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share (0 to 1) as a percentage with one decimal, or `-` for None."""
+    """Return a share (0 to 1) as a percentage with one decimal; "-" for None."""
     return "-" if share is None else f"{100 * share:.1f}%"
 
 

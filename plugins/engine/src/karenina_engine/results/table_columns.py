@@ -1,7 +1,7 @@
 """The columns of result tables: their names, types, meanings, and how a value is read.
 
-A column of type `json` holds JSON text, because its values have any type. In it, `null` means that null was extracted;
-an empty cell means that there is no value.
+A column of type `json` contains JSON text, because its values may have any type. In it, `null` means that null was
+extracted, and an empty cell means that there is no value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[S]):
-    """A column of a table: its name, the type of its values, their meaning with units, and how to get a row's value."""
+    """A column of a table: its name, the type of its values, and their meaning with units.
+
+    `value` returns the value for a row.
+    """
 
     name: str
     type: ColumnType
@@ -52,7 +55,7 @@ class TraitRow(NamedTuple):
 
 
 class ExcerptRow(NamedTuple):
-    """An excerpt in a result, which supports a field or a trait."""
+    """An excerpt in a result, which supports a field or a trait. `number` counts from 1 for each of them."""
 
     result: VerificationResult
     of: Literal["field", "trait"]
@@ -108,27 +111,33 @@ def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
 
 
 def _number(value: object) -> float | None:
+    """Return a number as a float; None for any other value. True is 1."""
     return float(value) if isinstance(value, int | float) else None
 
 
 def _text(value: object) -> str | None:
+    """Return a value as text; None for None."""
     return None if value is None else str(value)
 
 
 def _cell(values: Mapping[str, Any] | None, name: str) -> str | None:
+    """Return a table's entry as JSON text; None if there is no such entry or no table."""
     return as_json(values[name]) if values is not None and name in values else None
 
 
 def _total(result: VerificationResult) -> Mapping[str, Any]:
+    """Return the total usage in a result; empty if it has none."""
     total: Mapping[str, Any] = (result.template.usage_metadata or {}).get("total", {})
     return total
 
 
 def _reasoning(result: VerificationResult) -> Mapping[str, str]:
+    """Return the judge's reasons by field; empty without deep judgment."""
     return (result.deep_judgment.attribute_reasoning if result.deep_judgment is not None else None) or {}
 
 
 def _kind(row: TraitRow) -> str | None:
+    """Return the kind of a trait; None if the rubric does not contain the trait."""
     match = row.rubric.get_trait_by_name(row.name)
     return match[1] if match is not None else None
 

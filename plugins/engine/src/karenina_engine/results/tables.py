@@ -46,12 +46,13 @@ class Table:
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas DataFrame with nullable types: `string`, `Int64`, `Float64`, `boolean`, times in UTC.
 
-        Columns of type `texts` hold lists, columns of type `json` hold JSON text. Raises `LibraryMissing`.
+        Columns of type `texts` contain lists, and columns of type `json` contain JSON text. Raises `LibraryMissing` if
+        pandas is not installed.
         """
         try:
             import pandas
         except ImportError as error:
-            raise _missing("pandas") from error
+            raise _library_missing("pandas") from error
         types = {"text": "string", "json": "string", "integer": "Int64", "number": "Float64", "boolean": "boolean"}
         series: dict[str, Any] = {}
         for column, cells in zip(self.columns, self.cells().values(), strict=True):
@@ -62,11 +63,14 @@ class Table:
         return pandas.DataFrame(series)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a Polars DataFrame. Columns of type `json` hold JSON text. Raises `LibraryMissing`."""
+        """Return a Polars DataFrame. Columns of type `json` contain JSON text.
+
+        Raises `LibraryMissing` if Polars is not installed.
+        """
         try:
             import polars
         except ImportError as error:
-            raise _missing("polars") from error
+            raise _library_missing("polars") from error
         types: Mapping[str, Any] = {
             "integer": polars.Int64,
             "number": polars.Float64,
@@ -79,11 +83,14 @@ class Table:
         )
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return an Arrow table, with each column's meaning in its field metadata. Raises `LibraryMissing`."""
+        """Return an Arrow table, with each column's meaning in its field metadata.
+
+        Raises `LibraryMissing` if pyarrow is not installed.
+        """
         try:
             import pyarrow
         except ImportError as error:
-            raise _missing("pyarrow") from error
+            raise _library_missing("pyarrow") from error
         types: Mapping[str, Any] = {
             "integer": pyarrow.int64(),
             "number": pyarrow.float64(),
@@ -123,18 +130,21 @@ def unknown_table(name: str, known: Iterable[str]) -> str:
     return f"there is no table {name!r}{did_you_mean(name, known, tables)}"
 
 
-def _missing(library: str) -> LibraryMissing:
+def _library_missing(library: str) -> LibraryMissing:
+    """Return the error for a library that is not installed, with the command that installs it."""
     extra = {"pyarrow": "arrow"}.get(library, library)
     return LibraryMissing(f"{library} is not installed: {install_command(f'karenina-engine[{extra}]')}")
 
 
 def _fields(result: VerificationResult) -> Iterator[FieldRow]:
+    """Yield a row for each field that has a truth, an extracted value or a result."""
     template = result.template
     parts = (template.parsed_gt_response, template.parsed_llm_response, template.field_results)
     return (FieldRow(result, name) for name in dict.fromkeys(name for part in parts for name in part or ()))
 
 
 def _traits(result: VerificationResult) -> Iterator[TraitRow]:
+    """Yield a row for each trait, including those that could not be scored."""
     rubric = result.rubric
     if rubric is None:
         return
@@ -144,6 +154,7 @@ def _traits(result: VerificationResult) -> Iterator[TraitRow]:
 
 
 def _excerpts(result: VerificationResult) -> Iterator[ExcerptRow]:
+    """Yield a row for each excerpt, those of fields first."""
     fields, traits = result.deep_judgment, result.deep_judgment_rubric
     for name, excerpts in ((fields.extracted_excerpts if fields is not None else None) or {}).items():
         yield from (ExcerptRow(result, "field", name, number, excerpt) for number, excerpt in enumerate(excerpts, 1))
@@ -152,6 +163,7 @@ def _excerpts(result: VerificationResult) -> Iterator[ExcerptRow]:
 
 
 def _stages(result: VerificationResult) -> Iterator[StageRow]:
+    """Yield a row for each stage, numbered from 1."""
     return (StageRow(result, number, stage) for number, stage in enumerate(result.stages, 1))
 
 

@@ -53,12 +53,12 @@ async def execute_session(
     on_result: OnIndexedResult | None = None,
     computed: PrecomputedPart | None = None,
 ) -> Totals:
-    """Execute the run and return its totals; results are not kept in memory.
+    """Execute the run and return its totals. Results are not kept in memory.
 
     With `output`, each result is written to that JSONL file when its item ends; at the end of the run, the lines are
     sorted in matrix order. The first line is a header that names the run's distributions
-    (`karenina_engine.results.result_file`). An existing file is renamed, unless the run that wrote it is resumed: then
-    it is replaced, and its results are written again. `computed` is the value that `precompute_results` yielded, if the
+    (`karenina_engine.results.result_file`). An existing file is renamed, unless the run that wrote it is resumed; it is
+    then replaced, and its results are written again. `computed` is the value that `precompute_results` yielded, if the
     caller has already entered that context. Raises `ConfigError` if the file cannot be written.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
@@ -101,7 +101,10 @@ async def collect_results(
 
 
 def _header(session: RunSession) -> str:
-    """Return the header for a run's result file, after the run has begun and its journal contains it."""
+    """Return the header line of a run's result file.
+
+    The run must have begun, so that its journal contains it.
+    """
     journal = session.journal
     if journal is None:
         return header_line(session.distributions, free=session.ledger.free)
@@ -111,7 +114,10 @@ def _header(session: RunSession) -> str:
 
 
 def _result_file(session: RunSession, path: Path) -> ResultFile:
-    """Open the file for the run's results. An existing file is renamed, unless this run continues it."""
+    """Open the file for the run's results. An existing file is renamed, unless this run continues it.
+
+    Raises `ConfigError` if the file cannot be written.
+    """
     last = session.journal.last_command() if session.journal is not None else None
     goes_on = last is not None and is_same_run(last, session.command)
     moved = prepare_output(
@@ -126,7 +132,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine in an event loop of its own, and return its result.
 
     This behaves like `asyncio.run`, including on Ctrl-C. If an event loop is already running (as in a notebook), the
-    coroutine runs in a new thread.
+    coroutine runs in a new thread, with a copy of this one's context. Raises what the coroutine raises.
     """
     if not _has_running_loop():
         with (
@@ -154,7 +160,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the event loop factory: uvloop's if it is installed (the extra `fast`), or None for asyncio's own.
+    """Return the event loop factory: uvloop's if it is installed (the extra `fast`); None for asyncio's own.
 
     uvloop saves a tenth of a run's computing time, but its clock has a resolution of milliseconds.
     """
@@ -166,6 +172,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _has_running_loop() -> bool:
+    """Return whether an event loop is running in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -177,7 +184,7 @@ def _has_running_loop() -> bool:
 def _program_kept_running() -> Iterator[None]:
     """Raise `RunError` instead of an exception that would end the program, unless a signal or the user caused it.
 
-    A plugin's task may raise such an exception.
+    A plugin's task may raise such an exception, for example by calling `sys.exit`.
     """
     try:
         yield

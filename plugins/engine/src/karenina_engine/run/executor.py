@@ -56,14 +56,15 @@ class Executor(ABC):
     settings: ClassVar[type[BaseModel] | None] = None
 
     def check(self, session: RunSession) -> None:
-        """Check, before the first call, that the run can be executed; accept it by default. Raises `ConfigError`."""
+        """Raise `ConfigError` if the run cannot be executed. Called before the first call. Accepts all by default."""
 
     @abstractmethod
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the result of every item with its index in the matrix, in the order in which items end.
 
-        Register a listener with `session.add_stop_listener`. It is called in the event loop when the run is stopped,
-        and the generator must then end soon. If the generator is closed early, it must end everything that it started.
+        Implementations register a listener with `session.add_stop_listener`. It is called in the event loop when the
+        run is stopped, and the generator must then end soon. If the generator is closed early, it must end everything
+        that it started.
         """
 
 
@@ -87,14 +88,18 @@ class WorkerPool(ABC, Generic[W, R]):
 
     @abstractmethod
     async def work(self, tasks: Iterator[W]) -> None:
-        """Process tasks one at a time, and `put` their results."""
+        """Process tasks one at a time, and `put` their results. Must end when `tasks` ends."""
 
     @abstractmethod
     def target_size(self) -> int:
         """Return how many workers there should be now."""
 
     async def results(self) -> AsyncGenerator[R]:
-        """Start the workers, and yield their results as they arrive. Raises what `work` raised."""
+        """Start the workers, and yield their results as they arrive.
+
+        Raises the first error that `work` raised, after ending all workers. Raises `RunError` if something else
+        cancelled a worker.
+        """
         try:
             while True:
                 while self._ready:
@@ -124,7 +129,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._wakeup.set()
 
     def close(self) -> None:
-        """Start no further tasks."""
+        """Start no further tasks. Those in progress continue."""
         self._closed = True
 
     def cancel(self) -> None:
@@ -134,7 +139,7 @@ class WorkerPool(ABC, Generic[W, R]):
             worker.cancel()
 
     def _tasks_of_worker(self) -> Iterator[W]:
-        """Yield the tasks of one worker, until there are no more tasks or too many workers."""
+        """Yield the tasks of one worker, until there are no more tasks or there are too many workers."""
         for task in self._tasks:
             yield task
             if self._closed or self._active > self.target_size():
@@ -143,6 +148,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._closed = True
 
     def _on_worker_done(self, worker: asyncio.Task[None]) -> None:
+        """Remove a worker that has ended. If it failed, store the first error and cancel all other workers."""
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
@@ -154,7 +160,7 @@ class WorkerPool(ABC, Generic[W, R]):
 
 
 def _first_error(error: BaseException) -> BaseException:
-    """Return the error itself or, of a group, the first error, however deeply nested."""
+    """Return the first error in nested exception groups. Any other error is returned unchanged."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -189,6 +195,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
                     storing.create_task(self._store(task, judge, result))
 
     async def _store(self, task: AnswerTask, judge: int, result: VerificationResult) -> None:
+        """Store the result of an item, and pass it on."""
         await self.put(await self._session.store_result(task, judge, result))
 
     def target_size(self) -> int:
@@ -197,7 +204,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         return min(could + max(2, could // 2), MAX_ANSWERS)
 
     def stop(self, grace: float) -> None:
-        """Stop the workers, after giving calls in flight `grace` seconds to end."""
+        """Stop the workers, after giving calls in flight `grace` seconds to end. With 0, stop them at once."""
         self.close()
         if not grace:
             self.cancel()
@@ -205,13 +212,14 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._cancel_at(asyncio.get_running_loop().time() + grace)
 
     def _cancel_at(self, end: float) -> None:
+        """Cancel the workers at the time `end` of the event loop's clock, or when no call is in flight any more."""
         loop = asyncio.get_running_loop()
         over = self._session.runner.calls.in_flight == 0 or loop.time() >= end
         loop.call_later(_LAST_STEPS, *((self.cancel,) if over else (self._cancel_at, end)))
 
 
 class AsyncioExecutor(Executor):
-    """`asyncio`: all items run in one event loop of this process."""
+    """The executor `asyncio`: all items run in one event loop of this process."""
 
     name = "asyncio"
     description = "One event loop in this process."
@@ -226,10 +234,10 @@ class AsyncioExecutor(Executor):
 
 
 def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
-    """Return JSON values from which another process can build the question; a template class is sent as source code.
+    """Return JSON-compatible data from which another process can build the question.
 
-    Raises `ValueError` if the source of a class is not available or does not build the template on its own, or if a
-    trait has a function that can run only in this process.
+    A template class becomes source code. Raises `ValueError` if the source of a class is not available or does not
+    build the template on its own, or if a trait has a function that can run only in this process.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():

@@ -36,7 +36,7 @@ def karenina_executors() -> Sequence[Executor]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_panel(config: VerificationConfig) -> Panel | None:
-    """Return the panel of judges that evaluates the answers of a run under `config`, or None for no panel.
+    """Return the panel of judges that evaluates the answers of a run under `config`; None for no panel.
 
     Called several times for a run, in each of its processes. Raise a `KareninaError` to refuse the run.
     """

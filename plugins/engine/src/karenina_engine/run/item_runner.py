@@ -54,7 +54,7 @@ class ItemRunner:
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """Generate one answer, let these of its judges evaluate it, and yield each judge's index and result.
 
-        An item that the run's budget does not cover has no result.
+        An item that the run's budget does not cover has no result; this is not an error.
         """
         whole = self._item(task)
         try:
@@ -95,7 +95,10 @@ class ItemRunner:
     async def _judge_if_covered(
         self, task: AnswerTask, answer: State, judge: int, answer_files: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
-        """Return a judge's index and result; None if the budget does not cover it, since other judges may cost less."""
+        """Return a judge's index and result; None if the budget does not cover it.
+
+        Other judges may cost less, so they continue.
+        """
         try:
             files = answer_files.for_judge()
             with keeping_files(files):
@@ -106,7 +109,7 @@ class ItemRunner:
         return None
 
     def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
-        """Start the item of a judge, or of the panel in its place. The awaitable returns the result."""
+        """Start the item of a judge, or of the panel in its place, and return an awaitable of the result."""
         item = replace(answer.item, parsing_model=task.judges[judge])
         if self._parts.observers.observes_items:
             self._parts.observers.item_started(ItemStarted(item))
@@ -119,7 +122,7 @@ class ItemRunner:
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """Return the error result of an item that could not be run; a resumed run tries the item again."""
+        """Return the error result of an item that could not be run. A resumed run tries the item again."""
         item = replace(self._item(task), parsing_model=task.judges[judge])
         return task.pipeline.failed(item, message)
 

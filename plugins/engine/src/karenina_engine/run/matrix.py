@@ -1,4 +1,4 @@
-"""The matrix of a run: question x answering model x replicate are answers, and each judge of an answer is an item.
+"""The matrix of a run. Each question, answering model and replicate is an answer, and each judge of it an item.
 
 Answers are ordered by question: all answers to one question come before those to the next. A judge's prompts for them
 start with the same text (instructions, the template's schema, the question), and providers cache the start of a prompt
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AnswerTask:
-    """One answer to generate, and its judges (a single None if the run has no judge).
+    """An answer to generate, and its judges (a single None if the run has no judge).
 
-    `pipeline` holds the plan of the question. `order` is the index of the answer among all answers of the run, in the
-    order of the benchmark and the configuration.
+    `pipeline` contains the plan of the question. `order` is the index of the answer among all answers of the run, in
+    the order of the benchmark and the configuration.
     """
 
     question: Question
@@ -55,8 +55,8 @@ class AnswerTask:
 class IndexedResult(NamedTuple):
     """A result, and the index of its item in the matrix (`place`, from 0).
 
-    `line` is the result's JSON line in the journal, which a result file can copy so that the result is serialized only
-    once; None if it is in no journal.
+    `line` is the result's JSON line in the journal, or None if there is no journal. A result file can copy it, so that
+    the result is serialized only once.
     """
 
     place: int
@@ -65,13 +65,19 @@ class IndexedResult(NamedTuple):
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
-    """Return the judges of each answer: the panel, else the configured judges, or a single None if there are none."""
+    """Return the judges of each answer: the panel if there is one, else the configured judges.
+
+    Without either, return a single None.
+    """
     return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """All items of a run with their pipelines, generated lazily. A `panel` takes the place of the judges."""
+    """All items of a run with their pipelines, which are computed on iteration.
+
+    A `panel` takes the place of the judges. Iterating raises `PlanError` if a question has no valid plan.
+    """
 
     questions: Sequence[Question]
     config: VerificationConfig
@@ -103,11 +109,14 @@ class Matrix:
 
     @property
     def answers(self) -> int:
-        """The number of answers."""
+        """The number of answers in the run."""
         return len(self) // len(self.judges)
 
     def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
-        """Yield the answers with these orders, which must ascend. Other questions are not read."""
+        """Yield the answers with these orders, which must ascend. Other questions are not read.
+
+        Raises `PlanError` if a question has no valid plan.
+        """
         models, replicates = self.config.core.answering_models, self.config.core.replicate_count
         at, question = -1, None
         for order in orders:

@@ -1,4 +1,4 @@
-"""Panels: several judges of one answer whose results are combined into one.
+"""Panels: several judges of one answer, whose results are combined into one.
 
 In the matrix of a run, a panel takes the place of the judges: each answer has one item, named after the panel. To
 produce its result, the panel lets any of its judges evaluate the answer, concurrently or one at a time. Their calls are
@@ -34,8 +34,8 @@ class PanelAnswer:
     """An answer that a panel evaluates.
 
     `ask` lets one judge evaluate the answer and returns the result that this judge alone would give. The first
-    `answer_stages` stages of each result are those of the answer, which ran once for all judges. `trust` says which
-    code of the question may run.
+    `answer_stages` stages of each result are those of the answer, which ran once for all judges. `trust` determines
+    which code of the question may run.
     """
 
     question: Question
@@ -48,8 +48,8 @@ class PanelAnswer:
     ) -> VerificationResult:
         """Return `base` as the result of the panel `model`, with the calls, stages and time of all results in `asked`.
 
-        `base` is one of these results, a changed copy of one, or what `not_judged` returns. Calls, stages and time of
-        the answer, which the results share, count once.
+        `base` is a result in `asked`, a changed copy of one, or what `not_judged` returns. `asked` must not be empty.
+        Calls, stages and time of the answer, which the results share, count once.
         """
         answered = sum(record.seconds for record in base.stages[: self.answer_stages])
         ids = "\x1f".join(result.metadata.result_id for result in asked)
@@ -75,18 +75,21 @@ class PanelAnswer:
 
 
 class Panel(Protocol):
-    """A panel of judges. `model` names its results. One instance evaluates many answers concurrently."""
+    """A panel of judges. Its results contain the id and names of `model`. It evaluates many answers concurrently."""
 
     @property
     def model(self) -> PanelModel:
         """The model that stands for the panel in the place of a judge."""
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Return the result of the panel, whose `item` names `model`. May raise what `answer.ask` raises."""
+        """Return the result of the panel on an answer, made by `answer.result_of`.
+
+        Implementations may raise what `answer.ask` raises.
+        """
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return `base` without a verdict: the panel could not judge the answer, because of `why`."""
+    """Return `base` without a verdict, because the panel could not judge the answer. `why` becomes the error."""
     values = {
         name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")
     }
@@ -106,7 +109,7 @@ def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PA
 
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer, and the sums of that of the judges."""
+    """Return the usage of the answer, and the sums over the judges; None if no result has any."""
     usage: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():

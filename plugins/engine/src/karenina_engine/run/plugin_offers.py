@@ -33,10 +33,10 @@ OWNER: Final = "karenina-engine"
 
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
-    """Return all observers of a run under `config`: plugins with event hooks, observers that plugins offer, and `own`.
+    """Return all observers of a run: plugins with event hooks, observers that plugins offer, and `own`.
 
-    Raises the `KareninaError` with which a plugin refuses the run, and `PluginError` if an observer does not match the
-    hook specifications.
+    Plugins offer no observers if `config` is None. Raises the `KareninaError` with which a plugin refuses the run, and
+    `PluginError` if an observer does not match the hook specifications.
     """
     listeners: Listeners = {}
     _add_hooks(listeners, plugins)
@@ -50,6 +50,7 @@ def find_observers(plugins: Plugins, config: VerificationConfig | None = None, o
 
 
 def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
+    """Add the hooks of an observer. Raises `PluginError` if it does not match the hook specifications."""
     alone = Plugins(plugins.specifications)
     try:
         alone.register(observer, distribution=distribution, version=version)
@@ -59,6 +60,7 @@ def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, dist
 
 
 def _add_hooks(listeners: Listeners, plugins: Plugins) -> None:
+    """Add the event hooks of all plugins."""
     for hook in OBSERVER_HOOKS:
         for implementation in plugins.implementations(hook):
             listeners.setdefault(hook.__name__, []).append(
@@ -67,6 +69,10 @@ def _add_hooks(listeners: Listeners, plugins: Plugins) -> None:
 
 
 def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
+    """Return the observers that a plugin offers.
+
+    If the plugin fails, a warning is logged and it has none. Raises the `KareninaError` with which it refuses the run.
+    """
     try:
         return offer.value(config=config) or ()
     except KareninaError:
@@ -104,7 +110,10 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
 
 
 def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executor:
-    """Return the executor that a configuration selects. Raises `ConfigError`."""
+    """Return the executor that a configuration selects.
+
+    Raises `ConfigError` if it does not exist or cannot be used.
+    """
     try:
         return find_executor(plugins, config.section(EngineSettings).executor)
     except PluginError as error:
@@ -114,8 +123,8 @@ def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executo
 def find_executor(plugins: Plugins, name: str) -> Executor:
     """Return the executor with this name.
 
-    Raises `PluginError` if there is none (the message names the distribution that has it, or the closest name), if its
-    plugin failed to load, or if two distributions offer it.
+    Raises `PluginError` if there is none, its plugin failed to load, or two distributions offer it. The message names
+    the distribution that has it, or the closest name.
     """
     offered = offered_executors(plugins)
     matching = [(executor, owner) for executor, owner in offered if executor.name == name]

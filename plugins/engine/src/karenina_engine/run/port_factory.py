@@ -1,6 +1,6 @@
 """The parts of a run that all code executing its items shares, and the ports that are opened for it.
 
-A port is opened once for each model, called with limits and retries, and closed at the end.
+A port is opened once for each model, called with limits and retries, and closed at the end of the run.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ logger = logging.getLogger("karenina")
 
 
 def _default_limits() -> ConcurrencyLimits:
+    """Return limits with the default bounds for every server, without a limit for all together."""
     return ConcurrencyLimits(lambda _model: Bounds())
 
 
@@ -72,9 +73,10 @@ def _default_limits() -> ConcurrencyLimits:
 class RunParts:
     """The parts of a run: its plugins, settings and trust, and the objects that limit, store and count its calls.
 
-    A run has one `RunParts`; an executor that works in other processes creates one in each process. With `offline` no
+    A run has one `RunParts`; an executor that works in other processes creates one in each process. With `offline`, no
     model may be called, since the `store` contains all replies. `ledger` counts the calls, and `budget` must cover
-    them. `observers` receive the events, and `files` stores what stages and adapters keep with an item.
+    them; both may be None. `observers` receive the events, and `files` stores what stages and adapters keep with an
+    item.
     """
 
     plugins: Plugins
@@ -133,11 +135,14 @@ class PortFactory:
         return self.parts.plugins
 
     def spec(self, model: ModelConfig) -> AdapterSpec:
-        """Return the specification of the model's adapter. Raises `PluginError`."""
+        """Return the specification of the model's adapter. Raises `PluginError` if there is no such adapter."""
         return self._adapter(model).spec
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return a coroutine that returns a model's reply to a request. Awaiting it raises `PortError`."""
+        """Return a coroutine that returns a model's reply to a request.
+
+        Raises `PortError` if the adapter has no such port. Awaiting the coroutine may raise `PortError`.
+        """
         opened = self._open(request.port, request.model)
         if request.options is not None:
             return run_agent(opened, request, request.options, self.calls)
@@ -145,7 +150,10 @@ class PortFactory:
         return self.calls.make(call, lambda: opened.send(request))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether the answer comes from the agent port: MCP servers, a deep agent, or an adapter's own rule."""
+        """Return whether the answer comes from the agent port.
+
+        It does if the model has MCP servers or is a deep agent, or if its adapter says so.
+        """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
@@ -165,7 +173,10 @@ class PortFactory:
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return a service's reply to `query`: a stored reply, or the result of `ask`. Raises `PortError`."""
+        """Return a service's reply to `query`: a stored reply, or the result of `ask`.
+
+        Raises `PortError` if the service fails in every attempt.
+        """
 
         async def request() -> LLMReply:
             return LLMReply(
@@ -183,7 +194,7 @@ class PortFactory:
         self._tools.enter(workspace)
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Record that the item has left the workspace; after the last item, the workspace's tools are closed."""
+        """Record that the item has left the workspace. After the last item, close the workspace's tools."""
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
@@ -209,12 +220,16 @@ class PortFactory:
         return by_model
 
     def _adapter(self, model: ModelConfig) -> RegisteredAdapter:
+        """Return the model's adapter. Raises `PluginError` if there is no such adapter."""
         if model.interface not in self._adapters:
             self._adapters[model.interface] = find_adapter(self.parts.plugins, model.interface)
         return self._adapters[model.interface]
 
     def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
-        """Return the model's port, opened on first use. Raises `PortError` if its adapter has no port of this kind."""
+        """Return the model's port, opened on first use. In a run without calls, it is None inside the `OpenedPort`.
+
+        Raises `PortError` if the model's adapter has no port of this kind.
+        """
         key = (kind, id(model))
         if key not in self._by_id:
             start_tools = self._tool_starter(model) if kind == "agent" else None
@@ -224,7 +239,10 @@ class PortFactory:
         return self._by_id[key]
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
-        """Return the adapter's port; for a judge at temperature 0, also a function that opens it without one."""
+        """Return the adapter's port. For a judge at temperature 0, also return a function that opens it without one.
+
+        Raises `PortError` if the adapter has no port of this kind.
+        """
         offered = self._adapter(model)
         factory = getattr(offered.spec, kind)
         if factory is None:
@@ -245,14 +263,17 @@ class PortFactory:
         return make(cold), None if cold is bounded else lambda: make(bounded)
 
     def _with_bounds(self, model: ModelConfig) -> ModelConfig:
-        """Return the model with the run's timeouts and size limit where it sets none of its own."""
+        """Return the model with the run's timeouts and size limit, where it sets none of its own."""
         core = self.parts.config.core
         of_run = {name: getattr(core, name) for name in ("request_timeout", "max_reply_bytes", "stream_timeout")}
         update = {name: value for name, value in of_run.items() if getattr(model, name) is None}
         return model.model_copy(update=update) if update else model
 
     def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
-        """Return a function that adds the model's tools to an agent's options; None if the run starts none for it."""
+        """Return a function that adds the model's tools to an agent's options, after starting them.
+
+        Returns None if the run starts no tools for the model.
+        """
         spec = self.spec(model)
         if spec.recorded or spec.starts_tools:
             return None
@@ -265,6 +286,7 @@ class PortFactory:
         return start
 
     def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
+        """Return the endpoint of a model's port. A judge's endpoint has temperature 0 if the user set none."""
         offered = self._adapter(model)
         if isinstance(model, ModelLabel):
             by_item = offered.spec.by_item or offered.spec.recorded

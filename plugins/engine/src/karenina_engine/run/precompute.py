@@ -1,8 +1,8 @@
-"""Results whose replies are all in the journal, computed on all cores before the run makes any call.
+"""Results whose replies are all in the journal, computed on several cores before the run makes any call.
 
 If a run is resumed, or its truths or settings have changed, most replies are stored, and only computing remains. Forked
 processes take parts of the matrix and run the items as usual, with a journal that they only read. The run stores and
-reports their results as its own. An answer that lacks any reply is left to the run.
+reports their results as its own. An answer for which any reply is missing is left to the run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_FAILED_CHUNKS: Final = 4
 
 
 class ReplyMissing(ItemInterrupt):
-    """Raised for a call whose reply is not in the journal. The item has no error: it is left to the run."""
+    """Raised for a call whose reply is not in the journal. Its item is left to the run, without an error."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class ChunkCounts:
     again: int = 0
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
-        """Add the counts of one answer."""
+        """Add the counts of an answer."""
         self.tally.cached += tally.cached
         self.tally.saved += tally.saved
         for line in ledger.lines:
@@ -101,7 +101,11 @@ class PrecomputedResults:
         self._pool.close()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield the results that need no call, in matrix order. Raises `JournalError`."""
+        """Yield the results that need no call, in matrix order.
+
+        Ends early if the run is stopped, or if most answers lack a reply or call an agent. Raises `JournalError` if a
+        result cannot be stored.
+        """
         session, failed_chunks = self._session, 0
         try:
             async with aclosing(self._pool.aresults(self._chunks())) as chunks:
@@ -126,10 +130,14 @@ class PrecomputedResults:
         return self._session.matrix.part(order for order, done in enumerate(self._done) if not done)
 
     def _chunks(self) -> Iterator[range]:
+        """Yield the orders of the answers in chunks."""
         return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
     def _store(self, chunk: ChunkResult) -> None:
-        """Store a chunk's results in the journal, flush it, and add the chunk's counts to those of the run."""
+        """Store a chunk's results in the journal, flush it, and add the chunk's counts to those of the run.
+
+        Raises `JournalError` if the journal cannot be written.
+        """
         session, counts = self._session, chunk.counts
         if not self._journal.replaying:
             for place, stored in chunk.seen:
@@ -146,11 +154,11 @@ class PrecomputedResults:
 
 @contextmanager
 def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | None]:
-    """Hold a pool of processes that compute results from stored replies inside the `with` block, if it is worthwhile.
+    """Yield a pool of processes that compute results from stored replies, if it is worthwhile.
 
-    Enter it before anything starts threads, such as the progress display. Yields None and starts no processes if there
-    are too few answers or no stored replies, or if the run uses another executor, has a budget, or has observers of
-    anything but its results.
+    Enter this context before anything starts threads, such as the progress display. Yields None and starts no processes
+    if there are too few answers or no stored replies, or if the run uses another executor, has a budget, or has
+    observers of anything but its results.
     """
     count = min(cores(), _MAX_PROCESSES)
     if count < 2 or not _is_worthwhile(session):
@@ -161,6 +169,7 @@ def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | Non
 
 
 def _is_worthwhile(session: RunSession) -> bool:
+    """Return whether forking processes saves time and changes nothing that observers see."""
     observers = session.parts.observers
     return (
         session.journal is not None
@@ -191,6 +200,11 @@ class _Worker:
             return self._loop.run_until_complete(self._run_chunk(orders))
 
     async def _run_chunk(self, orders: range) -> ChunkResult:
+        """Run the items of the answers with these orders.
+
+        The rest of the chunk is left to the run after an answer that calls an agent, or `_MAX_MISSES` answers without a
+        reply.
+        """
         chunk, misses, logged = ChunkResult(), 0, self._state.logged
         for task in self._session.matrix.part(orders):
             if self._state.ending:
@@ -212,7 +226,10 @@ class _Worker:
         return chunk
 
     async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
-        """Run the items of one answer; return whether the journal had every reply."""
+        """Run the items of an answer, and return whether the journal had every reply.
+
+        If it had not, nothing is added to the chunk.
+        """
         session, resume_state = self._session, self._resume_state
         kept, again = resume_state.kept, resume_state.again
         session.runner.calls.take_counts()
@@ -233,9 +250,9 @@ class _Worker:
 
 
 class _RecordingJournal:
-    """A read-only view of a journal that records the rows to store. `missed` is set when a reply is missing.
+    """A read-only view of a journal that records the rows to store. `missed` is True once a reply is missing.
 
-    It is a `ReplyStore` and a `ResultJournal`. With `replaying`, stored errors are used too.
+    With `replaying`, stored errors are used too.
     """
 
     def __init__(self, journal: Journal, *, replaying: bool) -> None:
@@ -257,8 +274,8 @@ class _RecordingJournal:
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call.
 
-        Raises `ReplyMissing` if there is no reusable reply, and for every call of an agent, since only parts of an
-        agent's work may be stored.
+        Raises `ReplyMissing` if there is no reusable reply, and for every call of an agent, because the journal may
+        contain only parts of an agent's work.
         """
         if self.replaying:
             return await self._journal.find(call)
@@ -270,18 +287,18 @@ class _RecordingJournal:
         return stored.outcome
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
-        """Do nothing: no call is made."""
+        """Do nothing, because no call is made."""
 
     def leave(self, call: CallRecord) -> None:
-        """Do nothing: no call is made."""
+        """Do nothing, because no call is made."""
 
     @property
     def had_results(self) -> bool:
-        """Whether the journal held any result when it was opened."""
+        """Whether the journal contained any result when it was opened."""
         return self._journal.had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the stored result of an item with this fingerprint, or None."""
+        """Return the stored result of an item with this fingerprint; None if there is none."""
         return self._journal.result(item, fingerprint)
 
     def warn_of_damage(self, what: str) -> None:

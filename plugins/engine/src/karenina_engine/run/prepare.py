@@ -63,7 +63,8 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     """Prepare a run, and hold its journal, if it has one, inside the `with` block.
 
     The journal is created, opened or renamed only after all checks, so a run that cannot start leaves it unchanged.
-    Raises `RestrictedValues`, `JournalError`, `ConfigError` and `PlanError`.
+    Raises `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
+    `JournalError` if the journal cannot be used, and `ConfigError` for any other problem of the request.
     """
     from karenina_engine.journal.journal import Journal
 
@@ -90,11 +91,12 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
 def prepare_session(
     request: RunRequest, *, journal: Journal | None = None, command: Mapping[str, Any] | None = None
 ) -> RunSession:
-    """Return a session that has passed all checks. Raises `ConfigError` and `PlanError`.
+    """Return a session that has passed all checks.
 
     With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
     request. `command` describes how the run was started, for the journal to store (`karenina_engine.journal.command`).
-    `open_run` does all of this.
+    Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem of the request.
+    `open_run` also opens the journal and makes the command.
     """
     offline = journal is not None and journal.replaying
     if journal is not None:
@@ -108,10 +110,10 @@ def prepare_session(
 def prepare_run(
     request: RunRequest, *, offline: bool = False, trust_checked: bool = False, files: FileStore | None = None
 ) -> RunSession:
-    """Return the session of the requested run after all checks; `offline` says that no model may be called.
+    """Return the session of the requested run after all checks. With `offline`, no model may be called.
 
-    `trust_checked` says that `require_trust` was called before. `files` replaces the store beside the journal.
-    Raises `ConfigError` and `PlanError`.
+    `trust_checked` means that `require_trust` was called before. `files` replaces the store beside the journal. Raises
+    `PlanError` if a question has no valid plan, and `ConfigError` for any other problem of the request.
     """
     benchmark = request.benchmark
     trust, config = resolve_trust(request.trust), request.config
@@ -146,8 +148,8 @@ def make_session(
 ) -> RunSession:
     """Check a run over these questions for everything that would fail every item, and return its session.
 
-    `observers` are called in addition to those of plugins, and `files` stores the files of items.
-    Raises `ConfigError` if a model cannot be used, and `PlanError` if a question has no plan.
+    `observers` are called in addition to those of plugins, and `files` stores the files of items. Raises `PlanError` if
+    a question has no valid plan, and `ConfigError` for any other problem.
     """
     core, settings = config.core, config.section(EngineSettings)
     check_request(plugins, config, questions)
@@ -192,7 +194,10 @@ def make_session(
 
 
 def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
-    """Return the store of items' files: beside the journal or, without one, where the default journal would be."""
+    """Return the store of items' files: beside the journal or, without one, where the default journal would be.
+
+    Without an output either, the store leaves every file out.
+    """
     settings = config.section(EngineSettings)
     journal = journal or (default_journal(output) if output is not None else None)
     folder = files_folder(journal) if journal is not None else None
@@ -200,7 +205,7 @@ def _file_store(journal: Path | None, output: Path | None, config: VerificationC
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
-    """Log a warning if the journal belongs to another benchmark: this one has no question of its first results."""
+    """Log a warning if the benchmark has none of the questions of the journal's first results."""
     from karenina_engine.journal.view import JournalView
 
     if benchmark.path is None or not journal.had_results:
@@ -222,7 +227,7 @@ def unfinished_ids(
     """Return the ids of questions for which at least one item has no judged or undecided result in `files`.
 
     Results of questions whose text has changed count as missing. Logs a warning about such questions, and about a file
-    that has no result of this run. Raises `ResultFileError`.
+    that has no result of this run. Raises `ResultFileError` if a file cannot be read.
     """
     from karenina_engine.results.result_set import read_results
 
@@ -240,7 +245,7 @@ def unfinished_ids(
 
 
 def _judge_ids(config: VerificationConfig) -> list[str | None]:
-    """Return the ids of the run's judges, or a single None if it has none."""
+    """Return the ids of the run's judges; a single None if it has none."""
     models = judges_of(config, configured_panel(plugins_of(config), config))
     return [model.id if model is not None else None for model in models]
 
@@ -248,6 +253,7 @@ def _judge_ids(config: VerificationConfig) -> list[str | None]:
 def _items_by_question(
     ids: Sequence[str], config: VerificationConfig, judges: Sequence[str | None]
 ) -> Mapping[str, Set[ItemId]]:
+    """Return the keys of all items of the run, by question id."""
     core = config.core
     return {
         id: {
@@ -262,7 +268,10 @@ def _items_by_question(
 
 @dataclass
 class _ReadResults:
-    """The items that have results in one file. If the run has no judges, the judge of a result is ignored."""
+    """The items that have results in one file.
+
+    If the run has no judges (`has_judges` is False), the judges of results are ignored.
+    """
 
     file: Path
     benchmark: QuestionSource
@@ -290,7 +299,7 @@ class _ReadResults:
             self.judged.add(item)
 
     def warn(self, wanted: Set[ItemId]) -> None:
-        """Log a warning if the results do not fit the run, whose items are `wanted`."""
+        """Log a warning if the results do not fit the run. `wanted` contains the run's items."""
         if self.changed:
             first = in_one_line(next(iter(self.changed)))
             logger.warning(
@@ -316,4 +325,5 @@ class _ReadResults:
 
 
 def _model_names(model: str, judge: str | None) -> str:
+    """Return the ids of an answering model and its judge as text. A judge of None is left out."""
     return f"{model}, judged by {judge}" if judge is not None else model

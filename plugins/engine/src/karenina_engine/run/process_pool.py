@@ -43,7 +43,7 @@ logger = logging.getLogger("karenina")
 def can_fork() -> bool:
     """Return whether this process can be forked safely: on Linux, if it has a single thread.
 
-    Threads started by libraries count too, since locks that they hold would never be released in the new process.
+    Threads started by libraries also count, because locks that they hold would never be released in the new process.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -63,9 +63,10 @@ def cores() -> int:
 
 @dataclass(slots=True)
 class WorkerState:
-    """The state of a worker process. `logged` holds the log records of the current job; the job may remove some.
+    """The state of a worker process.
 
-    `ending` means that the job's result is no longer needed, so the job may end early if it leaves nothing behind.
+    `logged` contains the log records of the current job; the job may remove some. `ending` means that the job's result
+    is no longer needed, so the job may end early if it leaves nothing behind.
     """
 
     logged: Logged = field(default_factory=list)
@@ -94,7 +95,8 @@ class ProcessPool(Generic[J, R]):
     has no result; the caller should run it in this process, where the error is visible. Log records of successful jobs
     are logged in this process.
 
-    Create a pool only if `can_fork` returns True. The processes end when this one does, for whatever reason.
+    Create a pool only if `can_fork` returns True. If processes cannot be forked, the pool has fewer, or none. All
+    processes end when this one does, for whatever reason.
     """
 
     def __init__(self, work: Work[J, R], count: int) -> None:
@@ -123,13 +125,16 @@ class ProcessPool(Generic[J, R]):
         self.close()
 
     def close(self) -> None:
-        """End the processes. Each may finish its current job if that does not take long."""
+        """End the processes. Each may finish its current job within `_GRACE` seconds, and is then killed."""
         living, self._processes = self._processes, []
         dead, self._dead = self._dead, []
         _end_processes([*living, *dead])
 
     def results(self, jobs: Iterator[J]) -> Iterator[tuple[J, R | None]]:
-        """Yield the jobs in order, each with its result, or None if it has none."""
+        """Yield each job with its result, in the order of the jobs.
+
+        The result is None if the job failed or its process died.
+        """
         while self._distribute(jobs):
             if self._processes:
                 for ready in wait([process.results for process in self._processes]):
@@ -161,7 +166,10 @@ class ProcessPool(Generic[J, R]):
                     loop.remove_reader(connection.fileno())
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
-        """Send jobs to processes that hold too few; return whether there are jobs that have not been yielded."""
+        """Send jobs to processes that have too few, and return whether there are jobs that have not been yielded.
+
+        If all processes have died, jobs end without a result.
+        """
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
         for process in sorted(self._processes, key=lambda worker: len(worker.numbers)):
             while len(process.numbers) < _QUEUED and self._last < most:
@@ -178,6 +186,7 @@ class ProcessPool(Generic[J, R]):
         return bool(self._jobs_by_number)
 
     def _next_job(self, jobs: Iterator[J]) -> int | None:
+        """Take the next job, and return its number; None if there is none."""
         for job in jobs:
             self._jobs_by_number[self._last] = job
             self._last += 1
@@ -185,6 +194,7 @@ class ProcessPool(Generic[J, R]):
         return None
 
     def _receive(self, ready: Any) -> None:
+        """Read a result from a process. If the process has died, its jobs have no result, and a warning is logged."""
         process = next(worker for worker in self._processes if worker.results is ready)
         try:
             self._finished[process.numbers[0]] = process.results.recv()
@@ -196,6 +206,7 @@ class ProcessPool(Generic[J, R]):
             self._finished.update((number, (None, [])) for number in process.numbers)
 
     def _in_order(self) -> Iterator[tuple[J, R | None]]:
+        """Yield the finished jobs up to the first that is not finished, and log their records."""
         while self._next in self._finished:
             number = self._next
             self._next += 1
@@ -205,6 +216,7 @@ class ProcessPool(Generic[J, R]):
             yield self._jobs_by_number.pop(number), result
 
     def _fork_process(self, work: Work[J, R]) -> _Process:
+        """Fork a process that runs jobs. Raises `OSError` if this is not possible."""
         jobs_in, jobs = Pipe(duplex=False)
         results, results_out = Pipe(duplex=False)
         _enlarge(results_out)
@@ -222,6 +234,7 @@ class ProcessPool(Generic[J, R]):
 
 
 def _end_processes(processes: Sequence[_Process]) -> None:
+    """Ask the processes to end, and kill those that have not ended after `_GRACE` seconds."""
     for process in processes:
         _kill(process.pid, signal.SIGTERM)
         process.jobs.close()
@@ -236,11 +249,13 @@ def _end_processes(processes: Sequence[_Process]) -> None:
 
 
 def _kill(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process. Does nothing if it has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
 def _has_ended(pid: int) -> bool:
+    """Return whether a child process has ended, and release what the system holds of it."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
@@ -248,6 +263,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _enlarge(pipe: Connection[Any, Any]) -> None:
+    """Set the capacity of a pipe to `_PIPE_BYTES`, if the system allows it."""
     import fcntl
 
     with contextlib.suppress(OSError):  # the system may allow less
@@ -257,7 +273,10 @@ def _enlarge(pipe: Connection[Any, Any]) -> None:
 def _run_process(
     parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
 ) -> NoReturn:
-    """Run jobs until the pool closes, then exit; never return to the code of the parent."""
+    """Run jobs until the pool closes, then exit the process. This never returns to the code of the parent.
+
+    A job that raises an exception has no result.
+    """
     try:
         state = WorkerState()
         _detach(parent, state)
@@ -280,18 +299,22 @@ def _run_process(
 
 
 class _LogCollector(logging.Handler):
-    """A handler that collects log records."""
+    """A handler that collects log records as text."""
 
     def __init__(self, logged: Logged) -> None:
         super().__init__()
         self._logged = logged
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Add a record to those of the current job."""
         self._logged.append((record.levelno, self.format(record)))
 
 
 def _detach(parent: int, state: WorkerState) -> None:
-    """Detach a new process from its parent: handle signals, and keep inherited objects from being collected."""
+    """Detach a new process from its parent: handle signals, and keep inherited objects from being collected.
+
+    The process is killed when the parent ends.
+    """
     import ctypes
 
     def end(_number: int, _frame: object) -> None:

@@ -22,9 +22,9 @@ class RunRequest:
     """A run to prepare: its questions, how they are answered and judged, and where replies and results are stored.
 
     `question_ids` selects questions; None selects all except drafts. `trust` determines which code and which restricted
-    values of the benchmark may take effect: None means those that the user has trusted, `"all"` means all. Results are
-    written to the JSONL file `output`. `journal` is the file for replies and results: with `replay` all replies come
-    from it, and with `fresh` an existing journal is renamed first. `config_file` is the user's file that the
+    values of the benchmark may take effect: None means those that the user has trusted, and `"all"` means all. Results
+    are written to the JSONL file `output`. `journal` is the file for replies and results: with `replay`, all replies
+    come from it, and with `fresh`, an existing journal is renamed first. `config_file` is the user's file that the
     configuration was read from. `skip_broken` records that unreadable questions in the benchmark's file were left out,
     and `columns` how the columns of a table were mapped. `observers` are objects that implement hooks of a run; they
     are called for this run only.
@@ -47,7 +47,10 @@ class RunRequest:
 
 
 def make_command(request: RunRequest) -> dict[str, Any]:
-    """Return the command of a run as JSON values without secrets. Equal commands request the same results."""
+    """Return the command of a run as JSON-compatible data without secrets.
+
+    Equal commands request the same results.
+    """
     benchmark, config_file, output = request.benchmark, request.config_file, request.output
     chosen = list(request.question_ids) if request.question_ids is not None else None
     trusts_all = request.trust is not None and (request.trust == "all" or request.trust.everything)

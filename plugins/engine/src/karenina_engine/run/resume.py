@@ -37,9 +37,9 @@ class ResultStore(Protocol):
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result; return it as stored, and its JSON line if one was stored.
+        """Store an item's result. Return it as stored, and its JSON line if one was stored.
 
-        Raises `UnstorableRow` and `JournalError`.
+        Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
         """
 
 
@@ -52,21 +52,21 @@ class ResultJournal(Protocol):
 
     @property
     def had_results(self) -> bool:
-        """Whether the journal held any result when it was opened."""
+        """Whether the journal contained any result when it was opened."""
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result that was stored with this fingerprint before the run; None if there is none."""
+        """Return the item's result with this fingerprint; None if none was stored before the journal was opened."""
 
     def seen(self, index: int, stored: StoredResult) -> None:
-        """Mark a stored result as a result of this run too, at `index` in its matrix."""
+        """Record that a stored result also belongs to this run, at `index` in its matrix."""
 
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result, given as its JSON line."""
+        """Store an item's result, the JSON line `text`. The row is in the file once the awaitable completes."""
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that a part of the file is damaged."""
+        """Log that a part of the file is damaged. `what` names the part."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,10 @@ class ResumeState:
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's valid stored result and its line; None if it has to run, as all items of a replay do."""
+        """Return the item's valid stored result and its line; None if the item has to run.
+
+        In a replay, all items have to run.
+        """
         if self.journal.replaying or not self.journal.had_results:
             return None
         stored = self.journal.result(task.item(judge), self._fingerprint(task, judge))
@@ -108,10 +111,11 @@ class ResumeState:
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result; return it as stored, and its JSON line.
+        """Store an item's result. Return it as stored, and its JSON line.
 
-        In a replay nothing is stored: the result is returned with the stored result's times and id, and without a line.
-        Raises `UnstorableRow` and `JournalError`.
+        In a replay, nothing is stored: the result is returned with the stored result's times and id, and without a
+        line. Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be
+        written.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge)
         if self.journal.replaying:
@@ -125,7 +129,10 @@ class ResumeState:
         return result, text
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
-        """Return the result of a replay with the times and the id of the stored result."""
+        """Return the result of a replay with the times and the id of the stored result.
+
+        It is unchanged if no result is stored.
+        """
         stored = self.journal.result(item, fingerprint)
         then = self._parse(stored, item.question) if stored is not None else None
         if then is None:
@@ -140,7 +147,10 @@ class ResumeState:
         return result
 
     def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
-        """Return a stored result; None, with a warning that the journal is damaged, if it cannot be parsed."""
+        """Return a stored result; None if it cannot be parsed.
+
+        In that case, a warning states that the journal is damaged.
+        """
         try:
             return VerificationResult.model_validate_json(stored.text)
         except ValueError:
@@ -148,6 +158,7 @@ class ResumeState:
             return None
 
     def _fingerprint(self, task: AnswerTask, judge: int) -> bytes:
+        """Return the fingerprint of a judge's item."""
         return self.fingerprints.compute(task.question, task.pipeline.plan, task.answering_model, task.judges[judge])
 
 
@@ -155,8 +166,8 @@ def runs_again(result: VerificationResult) -> bool:
     """Return whether an item with this result runs again when its run is resumed.
 
     It does if a call failed in every attempt, or if the item is not judged for any reason other than an unreadable
-    judge reply: the user can fix such problems before resuming. Replies that were received are not requested again,
-    even if they leave the item undecided.
+    reply of a judge, because the user can fix such problems before resuming. Replies that were received are not
+    requested again, even if they leave the item undecided.
     """
     if any(record.failed_calls for record in result.stages):
         return True

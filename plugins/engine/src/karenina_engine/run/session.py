@@ -1,4 +1,4 @@
-"""The session of a run: its items are executed, and results are yielded as items end."""
+"""The session of a run, which executes its items and yields their results as they end."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class SupportsExecute(Protocol):
 class RunSession:
     """A run that has passed all checks, and its state while it is executed: calls, results and costs.
 
-    `executor` runs the items of `matrix`. `journal` stores replies and results; alternatively `results` and the store
-    in `parts` do. `command` describes how the run was started, for the journal to store.
+    `executor` runs the items of `matrix`. `journal` stores replies and results; without one, `results` and the store in
+    `parts` do, if they are set. `command` describes how the run was started, for the journal to store.
     """
 
     def __init__(
@@ -146,7 +146,10 @@ class RunSession:
 
     @property
     def calls_models(self) -> bool:
-        """Whether a model may be called; False in a replay, and if all answers are recorded and there is no judge."""
+        """Whether a model may be called.
+
+        False in a replay, and if all answers are recorded and there is no judge.
+        """
         core = self.config.core
         models = [*core.answering_models, *core.parsing_models] if not self.parts.offline else []
         return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for model in models)
@@ -158,7 +161,7 @@ class RunSession:
 
     @property
     def stopped(self) -> str | None:
-        """The reason why the run stopped early, worded to follow "because"; None if it did not."""
+        """The reason why the run stopped early, worded to follow "because"; None if it has not stopped."""
         exhausted = self.budget.exhaustion if self.budget is not None else ""
         return self._stopped or exhausted or None
 
@@ -168,7 +171,7 @@ class RunSession:
         return self._outcomes
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
-        """Stop the run: its stream ends early, and every result that it has yielded stays valid.
+        """Stop the run. Its results end early, and every result that was yielded remains valid.
 
         No further call starts. Calls in flight may take `grace` seconds to end, so that their replies are stored. Call
         this in the event loop of the run (from elsewhere, use `stop_soon`). A second call ends the grace period.
@@ -180,11 +183,11 @@ class RunSession:
             listener(0.0 if again else grace)
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Register a function that `stop` calls in the event loop with the seconds that calls in flight may take."""
+        """Register a function that `stop` calls in the event loop, with the seconds that calls in flight may take."""
         self._stop_listeners.append(listener)
 
     def remove_stop_listener(self, listener: StopListener) -> None:
-        """Remove a listener that `add_stop_listener` added."""
+        """Remove a listener that `add_stop_listener` added. Raises `ValueError` if it was not added."""
         self._stop_listeners.remove(listener)
 
     @property
@@ -193,7 +196,7 @@ class RunSession:
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
-        """Stop the run from a signal handler or another thread; `then` is called in the event loop afterwards.
+        """Stop the run from a signal handler or another thread. `then` is called in the event loop afterwards.
 
         If the run is not executing, it will end as soon as it starts, and `then` is not called.
         """
@@ -220,7 +223,8 @@ class RunSession:
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
         """Yield the results with their indexes in the matrix and their JSON lines in the journal.
 
-        `computed` yields the results that need no call, if other processes compute them.
+        `computed` yields the results that need no call, or is None if no other process computes them. Raises
+        `JournalError` if the journal can no longer be written.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -268,6 +272,7 @@ class RunSession:
                 journal.end(self.tally, finished=not interrupted)
 
     def _journal_hint(self) -> str:
+        """Return how to continue the run, as the end of a message."""
         higher = " and a higher budget" if self.budget is not None and self.budget.exhausted else ""
         return f"; another run with the same journal{higher} continues with them"
 
@@ -301,7 +306,7 @@ class RunSession:
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
         """Return the judges of an answer whose items have to run, and the stored results of its other items.
 
-        Once the budget is exhausted, no item has to run.
+        Once the budget is exhausted, no item has to run, even without a stored result.
         """
         judges: list[int] = []
         stored: list[IndexedResult] = []
@@ -320,7 +325,8 @@ class RunSession:
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
         """Store an item's result in the journal, if there is one, and return it with its index.
 
-        If the result cannot be stored, an error result is stored and returned instead. Raises `JournalError`.
+        If the result cannot be stored, an error result is stored and returned instead. Raises `JournalError` if the
+        journal cannot be written.
         """
         line = None
         if self.result_store is not None:
