@@ -41,7 +41,10 @@ class StageListener(Protocol):
     """An observer of the stages of a pipeline."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Called when a stage starts. Return a function to call with the stage's record when it ends, or None."""
+        """Return a function to call with the stage's record when the stage ends, or None.
+
+        Called when a stage starts.
+        """
 
 
 class Pipeline:

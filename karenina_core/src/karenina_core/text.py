@@ -35,7 +35,7 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
 
 
 def is_one_edit_away(word: str, other: str) -> bool:
-    """Return whether two words differ by exactly one inserted, removed or changed character, or two swapped ones."""
+    """Return whether two words differ by exactly one inserted, removed or changed character, or by a swapped pair."""
     start = next((place for place, (one, two) in enumerate(zip(word, other, strict=False)) if one != two), None)
     start = min(len(word), len(other)) if start is None else start
     rest, others = word[start:], other[start:]

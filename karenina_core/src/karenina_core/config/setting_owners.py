@@ -250,8 +250,8 @@ def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
 def prompt_tasks() -> frozenset[str]:
     """Return the valid keys of `prompt_config`: the names of prompt tasks and of their families.
 
-    They include the tasks of members of this project that are not installed, because instructions for a missing stage
-    are as harmless as those for a stage that is switched off.
+    The keys include the tasks of members of this project that are not installed, because instructions for a missing
+    stage are as harmless as those for a stage that is switched off.
     """
     tasks = [task for offer in active_plugins().of_kind("stage") for task in offer.value.prompts]
     families = {task.family for task in tasks if task.family is not None}

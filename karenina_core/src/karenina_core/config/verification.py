@@ -208,7 +208,7 @@ def _is_plain(annotation: Any) -> bool:
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:
-    """Return the plugins that the configuration selects; the active ones if it selects nothing."""
+    """Return the plugins that the configuration selects, or the active plugins if it selects none."""
     chosen = config.core.plugins
     if not (chosen.block or chosen.only or chosen.pick):
         return active_plugins()

@@ -288,9 +288,9 @@ class Tool(Protocol):
         """The JSON Schema of the arguments, of type object."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Return the result for the model. `arguments` match the schema; optional ones may be null.
+        """Return the result for the model. `arguments` match the schema; optional arguments may be null.
 
-        Raises `ToolError`, which is shown to the model, or `PortError`, which ends the agent's run.
+        Raises `ToolError` for an error that is shown to the model, and `PortError` for one that ends the agent's run.
         """
 
 

@@ -123,7 +123,8 @@ class Plugins:
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
         """Return the implementations of `hook`, given as its specification, without calling them.
 
-        They take keyword arguments only. Raises `PluginError` if no installed distribution specifies `hook`.
+        The implementations take keyword arguments only. Raises `PluginError` if no installed distribution specifies
+        `hook`.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():

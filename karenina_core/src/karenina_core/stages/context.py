@@ -323,8 +323,10 @@ class VerificationContext:
 
         `service` and `query` are the key of the reply: they must contain everything that it depends on (as JSON if that
         is several values), and no secret. `ask` makes one request and may take `request_timeout` seconds; it may return
-        an awaitable, and a plain function runs in a thread. Raises `PortError`. If `ask` raises one, its category
-        decides whether to retry; any other exception from `ask` counts as permanent.
+        an awaitable, and a plain function runs in a thread.
+
+        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category decides whether to retry;
+        any other exception from `ask` counts as permanent.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)

@@ -277,7 +277,7 @@ class AutoFailStage(Stage):
         return None
 
     def on_fail(self, context: VerificationContext) -> None:
-        """Called after the veto, to record more about the failure; does nothing by default."""
+        """Record more about the failure, after the veto. Does nothing by default."""
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Return a `Skip` with the reason if `skip_because` returns one, else True."""

@@ -130,7 +130,8 @@ class PrepareWorkspace(Stage):
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
         """Create the folder at `path` and return it, and register its removal after the last judge.
 
-        This happens before files are copied, so that an interrupted copy is removed too. Raises `WorkspaceError`.
+        This happens before files are copied, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
+        folder cannot be created.
         """
         folder = create_folder(path, noted=settings.workspace_cleanup)
         if settings.workspace_cleanup:

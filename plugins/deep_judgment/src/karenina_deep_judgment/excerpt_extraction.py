@@ -76,7 +76,7 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Add each quotation for one item to `quoted`, as found or rejected. Return the problems with the rejected ones.
+    """Add each quotation for one item to `quoted`, as found or rejected. Return the problems with rejected quotations.
 
     Repeated quotations, and those beyond the limit, are dropped.
     """

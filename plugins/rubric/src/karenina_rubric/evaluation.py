@@ -350,12 +350,12 @@ def _names_needing_judge(question: Question) -> list[str]:
 
 
 def _static_traits(question: Question) -> list[RubricTrait]:
-    """Return the question's static traits, without agentic ones, which another stage scores."""
+    """Return the question's static traits except agentic traits, which another stage scores."""
     return [trait for trait in question.rubric.traits if not _is_agentic(trait)] if question.rubric else []
 
 
 def _dynamic_traits(question: Question) -> list[RubricTrait]:
-    """Return the question's dynamic traits, without agentic ones, which another stage scores."""
+    """Return the question's dynamic traits except agentic traits, which another stage scores."""
     return (
         [trait for trait in question.dynamic_rubric.traits if not _is_agentic(trait)] if question.dynamic_rubric else []
     )
@@ -369,7 +369,7 @@ def _is_agentic(trait: RubricTrait) -> bool:
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
     """Return the trait evaluators of all plugins, in the order in which traits are offered to them.
 
-    Invalid evaluators are left out. They were listed as failed when their plugins were loaded.
+    Invalid evaluators are left out, because they were listed as failed when their plugins were loaded.
     """
     usable = [evaluator for evaluator in plugins.call(karenina_trait_evaluators) if find_flaw(evaluator) is None]
     return sorted(usable, key=lambda evaluator: (-evaluator.precedence, evaluator.name))

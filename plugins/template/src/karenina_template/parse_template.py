@@ -302,7 +302,7 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the field schemas that the judge of a question's template gets; none without a valid template."""
+    """Return the field schemas that the judge of a question's template gets; empty without a valid template."""
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
 

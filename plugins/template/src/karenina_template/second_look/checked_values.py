@@ -273,10 +273,10 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
-    """Return the log-probability of each option that the judge gets to choose from.
+    """Return the log-probability of each of the options from which the judge chooses.
 
-    If the adapter reports none, the chosen option gets 0 and each other one a fixed, low value. Raises `PortError` or
-    `StructuredError` if the judge fails.
+    If the adapter reports none, the chosen option gets 0, and each other option a fixed, low value. Raises `PortError`
+    or `StructuredError` if the judge fails.
     """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))

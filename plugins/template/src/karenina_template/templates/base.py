@@ -143,7 +143,7 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def answer_key(cls) -> AnswerKey:
-        """Return the truths that the class declares. They are empty for a class loaded from source: see `Template`.
+        """Return the truths that the class declares. A class loaded from source has none; see `Template`.
 
         Raises `TemplateError` if a truth is invalid for its field, the strategy names a field that is not verified, a
         field has a reserved name, or one of the methods is async.
@@ -233,7 +233,10 @@ class BaseAnswer(BaseModel):
         return own if own is not None else type(self).answer_key()
 
     def _assumptions(self) -> Mapping[str, bool]:
-        """The results that `Comparison` assumes for undecided fields. It sets them only on copies of an answer."""
+        """Return the results that `Comparison` assumes for undecided fields.
+
+        It sets them only on copies of an answer.
+        """
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
     def _said(self) -> str:

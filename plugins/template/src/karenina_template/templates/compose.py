@@ -189,7 +189,7 @@ def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
 
 
 def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
-    """Return whether at least `n` of the parts pass, or None if that depends on undecided ones."""
+    """Return whether at least `n` of the parts pass, or None if that depends on undecided parts."""
     passed = parts.count(True)
     if passed >= n:
         return True

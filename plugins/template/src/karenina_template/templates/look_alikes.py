@@ -107,7 +107,7 @@ def describe_look_alikes(value: object, truth: object) -> str | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield the texts in a value or in its items, except long ones, and only the first ones of many."""
+    """Yield the texts in a value or in its items. Long texts, and all beyond a limit, are left out."""
     value = plain(value)
     items = [value] if isinstance(value, str) else items_of(value) or ()
     yield from islice(

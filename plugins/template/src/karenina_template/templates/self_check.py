@@ -296,8 +296,8 @@ def _shown_texts(
 ) -> Iterator[tuple[str, str]]:
     """Yield the texts of a field that a judge sees, each after the name of its place.
 
-    They are descriptions, field and class names, constraints that the author shows, and what a class's code adds to the
-    schema.
+    The texts are descriptions, field and class names, constraints that the author shows, and what a class's code adds
+    to the schema.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name

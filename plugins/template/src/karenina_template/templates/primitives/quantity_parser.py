@@ -258,7 +258,7 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the readings of digits with marks, as digits with a decimal point; none if they are not a number."""
+    """Return the readings of digits with marks, as digits with a decimal point; empty if they are not a number."""
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
     if len(whole) > 1 and whole.startswith("0"):

@@ -227,7 +227,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
-    """Return why a constructor refused its arguments, with the nearest names for unknown ones."""
+    """Return why a constructor refused its arguments, with the nearest names for unknown arguments."""
     problems: list[str] = []
     missing: list[str] = []
     fields = getattr(constructor, "model_fields", {})

@@ -203,7 +203,7 @@ def _or_any(annotation: Any) -> Any:
 
 
 def _options(annotation: Any) -> Iterator[object]:
-    """Yield the values that an annotation lists, in literals and enumerations, also inside unions.
+    """Yield the values that an annotation lists in literals and enumerations, including those inside unions.
 
     In a union, aliases and enumerations with a single option are left out, because they are opened on their own.
     """

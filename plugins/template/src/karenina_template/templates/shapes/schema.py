@@ -178,7 +178,7 @@ class _Cleaning:
         return result if shown else self._hide(result, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
-        """Yield the values that a part lists, also inside unions and in enumerations with several values."""
+        """Yield the values that a part lists, including those inside unions and in enumerations with several values."""
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
         for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):

@@ -102,7 +102,7 @@ def _rebuild(declaration: Declaration, source: str) -> Template:
 
 
 def _run_trusted(tree: ast.Module, source: str) -> Template:
-    """Execute a trusted source, and return its template. Raises `TemplateError`."""
+    """Execute a trusted source, and return its template. Raises `TemplateError` if the source fails or is invalid."""
     cls, shape = run_trusted_source(tree, digest_of(source), _make_namespace())
     return Template.of_class(cls, shape, source)
 
