@@ -112,11 +112,12 @@ def describe_error(error: BaseException, of: object = None) -> str:
     if text and isinstance(error, (PortError, StructuredError)):
         return text
     if text and isinstance(error, KareninaError):
-        return text if type(of).__module__.startswith("karenina_") else text + _line(error, of)
-    return (f"{type(error).__name__}: {text}" if text else type(error).__name__) + _line(error, of)
+        return text if type(of).__module__.startswith("karenina_") else text + _describe_place(error, of)
+    return (f"{type(error).__name__}: {text}" if text else type(error).__name__) + _describe_place(error, of)
 
 
-def _line(error: BaseException, of: object) -> str:
+def _describe_place(error: BaseException, of: object) -> str:
+    """Return ` (FILE:LINE)` for the innermost frame of the traceback in the package of `of`; empty if there is none."""
     package, place = type(of).__module__.partition(".")[0], ""
     for frame, number in walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))

@@ -33,6 +33,7 @@ def third_parties() -> frozenset[str]:
 
 @cache
 def _members() -> frozenset[str]:
+    """Return the import names of all members of this project, installed or not."""
     return frozenset(name.replace("-", "_") for name in read_catalog()["members"])
 
 
@@ -100,7 +101,7 @@ def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Return why a field has no owner and how to fix it. `owners` maps fields to the members that own them."""
+    """Return why the field `name` has no owner and how to fix it. `owners` maps fields to the members that own them."""
     package = name.rpartition(".")[0]
     if name in owners:
         return f"its plugin is not installed: {install_command(owners[name])}"

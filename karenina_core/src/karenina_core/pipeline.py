@@ -1,4 +1,4 @@
-"""The pipeline, which runs the stages of a plan: first for an answer, then for the item of each judge, to its result.
+"""The pipeline, which runs the stages of a plan: those of an answer, then those of each judge's item, up to its result.
 
 A stage's own errors end only its item. Errors that are meant for the whole run, such as a cancellation or Ctrl-C, are
 raised again (`is_interrupt`).
@@ -41,11 +41,14 @@ class StageListener(Protocol):
     """An observer of the stages of a pipeline."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Called when a stage starts. Return a function to call with the stage's record when it ends, or None."""
+        """Return a function to call with the stage's record when the stage ends, or None.
+
+        Called when a stage starts.
+        """
 
 
 class Pipeline:
-    """The runner of a plan for concurrent items, each for at most `item_timeout` seconds (None: no limit)."""
+    """The runner of a plan for concurrent items. Each item may take at most `item_timeout` seconds (None: no limit)."""
 
     def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
         self.plan = plan
@@ -87,7 +90,7 @@ class Pipeline:
             await self.end(state)
 
     def failed(self, item: Item, message: str) -> VerificationResult:
-        """Return the result of an item that failed before its first stage, with the error `message`."""
+        """Return the result of an item that failed before its first stage. `message` is the error."""
         state = State(item, started=time.monotonic())
         state.error = ItemError("", message, Outcome.STAGE_ERROR)
         return make_result(state)
@@ -162,7 +165,10 @@ class Pipeline:
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> str | None:
-        """Run the stage. Return the error message if it failed."""
+        """Run the stage, and return the error message if it failed, else None.
+
+        Interrupts are raised (see `is_interrupt`).
+        """
         stage = planned.stage
         earlier = state.first_error()
         try:
@@ -194,6 +200,7 @@ class Pipeline:
         return raised.message
 
     def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> str:
+        """Log a stage's failure and return its message, which becomes the item's error unless there already is one."""
         message = describe_error(failure, planned.stage)
         logger.error(
             "[%s] %s of %s %s failed: %s",
@@ -212,7 +219,7 @@ class Pipeline:
 
 
 async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout) -> None:
-    """Wait for a stage until the item's deadline. Raises `late` if the deadline passes first."""
+    """Wait for a stage until the item's deadline. Raises `late` if the stage has not ended by then."""
     left = deadline - time.monotonic()
     if left <= 0:
         if inspect.iscoroutine(waiting):

@@ -43,7 +43,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation between two stages: `first` comes before `second`, for the reason `why`, about `artifact` if any."""
+    """A relation between two stages: `first` comes before `second`.
+
+    `why` is the reason, and `artifact` the artifact that the relation concerns, or None.
+    """
 
     first: str
     second: str
@@ -122,7 +125,7 @@ class WaitsFor:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """An installed stage that is not in the plan, and why."""
+    """An installed stage that is not in the plan, and the reason."""
 
     name: str
     why: str
@@ -150,6 +153,7 @@ class Plan:
         return f"<Plan of {len(self.stages)} stages: {', '.join(self.names())}; {len(self.left_out)} left out>"
 
     def _repr_html_(self) -> str | None:
+        """Return the plan as HTML for a notebook, or None to show its text instead."""
         return to_html(self)
 
     def names(self) -> list[str]:
@@ -157,13 +161,14 @@ class Plan:
         return [planned.name for planned in self.stages]
 
     def of_scope(self, scope: str) -> tuple[PlannedStage, ...]:
-        """Return the stages of one scope, in order."""
+        """Return the stages of one scope (`answer` or `item`), in order."""
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
 
     def source_folders(self, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
         """Return the folders outside of the benchmark on which the result of `question` depends.
 
-        Raises `RunError` if a stage fails to name its folders: stored results could not be checked without them.
+        Raises `RunError` if a stage fails to name its folders, because stored results could not be checked without
+        them.
         """
         folders: list[SourceFolder] = []
         for planned in self._with_source_folders:
@@ -178,6 +183,7 @@ class Plan:
 
     @cached_property
     def _with_source_folders(self) -> tuple[PlannedStage, ...]:
+        """The stages that define `source_folders` themselves."""
         own = Stage.source_folders
         return tuple(planned for planned in self.stages if type(planned.stage).source_folders is not own)
 
@@ -235,7 +241,7 @@ def order_stages(
 
     `ranks` replaces the ranks of slots, by stage name. Ranks only break ties; tests permute them to prove it.
     """
-    nodes = [_node(choice, ranks) for choice in selected]
+    nodes = [_make_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)
     placed, problems = sort_nodes(nodes, edges)
     if problems:
@@ -247,7 +253,11 @@ def order_stages(
     )
 
 
-def _node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
+def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
+    """Return the node of a stage; its rank is raised or lowered to fit the slots in the stage's `after` and `before`.
+
+    `ranks` replaces the ranks of slots, by stage name; None uses the slots' own.
+    """
     slot = choice.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[choice.stage.name]
     lowest = max((slot.value for slot in choice.stage.after if isinstance(slot, Slot)), default=0)
@@ -313,7 +323,7 @@ def _chain_revisers(
         revisers = [choice for choice in selected if any(key.name == name for key in choice.stage.revises)]
         if len(revisers) < 2:
             continue
-        nodes = [_node(choice, ranks) for choice in selected]
+        nodes = [_make_node(choice, ranks) for choice in selected]
         placed, problems = sort_nodes(nodes, edges)
         if problems:
             break
@@ -323,6 +333,7 @@ def _chain_revisers(
 
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
+    """Return the stage with everything that the pipeline needs about it. `producers` maps artifacts to their stages."""
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY

@@ -327,6 +327,7 @@ def _install_commands(slot: Slot, present: Collection[str] = ()) -> str:
 
 
 def _why_not(answer: object) -> str:
+    """Return the reason in `answer`, a stage's `Skip` or False, or a general sentence if it contains none."""
     return getattr(answer, "why", None) or "it is not included for this configuration and question"
 
 

@@ -13,14 +13,14 @@ _SHOWN_PROBLEMS: Final = 8
 
 @singledispatch
 def to_html(_value: object) -> str | None:
-    """Return a value as HTML for a notebook; None unless a distribution has registered its type."""
+    """Return a value as HTML for a notebook; None unless a distribution has registered a function for its type."""
     return None
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
     """Return `; did you mean 'x'?` with the known name nearest to `name`, else `listed`, or a list of the known names.
 
-    Return an empty text if no name is known.
+    Return an empty string if there are no known names.
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
@@ -35,7 +35,7 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
 
 
 def is_one_edit_away(word: str, other: str) -> bool:
-    """Return whether two words differ by exactly one inserted, removed or changed character, or two swapped ones."""
+    """Return whether two words differ by exactly one inserted, removed or changed character, or by a swapped pair."""
     start = next((place for place, (one, two) in enumerate(zip(word, other, strict=False)) if one != two), None)
     start = min(len(word), len(other)) if start is None else start
     rest, others = word[start:], other[start:]
@@ -44,7 +44,7 @@ def is_one_edit_away(word: str, other: str) -> bool:
 
 
 def join_problems(problems: Sequence[str]) -> str:
-    """Return the first eight problems in one line, and the number of the others."""
+    """Return the first eight problems as one line, followed by the number of the others if there are more."""
     more = len(problems) - _SHOWN_PROBLEMS
     return "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
 

@@ -24,10 +24,12 @@ _Rule = tuple[Callable[[Any], bool], str, str | None]
 
 
 def _set_of(*types: type) -> Callable[[Any], bool]:
+    """Return a function that returns whether a value is a set, possibly empty, whose items are all of these types."""
     return lambda value: isinstance(value, Set) and all(isinstance(item, types) for item in value)
 
 
 def _is_model(value: Any) -> bool:
+    """Return whether `value` is a class with `model_fields`, as pydantic models are."""
     return isinstance(value, type) and hasattr(value, "model_fields")
 
 
@@ -94,8 +96,8 @@ def why_refused(stage: Any) -> str | None:
     """Return what is wrong with a stage class's declarations, with the lines that fix it; None if they are valid.
 
     Reports values of the wrong type, and methods that are missing or cannot be called. Also reports attributes whose
-    names are one edit away from a declaration and whose values are sets, keys, slots or settings models: these
-    declarations would have no effect.
+    names are one edit away from a declaration and whose values are sets, keys, slots or settings models, because such
+    attributes would have no effect.
     """
     problems = [*_wrong_values(stage), *_mistyped_names(stage), *_wrong_methods(stage)]
     where = f"the stage {stage.name} ({stage.__module__}.{stage.__qualname__}) has invalid declarations"
@@ -103,6 +105,7 @@ def why_refused(stage: Any) -> str | None:
 
 
 def _wrong_values(stage: type[Any]) -> Iterator[str]:
+    """Yield a message for each declaration that has no value or one of the wrong type, with the line to write."""
     for name, (accepts, expected, example) in _RULES.items():
         value = getattr(stage, name, None)
         if not accepts(value):
@@ -118,6 +121,7 @@ def _wrong_values(stage: type[Any]) -> Iterator[str]:
 
 
 def _mistyped_names(stage: type[Any]) -> Iterator[str]:
+    """Yield a message for each attribute that is probably a misspelt declaration, with the line to write."""
     own, inherited = _attributes(stage)
     for name, value in own.items():
         near = None if name in inherited else _nearest(name, _RULES)
@@ -128,6 +132,10 @@ def _mistyped_names(stage: type[Any]) -> Iterator[str]:
 
 
 def _wrong_methods(stage: type[Any]) -> Iterator[str]:
+    """Yield a message for each method that is missing, misspelt or of the wrong kind, with the line to write.
+
+    A constructor that needs arguments is also reported.
+    """
     own, inherited = ({k: v for k, v in attributes.items() if isfunction(v)} for attributes in _attributes(stage))
     missing = [name for name in dir(stage) if _is_missing(stage, name)]
     for name in missing:
@@ -165,10 +173,12 @@ def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the first of the `known` names that is exactly one edit away from `name`; None if there is none."""
     return next((candidate for candidate in known if is_one_edit_away(name, candidate)), None)
 
 
 def _items(value: object) -> Iterable[object]:
+    """Return `value` if it is a set, list, tuple or dictionary, else a list that contains only `value`."""
     return value if isinstance(value, Set | list | tuple | dict) else [value]
 
 

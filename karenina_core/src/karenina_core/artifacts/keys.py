@@ -46,16 +46,19 @@ class BoundTemplate(Protocol):
         """Return the plugin-owned options of fields (`Stage.field_settings`), by field and full name."""
 
     def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
-        """Return the template filled with a judge's `values`. Raises pydantic's `ValidationError` for bad values."""
+        """Return the template filled with a judge's `values`.
+
+        Raises pydantic's `ValidationError` if they are invalid.
+        """
 
     def judge_schema(self) -> dict[str, Any]:
         """Return the JSON Schema of the values that a judge fills in."""
 
     def expected(self) -> dict[str, Any]:
-        """Return the ground truth of each field, as JSON values."""
+        """Return the ground truth of each field as a JSON value, by field name."""
 
     def extracted(self, answer: Any) -> dict[str, Any]:
-        """Return the value of each field that a judge extracted, as JSON values."""
+        """Return the value that a judge extracted for each field as a JSON value, by field name."""
 
 
 class ArtifactKeys:

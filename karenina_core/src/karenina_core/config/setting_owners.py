@@ -104,6 +104,10 @@ class CoreSettings(BaseModel):
     @field_validator("slots", mode="before")
     @classmethod
     def _one_name_is_a_list(cls, value: object) -> object:
+        """Return the slots with each single name as a tuple.
+
+        A value that is not a mapping is returned for pydantic to reject.
+        """
         if isinstance(value, Mapping):
             return {key: (names,) if isinstance(names, str) else names for key, names in value.items()}
         return value
@@ -111,6 +115,7 @@ class CoreSettings(BaseModel):
     @field_validator("slots")
     @classmethod
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Return `value`. Raises `ValueError`, with the nearest name, if there is no slot of one of its names."""
         for name in value:
             if find_slot(name) is None:
                 raise ValueError(f"there is no slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
@@ -119,6 +124,7 @@ class CoreSettings(BaseModel):
     @field_validator("answering_models", "parsing_models")
     @classmethod
     def _ids_differ(cls, value: tuple[ModelConfig, ...]) -> tuple[ModelConfig, ...]:
+        """Return `value`. Raises `ValueError` if two of its models have the same id."""
         ids = [model.id for model in value]
         for id in ids:
             if ids.count(id) > 1:
@@ -142,7 +148,7 @@ class Setting:
 
     @property
     def field(self) -> str:
-        """The name of its field in the settings model, without a namespace."""
+        """The name of the setting's field in its settings model, without a namespace."""
         return self.name.rpartition(".")[2]
 
     @property
@@ -227,7 +233,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with alternative names replaced: each settings model may do so in a method `translate`."""
+    """Return settings with alternative names replaced, as each settings model may define in a method `translate`."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)
@@ -244,8 +250,8 @@ def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
 def prompt_tasks() -> frozenset[str]:
     """Return the valid keys of `prompt_config`: the names of prompt tasks and of their families.
 
-    They include the tasks of members of this project that are not installed, because instructions for a missing stage
-    are as harmless as those for a stage that is switched off.
+    The keys include the tasks of members of this project that are not installed, because instructions for a missing
+    stage are as harmless as those for a stage that is switched off.
     """
     tasks = [task for offer in active_plugins().of_kind("stage") for task in offer.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
@@ -287,6 +293,10 @@ def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
 
 
 def _read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
+    """Return `text` if the annotation allows text, paths or words, else the result of `read`.
+
+    Return `text` unchanged if `read` raises `ValueError`.
+    """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()
     if kind is Literal or {str, Path} & {annotation, *one_of_several}:

@@ -64,6 +64,10 @@ class VerificationConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, values: Any) -> Any:
+        """Return the values of all settings by full name.
+
+        Raises `ConfigError` with every problem, not only the first.
+        """
         if not isinstance(values, Mapping):
             raise ConfigError([f"a configuration is a table of names and values, not a {type(values).__name__}"])
         values, owned = flatten_settings(values), all_settings()
@@ -132,6 +136,7 @@ class VerificationConfig(BaseModel):
 
     @property
     def _values(self) -> dict[str, Any]:
+        """The values of all settings by full name."""
         return self.__pydantic_extra__ or {}
 
     if TYPE_CHECKING:
@@ -141,6 +146,7 @@ class VerificationConfig(BaseModel):
 
 
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
+    """Return why `name`, a full name or that of an environment variable, is not a setting, and how to fix it."""
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     if (distribution := read_catalog()["settings"].get(plain)) is not None:
         return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
@@ -156,6 +162,7 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
 
 
 def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
+    """Return a message for each name, a key of `prompt_config`, that is neither a prompt task nor a family of tasks."""
     tasks = prompt_tasks()
     return [
         f"prompt_config.{name}: no stage has a prompt task of that name{did_you_mean(name, tasks)}{not_loaded()}"
@@ -165,6 +172,10 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
 
 
 def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
+    """Return an error of pydantic as one line: the setting, its owner unless it is the core, the reason and the value.
+
+    The value is left out if it may contain a secret.
+    """
     where = prefix + ".".join(str(part) for part in problem["loc"])
     owner = owned.get(prefix + str(problem["loc"][0])) if problem["loc"] else None
     from_whom = f" (of {owner.owner})" if owner is not None and owner.owner != CORE else ""
@@ -175,7 +186,7 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 def _show_value(problem: Any, owner: Setting | None) -> str:
     """Return `, not VALUE` for a value that cannot contain a secret: a number, or text for a setting of fixed words.
 
-    Return an empty text for any other value.
+    Return an empty string for any other value.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
@@ -197,7 +208,7 @@ def _is_plain(annotation: Any) -> bool:
 
 
 def plugins_of(config: VerificationConfig) -> Plugins:
-    """Return the plugins that the configuration selects; the active ones if it selects nothing."""
+    """Return the plugins that the configuration selects, or the active plugins if it selects none."""
     chosen = config.core.plugins
     if not (chosen.block or chosen.only or chosen.pick):
         return active_plugins()
@@ -214,8 +225,8 @@ def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
 def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
     """Return the adapter with that interface name.
 
-    Raises `PluginError` if it is not installed (naming the distribution to install, or the nearest name), if it failed
-    to load, and if two distributions offer it.
+    Raises `PluginError` if the adapter is not installed (naming the distribution to install, or the nearest name), if
+    it failed to load, or if two distributions offer it.
     """
     offered = registered_adapters(plugins)
     matching = [offer for offer in offered if offer.spec.interface == interface]

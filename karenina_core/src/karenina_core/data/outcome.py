@@ -55,7 +55,7 @@ class Outcome(StrEnum):
 
     @property
     def judged(self) -> bool:
-        """Whether the item was judged; items with errors, and undecided ones, were not."""
+        """Whether the item was judged. Items with errors and undecided items were not."""
         return self.group not in ("not_judged", "undecided")
 
     @property

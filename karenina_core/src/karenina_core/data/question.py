@@ -76,6 +76,10 @@ class Question(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Return the question.
+
+        A template given as a class is stored as `_answer_class`, and an empty id is filled in.
+        """
         answer_class: object = None
         if isinstance(data, (dict, Mapping)) and isinstance(data.get("answer_template"), type):
             answer_class = data["answer_template"]
@@ -90,6 +94,7 @@ class Question(BaseModel):
     @field_validator("question", "id")
     @classmethod
     def _visible(cls, text: str) -> str:
+        """Return `text`. Raises `ValueError` if it consists only of white space; an empty text passes."""
         if text and not text.strip():
             raise ValueError("the text must contain a visible character")
         return text
@@ -97,11 +102,13 @@ class Question(BaseModel):
     @field_validator("answer_template")
     @classmethod
     def _blank_is_none(cls, source: str | None) -> str | None:
+        """Return the template's source, or None if it is blank."""
         return source if source and source.strip() else None
 
     @field_validator("rubric", "dynamic_rubric")
     @classmethod
     def _empty_is_none(cls, rubric: Rubric | None) -> Rubric | None:
+        """Return the rubric, or None if it has no traits."""
         return rubric or None
 
     @property
@@ -120,7 +127,7 @@ class Question(BaseModel):
         return (self.__pydantic_private__ or {}).get("_attachment")
 
     def attach(self, value: object) -> None:
-        """Store a value derived from the question, such as its loaded template. It is ignored in comparisons."""
+        """Store a value derived from the question, such as its loaded template. Comparisons ignore the value."""
         self._attachment = value
 
     def trait_names(self) -> tuple[str, ...]:
@@ -128,7 +135,7 @@ class Question(BaseModel):
         return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
 
     def changed(self, **changes: Any) -> Self:
-        """Return a validated copy with these fields changed; the others, `id` included, stay."""
+        """Return a validated copy with these fields changed and all others, including `id`, unchanged."""
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
         if self._answer_class is not None:
             values["answer_template"] = self._answer_class

@@ -65,6 +65,7 @@ class VerificationResult(Section):
         return f"<VerificationResult {self.question_id[:80]!r}, {self.outcome.value}: {self.why()[:200]!r}>"
 
     def _repr_html_(self) -> str | None:
+        """Return the result as HTML for a notebook, or None to show its text instead."""
         return to_html(self)
 
     @property
@@ -83,7 +84,7 @@ class VerificationResult(Section):
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """Return the reason for the outcome in one sentence, with the stages' notes in the result field `why`."""
+        """Return the reason for the outcome in one sentence, with the notes of stages from the result field `why`."""
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:
@@ -120,7 +121,7 @@ class VerificationResult(Section):
         return [name for name, passed in (self.template.field_results or {}).items() if passed is None]
 
     def _unscored(self) -> list[str]:
-        """Return why traits have no score: each error with its traits, and rubric stages that were skipped."""
+        """Return why traits have no score: each error with its traits, and the rubric stages that were skipped."""
         names: dict[str, list[str]] = {}
         for name, error in ((self.rubric and self.rubric.trait_errors) or {}).items():
             names.setdefault(error, []).append(name)

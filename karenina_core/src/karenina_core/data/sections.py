@@ -124,6 +124,7 @@ class VerificationResultTemplate(Section):
     @field_validator("usage_metadata")
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
+        """Return `parts`. Raises `ValueError` if a token count or number of calls is not a whole number."""
         for part in (parts or {}).values():
             for name in _COUNTED:
                 if not isinstance(part.get(name, 0), int):
@@ -169,6 +170,10 @@ class VerificationResultRubric(Section):
         return None
 
     def _by_kind(self) -> dict[str, dict[str, Any]]:
+        """Return the scores by kind, then by trait name.
+
+        The core's kinds come first, and are empty if they have no scores.
+        """
         own: dict[str, dict[str, Any]] = {kind: getattr(self, kind) or {} for kind in TRAIT_SCORES}
         return {**own, **(self.other_trait_scores or {})}
 
@@ -277,6 +282,7 @@ ROOT_FIELDS: Final = ("evaluation_input", "used_full_trace", "trace_extraction_e
 
 
 def _free_fields() -> dict[str, str]:
+    """Return the result fields that stages set by name, because no artifact sets them, each with its section."""
     from karenina_core.artifacts.keys import standard_keys
 
     by_key = {key.field for key in standard_keys().values() if key.section is not None}

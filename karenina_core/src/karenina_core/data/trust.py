@@ -26,7 +26,7 @@ def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The user's trust in source code and restricted values: those with a digest in `digests`, or `everything`.
+    """The source code and values that a user trusts: those whose digest is in `digests`, or, with `everything`, all.
 
     Trusted sources may be executed, and trusted values of a benchmark take effect. The default trusts nothing.
     """

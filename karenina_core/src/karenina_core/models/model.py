@@ -36,6 +36,10 @@ def _refuse_mask(value: Any) -> Any:
 
 
 def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
+    """Yield the place, such as `extra.headers.0`, and the text of every string in a JSON value.
+
+    The place of a value that is itself a string is `it`.
+    """
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, dict | list):
@@ -140,7 +144,7 @@ class ModelConfig(StrictSettings):
 
     @property
     def display_string(self) -> str:
-        """`interface:model_name`, as in results."""
+        """`interface:model_name`, the form in which results name the model."""
         return f"{self.interface}:{self.model_name}"
 
 

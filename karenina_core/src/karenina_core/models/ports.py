@@ -71,7 +71,7 @@ class Message:
         return cls("tool", content, tool_call_id=call.id, tool_name=call.name, is_error=is_error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the message as JSON values, without empty fields."""
+        """Return the message as a JSON-compatible dict, without empty fields."""
         data: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             data["tool_calls"] = [
@@ -288,9 +288,9 @@ class Tool(Protocol):
         """The JSON Schema of the arguments, of type object."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Return the result for the model. `arguments` match the schema; optional ones may be null.
+        """Return the result for the model. `arguments` match the schema; optional arguments may be null.
 
-        Raises `ToolError`, which is shown to the model, or `PortError`, which ends the agent's run.
+        Raises `ToolError` for an error that is shown to the model, and `PortError` for one that ends the agent's run.
         """
 
 
@@ -332,14 +332,14 @@ class Port(Protocol):
     """The base of all ports. A port serves many concurrent calls, on one event loop, until it is closed."""
 
     async def aclose(self) -> None:
-        """Release connections and processes. Called once, at the end of a run, including after errors."""
+        """Release connections and processes. Called once, at the end of a run, even after errors."""
 
 
 class LLMPort(Port, Protocol):
     """A port for plain text."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the model's reply to `messages`. Raises `PortError`."""
+        """Return the model's reply to `messages`. Raises `PortError` if the call fails."""
 
 
 class ParserPort(Port, Protocol):
@@ -351,7 +351,7 @@ class ParserPort(Port, Protocol):
         """Return the model's reply to `messages`, requested as a JSON object that matches the JSON Schema `schema`.
 
         The adapter uses the best mode that its server supports (native schema, tool call, or the schema in the prompt).
-        Raises `PortError`; a reply that does not match is not an error here.
+        Raises `PortError` if the call fails. A reply that does not match the schema is not an error here.
         """
 
 
@@ -362,8 +362,8 @@ class AgentPort(Port, Protocol):
         """Run the agent until it answers or reaches a limit. A failed tool call is recorded in the trace.
 
         A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached`, and its
-        trace ends with the last assistant message, whose tool calls are not executed. Raises `PortError`: after
-        `options.timeout` seconds with category `timeout`, and with the result so far as `partial`.
+        trace ends with the last assistant message, whose tool calls are not executed. Raises `PortError` if a call
+        fails or `options.timeout` has passed (with the category `timeout`); its `partial` is the result so far.
         """
 
 

@@ -111,6 +111,7 @@ def _tail(rest: str) -> str:
 
 
 def _any_of(names: Iterable[str]) -> str:
+    """Return a regular expression for any of the names, in which `*` stands for other characters."""
     return "|".join(re.escape(name).replace(r"\*", _ANY) for name in names)
 
 
@@ -132,5 +133,6 @@ def restore_special_tokens(value: Any) -> Any:
 
 
 def _restore(match: re.Match[str]) -> str:
+    """Return the broken token of `match` with one broken bar removed, so that the token is whole if it had only one."""
     token = match[0][0] + match[0][2:]
     return token if _patterns()[0].fullmatch(token) else match[0].replace(_BAR, "|")

@@ -69,6 +69,10 @@ class StrictSettings(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _suggest_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Return the validated settings.
+
+        Raises `ValidationError` in which unknown names come with the nearest known one.
+        """
         try:
             return handler(values)
         except ValidationError as error:

@@ -123,10 +123,10 @@ def load_entry_points(
 
 
 def load_entry_point(point: EntryPoint) -> object:
-    """Import and return the object that an entry point names. Raises what importing it raises.
+    """Import and return the object that an entry point names. Errors of the import are raised unchanged.
 
-    Loading is left to stevedore, as in other Python projects. By itself, it would look entry points up in a cache on
-    disk and use any of several with the same name, so its list is replaced with the entry point that was chosen here.
+    Loading is left to stevedore, as in other Python projects. By itself, stevedore would look entry points up in a
+    cache on disk and use any of several with the same name, so its list is replaced with the entry point chosen here.
     """
     from stevedore import ExtensionManager, NamedExtensionManager
 
@@ -167,5 +167,6 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
 
 
 def _make_info(point: EntryPoint, kind: Kind) -> PluginInfo:
+    """Return the information on an entry point. Without a distribution, its name is `unknown` and its version 0."""
     facts = {"Name": "unknown", "Version": "0"} if point.dist is None else point.dist.metadata  # parsed at each access
     return PluginInfo(point.name, kind, canonical(facts["Name"]), facts["Version"], point.value)

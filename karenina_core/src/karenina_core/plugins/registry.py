@@ -47,7 +47,7 @@ _active: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=Non
 
 @dataclass(frozen=True, slots=True)
 class Offer(Generic[T_co]):
-    """An object that a plugin offers through a hook, or its implementation of one, with the plugin's distribution."""
+    """An object that a plugin offers through a hook, or a plugin's implementation of a hook, with its distribution."""
 
     value: T_co
     distribution: str
@@ -123,7 +123,8 @@ class Plugins:
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
         """Return the implementations of `hook`, given as its specification, without calling them.
 
-        They take keyword arguments only. Raises `PluginError` if no installed distribution specifies `hook`.
+        The implementations take keyword arguments only. Raises `PluginError` if no installed distribution specifies
+        `hook`.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():
@@ -137,7 +138,10 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` on each plugin and yield the results. If a plugin raises, `reject` lists it as failed."""
+        """Call `hook` on each plugin and yield the results.
+
+        A plugin that raises is listed as failed (`reject`) and skipped.
+        """
         for offer in self.implementations(hook):
             try:
                 result = offer.value(*args, **kwargs)
@@ -182,6 +186,10 @@ class Plugins:
         return self._offered[kind]
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
+        """Load and admit the plugins of one kind that the selection allows. The others are listed with the reason.
+
+        An object that several entry points name is admitted once.
+        """
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
         for info, plugin in load_entry_points(points, kind, selection, lambda plugin, _: plugin):
             if info.state == "found":
@@ -192,7 +200,7 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object of one or more entry points, and check what it offers. Return the failure, if any."""
+        """Register the object of one or more entry points and check what it offers. Return the failure, or None."""
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
@@ -228,7 +236,7 @@ class Plugins:
                 logger.warning("the plugin selection names %r, but no installed plugin has that name%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
-        """Register a plugin with pluggy, unless it already is. Return the reason if it is rejected."""
+        """Register a plugin with pluggy, unless it already is. Return the reason if it is rejected, else None."""
         hashing: object = plugin.__hash__
         failure = "it is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
         if failure is not None or id(plugin) in self._plugins:
@@ -245,11 +253,12 @@ class Plugins:
         return None
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
+        """Return the result of `hook` from this plugin alone; None if the plugin has no such hook or returns None."""
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 
     def _loaded(self, info: PluginInfo, plugin: object) -> PluginInfo:
-        """Return a copy for a plugin that is used, with its hooks that are ignored because their owner is missing."""
+        """Return a copy of `info` for a plugin that is in use; it lists the plugin's hooks whose owner is missing."""
         names = [caller.name for caller in self._manager.get_hookcallers(plugin) or () if not caller.has_spec()]
         shipped = [name for name in names if name in read_catalog()["hooks"]]
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in shipped)
@@ -268,6 +277,7 @@ class Plugins:
                 self._record(replace(owner.info, state="failed", failure=f"offered: {type_and_message(error)}"))
 
     def _record(self, info: PluginInfo) -> None:
+        """List the entry point with its state, in place of what was listed for it before."""
         self._infos[(info.kind, info.name, info.distribution)] = info
 
 

@@ -111,6 +111,11 @@ class _Manager(pluggy.PluginManager):
     """A plugin manager that suggests names for unknown hooks, and ignores those of members that are not installed."""
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        """Return the options of a hook implementation. A hook of a member that is not installed becomes optional.
+
+        Raises `PluginValidationError` for a wrapper, an unknown hook, and a function named like a hook without
+        `@hookimpl`.
+        """
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
         specified = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
@@ -140,6 +145,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
 
 
 def _conflict(one: HookOwner, other: HookOwner) -> str:
+    """Return the problem that two distributions specify the same hook, with the configuration line that fixes it."""
     hook = next(name for name in one.hooks if name in other.hooks)
     both = sorted((one.info, other.info), key=lambda info: (official_first(info.distribution), info))
     return (

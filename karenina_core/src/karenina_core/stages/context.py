@@ -176,7 +176,8 @@ class VerificationContext:
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
         """Create an artifact. A standard key with a section also sets its result field.
 
-        Raises `UndeclaredArtifact` if the stage does not produce it, and `ArtifactTypeError`.
+        Raises `UndeclaredArtifact` if the stage does not produce it, and `ArtifactTypeError` if the value has a wrong
+        type.
         """
         if key.name not in self._planned.writes:
             raise UndeclaredArtifact(self._planned.name, key.name, "sets", "produces")
@@ -187,7 +188,8 @@ class VerificationContext:
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
         """Replace an artifact of another stage. The result records the stage, both values and the reason.
 
-        Raises `NothingToRevise` if there is no value yet.
+        Raises `NothingToRevise` if there is no value yet, `UndeclaredArtifact` if the stage does not revise it, and
+        `ArtifactTypeError` if the value has a wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
@@ -232,6 +234,7 @@ class VerificationContext:
             )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
+        """Return the section of the result, created if necessary, that the field `name` belongs to."""
         section = FREE_FIELDS.get(name, f"extensions:{self._planned.distribution}")
         return self._state.fields.setdefault(section, {})
 
@@ -263,7 +266,7 @@ class VerificationContext:
 
     @property
     def error(self) -> ItemError | None:
-        """The error that ended the item, if any."""
+        """The error that ended the item; None if there is none."""
         return self._state.first_error()
 
     # ---- models
@@ -320,8 +323,10 @@ class VerificationContext:
 
         `service` and `query` are the key of the reply: they must contain everything that it depends on (as JSON if that
         is several values), and no secret. `ask` makes one request and may take `request_timeout` seconds; it may return
-        an awaitable, and a plain function runs in a thread. Raises `PortError`. If `ask` raises one, its category
-        decides whether to retry; any other exception from `ask` counts as permanent.
+        an awaitable, and a plain function runs in a thread.
+
+        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category decides whether to retry;
+        any other exception from `ask` counts as permanent.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)
@@ -359,16 +364,21 @@ class VerificationContext:
 
     @property
     def state(self) -> State:
-        """The whole state of the item, for stages that read everything (`optional = ANY`)."""
+        """The whole state of the item, for stages that read everything (`optional = ANY`).
+
+        Raises `UndeclaredArtifact` for other stages.
+        """
         if not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, "*", "reads", "optional = ANY")
         return self._state
 
     def _check_read(self, key: AnyKey) -> None:
+        """Raise `UndeclaredArtifact` if the stage does not declare that it reads the artifact."""
         if key.name not in self._planned.reads and not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, key.name, "reads", "requires or optional")
 
     def _check_type(self, key: AnyKey, value: object) -> None:
+        """Raise `ArtifactTypeError` if the value is not of the key's type; None is of every type."""
         if not key.accepts(value):
             requirement = f"{key.type.__name__}: {key.cure}" if key.cure else key.type.__name__
             raise ArtifactTypeError(
@@ -379,4 +389,5 @@ class VerificationContext:
 
 class _StageLog(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
+        """Return the message with the question's id in front of it."""
         return f"[{(self.extra or {}).get('question')}] {msg}", kwargs

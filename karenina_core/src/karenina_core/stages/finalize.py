@@ -62,7 +62,7 @@ class plugin:  # noqa: N801 - what entry points name
 
 
 def make_result(state: State) -> VerificationResult:
-    """Return the result of an item in any state. If that fails, the result only states the error."""
+    """Return the result of an item in any state. If building it fails, the result only states the error."""
     try:
         return _make_result(state)
     except Exception as failure:
@@ -73,6 +73,7 @@ def make_result(state: State) -> VerificationResult:
 
 
 def _make_result(state: State) -> VerificationResult:
+    """Return the result of an item. Raises whatever building it raises, unlike `make_result`."""
     verdict = verify_result(state)
     sections = _sections(state)
     template = sections.setdefault("template", {})
@@ -163,7 +164,10 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Return `value` as JSON values. Down to `levels` levels, only the parts that cannot be converted are replaced."""
+    """Return `value` with only JSON values in it.
+
+    Down to `levels` levels, only parts that cannot be converted are replaced.
+    """
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}
     if levels and isinstance(value, list):
@@ -177,7 +181,10 @@ def _to_json_values(value: Any, levels: int) -> Any:
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
-    """Return the result fields by section: from artifacts, then those set by name; an item's override its answer's."""
+    """Return the result fields by section: from artifacts, then those set by name.
+
+    An item's fields override its answer's.
+    """
     sections: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
         if level is None:
@@ -216,6 +223,7 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
+    """Return the tokens by usage key, the answer's included, with the sum as `total`; None if no call was made."""
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
     for level in (state.parent, state):
@@ -230,6 +238,7 @@ def _usage(state: State) -> dict[str, dict[str, Any]] | None:
 
 
 def _usage_json(usage: Usage) -> dict[str, Any]:
+    """Return the counts as a JSON-compatible dict, with the sum of input and output tokens as `total_tokens`."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -242,6 +251,10 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def _metadata(state: State) -> dict[str, Any]:
+    """Return the metadata section. In a run without judges, it names the answering model as the judge.
+
+    The execution time includes that of the answer.
+    """
     item = state.item
     question = item.question
     judge = item.parsing_model or item.answering_model

@@ -246,7 +246,7 @@ class CheckStage(Stage):
         return f"{self.prefix} check: {detection.reasoning or 'detected'}"
 
     async def execute(self, context: VerificationContext) -> None:
-        """Detect, record the result, and veto if the check triggers."""
+        """Detect, record the result, and veto the item if the check triggers."""
         try:
             finding = await self.detect(context)
         except (PortError, StructuredError) as error:
@@ -277,15 +277,15 @@ class AutoFailStage(Stage):
         return None
 
     def on_fail(self, context: VerificationContext) -> None:
-        """Called after the veto, to record more about the failure; does nothing by default."""
+        """Record more about the failure, after the veto. Does nothing by default."""
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the item if `skip_because` returns a reason."""
+        """Return a `Skip` with the reason if `skip_because` returns one, else True."""
         why = self.skip_because(context)
         return True if why is None else Skip(why)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Veto if there is a reason."""
+        """Veto the item if `reason` returns a reason, then call `on_fail`."""
         reason = self.reason(context)
         if reason is not None:
             context.veto(reason, self.veto_outcome)

@@ -74,6 +74,7 @@ class StageAccess:
 
     @cached_property
     def _readable(self) -> frozenset[str]:
+        """The names of the settings that the stage may read."""
         from karenina_core.config import CoreSettings
 
         return frozenset({*CoreSettings.model_fields, *self.other_settings, *owned_fields([self.settings])})
@@ -87,7 +88,7 @@ class PortProvider(Protocol):
         """The plugins of the run."""
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return the reply of a model to a request. Awaiting it may raise `PortError`."""
+        """Return an awaitable for the reply of a model to a request. Awaiting it may raise `PortError`."""
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether this answer must come through the agent port, as the model's adapter declares."""
@@ -99,7 +100,10 @@ class PortProvider(Protocol):
         """Return the instructions that plugins add to the prompt of `task` for models of `interface`."""
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return the reply of a service to `query`, stored earlier or requested by `ask`. Raises `PortError`."""
+        """Return the reply of a service to `query`, stored earlier or requested by `ask`.
+
+        Raises `PortError` if the request fails.
+        """
 
     def enter_workspace(self, workspace: Path) -> None:
         """Register that an item has agents working in the workspace."""
@@ -243,7 +247,7 @@ class StageCalls:
         return self._info.notes if self._info is not None else None
 
     async def call(self, request: ModelRequest) -> Any:
-        """Make a call for the item, and count it and its usage. Raises `PortError`."""
+        """Make a call for the item, and count the call and its usage. Raises `PortError` if it fails."""
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
         making = self._state.item.ports.call(replace(request, info=self._complete(request)))
@@ -292,17 +296,20 @@ class StagePort:
         """Do nothing: the run closes its ports."""
 
     def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> Coroutine[Any, Any, LLMReply]:
-        """Return the model's reply to `messages`. Awaiting it raises `PortError`."""
+        """Return an awaitable for the model's reply to `messages`. Awaiting it may raise `PortError`."""
         return self._calls.call(ModelRequest(self._model, messages, info))
 
     def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, ParserReply]:
-        """Return the model's JSON for `schema`. Awaiting it raises `PortError`."""
+        """Return an awaitable for the model's JSON reply, requested to match `schema`.
+
+        Awaiting it may raise `PortError`.
+        """
         return self._calls.call(ModelRequest(self._model, messages, info, schema))
 
     def run(
         self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, AgentReply]:
-        """Return the conversation of an agent. Awaiting it raises `PortError`."""
+        """Return an awaitable for the conversation of an agent. Awaiting it may raise `PortError`."""
         return self._calls.call(ModelRequest(self._model, messages, info, options=options))

@@ -66,9 +66,9 @@ _FOLDER: Final = (
 def investigation_request(
     question: str, schema: Mapping[str, Any], hints: Mapping[str, str], *, response: str | None, workspace: bool
 ) -> str:
-    """Return the question, the fields to establish, the hints, and what the agent may see.
+    """Return the text of a request: the question, the fields to establish, the hints, and what the agent may see.
 
-    `response` is None if the agent must not see the answer; `workspace` says whether it works in a copy.
+    `response` is None if the agent must not see the answer; `workspace` says whether the agent works in a copy.
     """
     parts = [
         f"Question: {question}",
@@ -78,7 +78,7 @@ def investigation_request(
 
 
 def extraction_request(question: str, hints: Mapping[str, str], report: str) -> str:
-    """Return the question, the hints for the fields, and the fenced report."""
+    """Return the text of a request: the question, the hints for the fields, and the fenced report."""
     shown = f"Report to extract from:\n{fence(report, 'report')}"
     return "\n\n".join([f"Question: {question}", *_hint_lines(hints), shown])
 
@@ -86,23 +86,26 @@ def extraction_request(question: str, hints: Mapping[str, str], report: str) -> 
 def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
-    """Return the trait with its scale, the question, and what the agent may see.
+    """Return the text of a request: the trait with its scale, the question, and what the agent may see.
 
-    `file` is the name of a file that contains the response, which is then not shown in the request.
+    `response` is None if the agent must not see the answer. `file` is the name of a file that contains the response,
+    which is then not shown in the request.
     """
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
 
 def scoring_request(trait: AgenticRubricTrait, question: str, report: str) -> str:
-    """Return the trait with its scale, the question, and the fenced report."""
+    """Return the text of a request: the trait with its scale, the question, and the fenced report."""
     return f"{_describe_trait(trait)}\n\nQuestion: {question}\n\nReport:\n{fence(report, 'report')}"
 
 
 def _hint_lines(hints: Mapping[str, str]) -> list[str]:
+    """Return the hints as one text in a list, or an empty list if there are none."""
     return ["Hints:\n" + "\n".join(f"- {name}: {hint}" for name, hint in hints.items())] if hints else []
 
 
 def _visible_parts(response: str | None, workspace: bool, file: str | None) -> list[str]:
+    """Return the parts of a request that name what the agent may see: the workspace, and the response or its file."""
     parts = [_FOLDER] if workspace else []
     if file is not None:
         parts.append(f"The response is in the file {file} there.")
@@ -112,6 +115,7 @@ def _visible_parts(response: str | None, workspace: bool, file: str | None) -> l
 
 
 def _describe_trait(trait: AgenticRubricTrait) -> str:
+    """Return the trait's name, description and scale for a prompt."""
     about = trait.description or trait.summary or "as its name says"
     return f'Quality "{trait.name}": {about}\nScore: {describe_scale(trait, show_template=True)}'
 
@@ -136,8 +140,8 @@ class InvestigationFailed(Exception):
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
     """Yield the path of a copy of the answer's workspace for one judge; the copy is removed when the block ends.
 
-    The answering agent's files that cannot be copied (such as the links out of the workspace root in a virtual
-    environment) are left out with a warning; as an error, they would let an agent escape judgement by creating some.
+    Files of the answering agent that cannot be copied (such as the links out of the workspace root in a virtual
+    environment) are left out with a warning: if they were an error, an agent could escape judgement by creating some.
     For the same reason, a workspace that the agent removed is judged as empty. Raises `WorkspaceError` if there is no
     workspace to copy.
     """
@@ -174,9 +178,10 @@ async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
 async def investigate(
     context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
 ) -> Investigation:
-    """Run an agent until it reports. Raises `InvestigationFailed`, also if it reaches the turn limit or times out.
+    """Run an agent until it reports, and return its report.
 
-    `turns_setting` is the name of the setting for the turn limit, for the error message.
+    `turns_setting` is the name of the setting for the turn limit, for the error message. Raises `InvestigationFailed`
+    if the agent fails, times out, reaches the turn limit, or ends without a complete report.
     """
     try:
         reply = await context.agent(model).run(messages, options)

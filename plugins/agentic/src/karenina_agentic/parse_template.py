@@ -77,7 +77,7 @@ class AgenticParseTemplate(ParsingStage):
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Investigate, extract, and bind the values to the question's truths."""
+        """Let the judge investigate, extract the values from its report, and bind them to the question's truths."""
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -106,7 +106,7 @@ class AgenticParseTemplate(ParsingStage):
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
         """Return the answer as the agent sees it, or None if it must not see it.
 
-        An answer that cannot be shown ends the item.
+        If the answer cannot be shown, the item ends.
         """
         if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)
@@ -119,6 +119,10 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _investigate(context: VerificationContext, bound: BoundTemplate, shown: str | None) -> Investigation:
+        """Let the judge investigate, in a copy of the workspace unless it sees only the trace. Return its report.
+
+        Raises `InvestigationFailed` if there is no report, and `WorkspaceError` if there is no workspace to copy.
+        """
         settings = _settings(context)
         in_workspace = settings.agentic_judge_context != "trace_only"
         request = investigation_request(
@@ -140,6 +144,10 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
+        """Fill the template from the report and set the artifacts.
+
+        An unreadable reply ends the item with PARSE_ERROR.
+        """
         request = extraction_request(context.question.question, read_hints(context, bound), report)
         try:
             filled = await fill_template(context, bound, EXTRACTION, request, text=report)
@@ -151,10 +159,12 @@ class AgenticParseTemplate(ParsingStage):
 
 
 def _settings(context: VerificationContext) -> AgenticSettings:
+    """Return the stage's settings, typed."""
     return cast("AgenticSettings", context.settings)
 
 
 def _deep_judgment_is_on(config: VerificationConfig) -> bool:
+    """Return whether deep judgment of templates is on; False if karenina-deep-judgment is not installed."""
     mode = config.setting("deep_judgment_mode") if config.has("deep_judgment_mode") else "disabled"
     enabled = config.setting("deep_judgment_enabled") if config.has("deep_judgment_enabled") else False
     return mode != "disabled" or bool(enabled)

@@ -79,7 +79,7 @@ class PrepareWorkspace(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Remove the workspaces that killed runs left in the workspace root."""
+        """Remove the workspaces that killed runs left in the workspace root, and return no needs."""
         with suppress(WorkspaceError):  # each item reports the problem with the root
             remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
@@ -93,7 +93,7 @@ class PrepareWorkspace(Stage):
             context.set_artifact(Keys.WORKSPACE_PATH, None)
             return
         try:
-            workspace = await self._workspace(context, settings)
+            workspace = await self._make_workspace(context, settings)
         except WorkspaceError as error:
             context.mark_error(str(error))
             return
@@ -105,7 +105,12 @@ class PrepareWorkspace(Stage):
         config = context.config
         return _judges_need_workspace(config, context.question) or is_file_agent(config, context.answering_model)
 
-    async def _workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
+    async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
+        """Create the answer's workspace and return its path.
+
+        Without `workspace_copy`, return the question's own folder. Raises `WorkspaceError` if the root or the folder is
+        missing or not allowed.
+        """
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
         path = context.question.workspace_path
@@ -123,9 +128,10 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
-        """Create the folder, and register its removal after the last judge.
+        """Create the folder at `path` and return it, and register its removal after the last judge.
 
-        This happens before files are copied, so that an interrupted copy is removed too.
+        This happens before files are copied, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
+        folder cannot be created.
         """
         folder = create_folder(path, noted=settings.workspace_cleanup)
         if settings.workspace_cleanup:
@@ -136,7 +142,10 @@ class PrepareWorkspace(Stage):
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """Create a folder. If `noted`, a later run removes it in case this process is killed. Raises `WorkspaceError`."""
+    """Create a folder. If `noted`, a later run removes it in case this process is killed.
+
+    Raises `WorkspaceError` if the folder cannot be created.
+    """
     try:
         folder = CreatedFolder.make(path)
     except OSError as error:
@@ -147,6 +156,7 @@ def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
 
 
 def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:
+    """Return whether an agent parses templates, or scores an agentic trait of the question."""
     parsing = uses_agentic_parsing(config) or config.section(AgenticSettings).agentic_parsing
     return parsing or any(agentic_traits(question))
 

@@ -64,6 +64,7 @@ class AgenticSettings(BaseModel):
     @field_validator("agentic_parsing")
     @classmethod
     def _templates_are_parsed(cls, agentic: bool, info: ValidationInfo) -> bool:
+        """Return `agentic`. Raises `ValueError` if it is true and `evaluation_mode` is `rubric_only`."""
         if agentic and (info.context or {}).get("evaluation_mode") == "rubric_only":
             raise ValueError(
                 "evaluation_mode is rubric_only, so templates are not parsed: set agentic_parsing to false, or "

@@ -55,9 +55,10 @@ class TraitWorkspace:
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """Yield the workspace for a trait's agent, which is removed when the block ends. Raises `WorkspaceError`.
+    """Yield the workspace for a trait's agent, which is removed when the block ends.
 
-    `response` is written to a file there if the trait asks for it; None means that the agent must not see it.
+    `response` is written to a file there if the trait asks for it; None means that the agent must not see it. Raises
+    `WorkspaceError` if the workspace is unavailable or the file cannot be written.
     """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
@@ -74,6 +75,7 @@ async def open_trait_workspace(
 
 @asynccontextmanager
 async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
+    """Yield a new temporary folder, which is removed when the block ends."""
     folder = CreatedFolder.temporary("karenina_judge_")
     try:
         yield folder.path
@@ -82,6 +84,7 @@ async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
 
 
 def _free_name(folder: Path) -> str:
+    """Return a file name for the response that does not exist in the folder, `response.txt` if possible."""
     name = "response.txt"
     while (folder / name).exists() or (folder / name).is_symlink():
         name = f"response_{secrets.token_hex(2)}.txt"
@@ -91,7 +94,7 @@ def _free_name(folder: Path) -> str:
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
     """Write a permanent copy of the trace and return its path.
 
-    It is next to the workspace or, if there is no workspace, in a new temporary folder.
+    The copy is next to the workspace or, if there is no workspace, in a new temporary folder.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
@@ -103,6 +106,7 @@ def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext
 
 
 def _write(file: Path, text: str) -> None:
+    """Write the text to a new file. Raises `WorkspaceError` if the file exists or cannot be written."""
     try:
         with file.open("x", encoding="utf-8", errors="replace") as new:
             new.write(text)
@@ -200,6 +204,7 @@ class _TraitOutcome:
 
     @property
     def score(self) -> Score | None:
+        """The score; None if there is no verdict, or if a dynamic trait's concept is not present."""
         return None if self.verdict is None else self.verdict.score
 
 
@@ -243,7 +248,7 @@ class AgenticRubricEvaluation(Stage):
         return isinstance(trait, AgenticRubricTrait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return False: traits with a `model_override` need no judge, and `before_run` checks the others."""
+        """Return False, because traits with a `model_override` need no judge, and `before_run` checks the others."""
         return False
 
     def before_run(
@@ -251,7 +256,8 @@ class AgenticRubricEvaluation(Stage):
     ) -> Iterable[ModelNeed]:
         """Return the judges and the traits' own models, each of which needs an agent port and a parser port.
 
-        Raises `ValueError` if a trait needs a judge and none is configured.
+        Raises `ValueError` if a trait needs a judge but none is configured, and `ConfigError` if an override is
+        invalid.
         """
         needed = frozenset({"agent", "parser"})
         judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
@@ -271,7 +277,7 @@ class AgenticRubricEvaluation(Stage):
         return needs
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip if every trait needs the final message and the trace has none."""
+        """Skip the stage if every trait needs the final message and the trace has none."""
         broken = context.find_artifact(Keys.TRACE_VALIDATION_FAILED)
         only_final = not context.config.core.use_full_trace_for_rubric
         needed = all(trait.context_mode != "workspace_only" for trait, _ in agentic_traits(context.question))
@@ -325,6 +331,7 @@ class AgenticRubricEvaluation(Stage):
         response: str | None,
         place: TraitWorkspace,
     ) -> Investigation:
+        """Let an agent investigate the trait, and return its report. Raises `InvestigationFailed` if there is none."""
         request = trait_request(
             trait,
             context.question.question,
@@ -344,6 +351,7 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
+        """Return the judge's verdict on the trait, based on the report. Raises `StructuredError` or `PortError`."""
         verdict = await ask(
             context,
             SCORING,
@@ -393,7 +401,7 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """Return the traits without duplicates: every question contains the same global traits."""
+    """Return the traits without duplicates, which exist because every question contains the same global traits."""
     unique: list[AgenticRubricTrait] = []
     seen: set[int] = set()
     for trait in traits:

@@ -31,8 +31,8 @@ class WorkspaceError(KareninaError, ValueError):
 def resolve_root(root: Path | None) -> Path:
     """Return the workspace root.
 
-    Raises `WorkspaceError` if it is None, not a folder, or if any part of its path is a link. Links in the configured
-    root were resolved when the run started; a link found now was created later, perhaps by an attacker.
+    Raises `WorkspaceError` if the root is None, is not a folder, or has a link in its path. Links in the configured
+    root were resolved when the run started, so a link found now was created later, perhaps by an attacker.
     """
     if root is None:
         raise WorkspaceError(
@@ -78,7 +78,7 @@ def resolve_folder(root: Path, path: str) -> Path:
 def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
     """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`.
 
-    If `base` is itself such a name, only its own base is used; long bases are cut.
+    If `base` is itself such a name, only its own base is used; a long base is shortened.
     """
     time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     repetition = f"_rep{replicate}" if replicate is not None else ""
@@ -94,7 +94,7 @@ def is_created_name(name: str) -> bool:
 def make_slug(text: str) -> str:
     """Return `text` as a folder name of ASCII letters, digits, dots, dashes and underscores.
 
-    Long texts are cut; if nothing is left, the name is `question`.
+    A long text is shortened. If no such characters are left, the name is `question`.
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
@@ -127,8 +127,11 @@ def copy_folder(
 
     Links are replaced by their targets, so that the copy has no links to the original; broken links are copied as they
     are. Links out of `root`, circular links, unreadable files, and anything that is neither a file nor a folder are
-    reported to `left_out` and not copied; without `left_out` they raise `WorkspaceError`. Workspaces that runs created
-    inside `source` are skipped without a report. Raises `WorkspaceError` for more than `most_bytes`.
+    reported to `left_out` and not copied; without `left_out`, they raise `WorkspaceError`. Workspaces that runs created
+    inside `source` are skipped without a report.
+
+    Raises `WorkspaceError` if `source` is larger than `most_bytes`, has too many files and folders, or cannot be
+    copied.
     """
     if not source.is_relative_to(root):
         raise WorkspaceError(f"the workspace {printable_path(source)} is outside the workspace root {root}")
@@ -179,6 +182,7 @@ class _Copying:
         target.chmod(stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
+        """Copy one entry of an open folder, following a link. An entry that changes meanwhile is left out."""
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -191,6 +195,10 @@ class _Copying:
             self._left_out(place, "changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
+        """Copy the target of a link in its place; a broken link is copied as it is.
+
+        A link that leads out of the root, is circular, or exceeds the limit of links to folders is left out.
+        """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
             self._left_out(place, why)
@@ -211,6 +219,7 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
+        """Copy a file or folder that is not a link; leave out anything else, and files that cannot be read."""
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
         elif stat.S_ISREG(status.st_mode):
@@ -222,6 +231,7 @@ class _Copying:
             self._left_out(place, "is neither a file nor a folder")
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
+        """Copy a folder and its content; leave it out if it is nested too deeply or cannot be opened."""
         if len(inside) > DEEPEST:
             self._left_out(place, f"is nested in more than {DEEPEST} folders")
             return
@@ -237,6 +247,10 @@ class _Copying:
             os.close(opened)
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
+        """Copy a file with its mode and times; what is appended meanwhile is not copied.
+
+        Raises `WorkspaceError` at the limit.
+        """
         with open_file_at(name, parent) as source, copied.open("xb") as target:
             status = os.fstat(source.fileno())
             self._count_bytes(status.st_size)
@@ -249,6 +263,7 @@ class _Copying:
             os.utime(target.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def _count_bytes(self, size: int) -> None:
+        """Add the size of a file to the total. Raises `WorkspaceError` if the total exceeds `workspace_max_bytes`."""
         self._bytes += size
         if self._bytes > self._most_bytes:
             raise WorkspaceError(
@@ -257,6 +272,7 @@ class _Copying:
             )
 
     def _count_entry(self) -> None:
+        """Count a file or folder. Raises `WorkspaceError` if there are too many."""
         self._entries += 1
         if self._entries > MOST_ENTRIES:
             raise WorkspaceError(
@@ -279,6 +295,7 @@ def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str 
 
 
 def _refuse(place: Path, why: str) -> None:
+    """Raise `WorkspaceError` for a file or folder that cannot be copied; the default for what is left out."""
     raise WorkspaceError(
         f"{printable_path(place)} {why} and cannot be copied: remove it, or replace it with an ordinary file or folder"
     )

@@ -53,17 +53,18 @@ class CreatedFolder:
 
     @classmethod
     def make(cls, path: Path) -> Self:
-        """Create the folder. Raises `OSError`, also if the path already exists."""
+        """Create the folder. Raises `OSError` if it cannot be created or the path already exists."""
         path.mkdir()
         return cls._identify(path)
 
     @classmethod
     def temporary(cls, prefix: str) -> Self:
-        """Create a temporary folder. Raises `OSError`."""
+        """Create a temporary folder. Raises `OSError` if it cannot be created."""
         return cls._identify(Path(tempfile.mkdtemp(prefix=prefix)))
 
     @classmethod
     def _identify(cls, path: Path) -> Self:
+        """Return the folder that is now at `path`. Raises `OSError` if there is nothing."""
         status = path.lstat()
         return cls(path, status.st_dev, status.st_ino)
 
@@ -80,6 +81,7 @@ class CreatedFolder:
                 os.close(parent)
 
     def _remove_from(self, parent: int) -> None:
+        """Remove the folder from its open parent. Raises `FolderReplaced` if anything else is at its path."""
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
@@ -99,14 +101,14 @@ def _empty(folder: int) -> None:
 
     Nested folders are moved up before they are emptied, so that neither paths nor recursion grow with their depth.
     """
-    while names := _names(folder):
+    while names := _unlock_and_list(folder):
         for name in names:
             if not _is_folder(name, folder):
                 os.unlink(name, dir_fd=folder)
                 continue
             below = os.open(name, FOLDER, dir_fd=folder)
             try:
-                for inner in _names(below):
+                for inner in _unlock_and_list(below):
                     if _is_folder(inner, below):
                         os.rename(inner, secrets.token_hex(16), src_dir_fd=below, dst_dir_fd=folder)
                     else:
@@ -116,13 +118,15 @@ def _empty(folder: int) -> None:
             os.rmdir(name, dir_fd=folder)
 
 
-def _names(folder: int) -> list[str]:
+def _unlock_and_list(folder: int) -> list[str]:
+    """Return the names in an open folder, after making the folder readable and writable for its owner."""
     os.fchmod(folder, stat.S_IRWXU)
     with os.scandir(folder) as entries:
         return [entry.name for entry in entries]
 
 
 def _is_folder(name: str, folder: int) -> bool:
+    """Return whether `name` in an open folder is a folder; a link to one is not."""
     return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
 
 
@@ -131,7 +135,8 @@ _READ_AND_WRITE: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXE
 logger = logging.getLogger("karenina")
 
 
-def _folder() -> Path:
+def _folder_of_lists() -> Path:
+    """Return the folder in which all processes store their lists."""
     return state_folder() / "workspaces"
 
 
@@ -159,7 +164,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Remove a folder from the list, because it was removed; delete the file if the list is empty."""
+        """Remove a folder that was removed from the list, and delete the file if the list is empty."""
         with self._lock:
             if folder.path not in self._paths:
                 return
@@ -172,6 +177,7 @@ class CleanupList:
                 self._close()
 
     def _reset(self) -> None:
+        """Make the list empty and without a file."""
         self._lock = threading.Lock()
         self._paths: set[Path] = set()
         self._handle: int | None = None
@@ -179,11 +185,13 @@ class CleanupList:
         self._warned = False
 
     def _reset_in_child(self) -> None:
+        """Make the list of a forked process empty, and leave its parent's file and lock alone."""
         if self._handle is not None:
             os.close(self._handle)  # the lock stays with the parent
         self._reset()
 
     def _write(self, line: Mapping[str, Any]) -> None:
+        """Append a line to the file, which is created first. If that fails, log a warning the first time only."""
         try:
             if self._handle is None:
                 self._open()
@@ -195,7 +203,8 @@ class CleanupList:
                 logger.warning("if this run is killed, its workspaces remain: they could not be recorded (%s)", error)
 
     def _open(self) -> None:
-        folder = _folder()
+        """Create the file and lock it before other processes can read it. Raises `OSError` or `UserStateError`."""
+        folder = _folder_of_lists()
         make_own_folder(folder)
         name = f"{os.getpid()}-{secrets.token_hex(8)}"
         file, new = folder / f"{name}.jsonl", folder / f"{name}.new"
@@ -210,6 +219,7 @@ class CleanupList:
         self._handle, self._file = handle, file
 
     def _close(self) -> None:
+        """Delete the file and release its lock."""
         assert self._handle is not None
         assert self._file is not None
         with suppress(OSError):
@@ -227,8 +237,8 @@ def remove_orphans(root: Path) -> None:
     Log a warning for each folder that cannot be removed.
     """
     try:
-        check_own_folder(_folder())
-        files = sorted(_folder().glob("*.jsonl"))
+        check_own_folder(_folder_of_lists())
+        files = sorted(_folder_of_lists().glob("*.jsonl"))
     except FileNotFoundError:
         return
     except (OSError, UserStateError) as error:
@@ -244,6 +254,10 @@ def remove_orphans(root: Path) -> None:
 
 
 def _clean_up_list(file: Path, root: Path) -> None:
+    """Remove the folders below `root` on a killed process's list, and the list if none remain.
+
+    Do nothing if the process is still running. Raises `OSError` if the list cannot be read or trusted.
+    """
     handle = os.open(file, _READ_AND_WRITE)
     with os.fdopen(handle, "r+b") as opened:
         flaw = find_file_flaw(os.fstat(handle))
@@ -281,7 +295,7 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 def _remove_orphan(noted: Mapping[str, Any], root: Path) -> bool:
     """Remove a folder of a killed run if it is below `root`. Return whether its entry can be deleted.
 
-    The entry stays if the folder is elsewhere, on another machine, or cannot be removed.
+    The entry remains if the folder is elsewhere, is on another machine, or cannot be removed.
     """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node() or not is_created_name(path.name):

@@ -66,7 +66,7 @@ class AbstentionCheck(JudgeCheck):
         return config.section(ChecksSettings).abstention_enabled or Skip("abstention_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip answers that the turn limit cut off."""
+        """Skip the check for answers that the turn limit cut off."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     async def detect(self, context: VerificationContext) -> Detection:
@@ -76,7 +76,7 @@ class AbstentionCheck(JudgeCheck):
         return await super().detect(context)
 
     def request(self, context: VerificationContext, response: str) -> str:
-        """Return the response, with the question, without which the judge could not recognize an evasion."""
+        """Return the question and the response; without the question, the judge could not recognize an evasion."""
         return abstention_request(context.question.question, response)
 
     def veto_reason(self, detection: Detection) -> str:
@@ -118,7 +118,7 @@ class SufficiencyCheck(JudgeCheck):
         return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip answers that failed in an earlier stage, and templates that need no judge."""
+        """Skip the check for answers that failed in an earlier stage, and for templates that need no judge."""
         not_failed = skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,

@@ -72,9 +72,9 @@ def abstention_request(question: str, response: str) -> str:
 
 
 def sufficiency_request(question: str, schema: Mapping[str, Any], response: str) -> str:
-    """Return the item's part of the `sufficiency_detection` prompt: question, template schema, fenced response.
+    """Return the item's part of the `sufficiency_detection` prompt: question, template schema and fenced response.
 
-    `schema` is the schema that the template's judge gets, which contains no truths.
+    `schema` is the schema that the template's judge gets. It contains no truths.
     """
     shown = json.dumps(schema, ensure_ascii=False)
     return (
@@ -108,7 +108,11 @@ class JudgeCheck(CheckStage):
         raise NotImplementedError(f"{type(self).__name__} has no prompt: define request()")
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Return the judge's verdict, or `without_text` if the response has no text."""
+        """Return the judge's verdict, or `without_text` if the response has no text.
+
+        Raises `PortError` or `StructuredError` if the judge gives no verdict; the check is then recorded as not
+        performed.
+        """
         response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         if not response.strip():
             return self.without_text
@@ -116,6 +120,7 @@ class JudgeCheck(CheckStage):
         return result.value
 
     def _read(self, data: Mapping[str, Any]) -> Detection:
+        """Return the verdict in a judge's reply. Raises `InvalidReply` if it is neither true nor false."""
         verdict = data[self.verdict]
         if not isinstance(verdict, bool):
             raise InvalidReply(f'the key "{self.verdict}" must be true or false')

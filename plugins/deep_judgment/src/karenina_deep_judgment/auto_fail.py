@@ -23,7 +23,7 @@ logger = logging.getLogger("karenina")
 class DeepJudgmentAutoFail(AutoFailStage):
     """The stage for slot 10, which fails an answer if an attribute lacks excerpts, unless the model abstained.
 
-    It runs after the embedding check, which could otherwise reverse it.
+    The stage runs after the embedding check, which could otherwise reverse it.
     """
 
     name = "DeepJudgmentAutoFail"
@@ -46,7 +46,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return why the stage is skipped, or None if an attribute lacks excerpts.
 
-        Reasons are: no excerpts requested, no attribute without them, undecided fields, an abstention.
+        The reasons are: no excerpts requested, no attribute without excerpts, undecided fields, or an abstention.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
@@ -59,7 +59,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Return a message with the attributes without excerpts and the number of retries."""
+        """Return a message that names the attributes without excerpts and the number of retries."""
         missing = context.find_artifact(Keys.ATTRIBUTES_WITHOUT_EXCERPTS) or []
         retries = context.find_artifact(Keys.DEEP_JUDGMENT_EXCERPT_RETRY_COUNT) or 0
         return f"nothing in the response supports {', '.join(missing)} (retries: {retries})"
@@ -71,6 +71,7 @@ class DeepJudgmentAutoFail(AutoFailStage):
 
 
 def _fields_are_undecided(context: VerificationContext) -> bool:
+    """Return whether the fields were compared without a decision; False if nothing was compared."""
     try:
         return context.get_artifact(Keys.FIELD_VERIFICATION_RESULT) is None
     except MissingArtifact:  # nothing was compared
@@ -120,7 +121,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return why the stage is skipped, or None if a trait lacks excerpts.
 
-        Reasons are: no deep judgment, no scored trait without excerpts, an abstention.
+        The reasons are: no deep judgment, no scored trait without excerpts, or an abstention.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
             return "deep judgment of traits was not performed"
@@ -129,7 +130,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return "the model abstained" if context.find_artifact(Keys.ABSTENTION_DETECTED) else None
 
     def reason(self, context: VerificationContext) -> str | None:
-        """Return a message with the traits without excerpts and their numbers of retries."""
+        """Return a message that names the traits without excerpts and their numbers of retries."""
         metadata = context.find_artifact(Keys.TRAIT_METADATA) or {}
         missing = [
             f"{name} (retries: {metadata.get(name, {}).get('excerpt_retry_count', 0)})"
@@ -139,7 +140,7 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
 
 
 def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
-    """Return why no score lacks excerpts: all scores have some, or not every trait was scored."""
+    """Return why no score lacks excerpts: either all scores have some, or not every trait was scored."""
     unscored = [
         name for name, facts in (metadata or {}).items() if SCORED not in facts.get("stages_completed", (SCORED,))
     ]
@@ -151,6 +152,7 @@ def _all_supported(metadata: Mapping[str, Mapping[str, Any]] | None) -> str:
 
 
 def _warn_about_unknown_names(config: VerificationConfig, questions: Sequence[Question]) -> None:
+    """Warn about traits and questions in `deep_judgment_rubric_config` that are not in this run."""
     wishes = settings_of(config).deep_judgment_rubric_config
     if wishes is None:
         return

@@ -21,7 +21,7 @@ _SHOWN: Final = 300
 
 @dataclass(slots=True)
 class ExtractedExcerpts:
-    """The excerpts by item.
+    """The excerpts of each item.
 
     `found` contains every item. Each excerpt has the keys `text`, `quoted`, `confidence`, `similarity_score`, `start`,
     `end` and `match`: `text` is a passage of the text that the judge saw, from `start` to `end`; `quoted` is what the
@@ -76,7 +76,7 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Add each quotation for one item to `quoted`, as found or rejected; return the problems with the rejected ones.
+    """Add each quotation for one item to `quoted`, as found or rejected. Return the problems with rejected quotations.
 
     Repeated quotations, and those beyond the limit, are dropped.
     """
@@ -106,6 +106,7 @@ def _sort_quotes(
 
 
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
+    """Return why a quotation was rejected, for the judge, with the most similar passage (shortened) if there is one."""
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
         return "it holds no words"
@@ -118,6 +119,10 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
+    """Return the JSON Schema of the excerpts for each item.
+
+    It allows far more than `most`, so that few replies are invalid.
+    """
     excerpt = object_schema(
         {
             "text": {"type": "string", "maxLength": _LONGEST_QUOTE},

@@ -1,7 +1,7 @@
 """Search for a judge's excerpt in the text that it quotes: verbatim, or with small changes.
 
 Text and excerpt are folded first (`karenina_toolkit.folding`), because judges often replace hyphens, quotation marks
-and spaces with similar characters. The positions that are returned refer to the original text.
+and spaces with similar characters. The returned positions refer to the original text.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Match:
     """The position of an excerpt: `text[start:end]`.
 
     `kind` is "exact"; "spacing" if only white space, case or characters that look the same differ; or "changed" for
-    other differences. `similarity` is from 0 to 1; it is 1.0 for "exact" and "spacing".
+    other differences. `similarity` is from 0 to 1, and 1.0 for "exact" and "spacing".
     """
 
     start: int
@@ -100,12 +100,12 @@ class Miss:
 
 
 def find_excerpt(excerpt: str, text: str, threshold: float = 0.8, *, exact_facts: bool = True) -> Match | None:
-    """Return the position of `excerpt` in `text`, or None; see `SearchableText.find`."""
+    """Return the position of `excerpt` in `text`, or None if it is not found; see `SearchableText.find`."""
     return SearchableText(text, exact_facts=exact_facts).find(excerpt, threshold)
 
 
 class SearchableText:
-    """A text that is searched for several excerpts; it is prepared only once.
+    """A text in which several excerpts can be searched for; it is prepared only once.
 
     With `exact_facts`, a passage whose numbers or negations differ from those of an excerpt does not match, because two
     sentences that differ by one digit have almost the same characters.
@@ -134,6 +134,7 @@ class SearchableText:
         return Match(start, end, match.similarity, "spacing" if match.kind == "exact" and not is_copy else match.kind)
 
     def _find(self, excerpt: str, threshold: float) -> Match | None:
+        """Return the position of a folded excerpt in the folded text, or None. Exact matches precede similar ones."""
         bare = _without_quotes(excerpt)
         match = self._find_exact(excerpt) or (self._find_exact(bare) if bare != excerpt else None)
         if match is not None or not bare:
@@ -166,15 +167,17 @@ class SearchableText:
     # ---- exact
 
     def _find_exact(self, excerpt: str) -> Match | None:
+        """Return the first exact match in the folded text that cuts no word, or None."""
         at = _find_words(excerpt, self._folded)
         return Match(at, at + len(excerpt), 1.0, "exact") if at >= 0 else None
 
     @cached_property
     def _normalized(self) -> str:
+        """The folded text with single spaces, computed when it is first needed."""
         return _normalize_spaces(self._folded)
 
     def _find_normalized(self, excerpt: str, threshold: float) -> Match | None:
-        """Search the text with normalized white space, and return the position in the folded text.
+        """Search the text with normalized white space, and return the position in the folded text, or None.
 
         Case folding of a long text is the slowest step here, so it is done only for excerpts that the alignment of
         characters, which tolerates some difference in case, cannot find.
@@ -195,7 +198,7 @@ class SearchableText:
         )
 
     def _find_ignoring_case(self, excerpt: str) -> Match | None:
-        """Return the position of the excerpt, ignoring case and the width of white space."""
+        """Return the position of the excerpt, ignoring case and the width of white space, or None."""
         folded, text = _ignore_case(excerpt), _ignore_case(self._folded)
         at = _find_words(folded, text)
         return Match(*self._original_span(text, at, at + len(folded)), 1.0, "spacing") if at >= 0 else None
@@ -214,7 +217,7 @@ class SearchableText:
     # ---- changed
 
     def _accept(self, excerpt: str, start: int, end: int, threshold: float) -> Match | None:
-        """Return the match at or near a span, if it is similar enough and its words are in order."""
+        """Return the match at or near a span, or None if it is not similar enough or its words are in another order."""
         around = max(0, start - _AROUND)
         near = SearchableText(self._folded[around : end + len(excerpt) + _AROUND])._find_ignoring_case(excerpt)
         if near is not None:
@@ -239,9 +242,9 @@ class SearchableText:
         return best
 
     def _match_with_same_facts(self, excerpt: str, match: Match) -> Match:
-        """Return `match`, or else the most similar passage near it that has the excerpt's numbers and negations.
+        """Return `match` if it has the excerpt's numbers and negations, else the most similar passage nearby with them.
 
-        An alignment is as long as the excerpt, so a word at either end can be missing or too many.
+        An alignment is as long as the excerpt, so a word at either end can be missing or superfluous.
         """
         facts, folded = extract_facts(excerpt), _ignore_case(excerpt)
         if extract_facts(self._folded[match.start : match.end]) == facts:
@@ -312,6 +315,7 @@ def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
 
 
 def _similarity(one: str, other: str) -> float:
+    """Return the similarity of two texts from 0 to 1, by the characters that they have in common in the same order."""
     from rapidfuzz import fuzz
 
     return fuzz.ratio(one, other) / 100
@@ -333,12 +337,14 @@ def _find_words(excerpt: str, text: str) -> int:
 def _splits_word(text: str, at: int) -> bool:
     """Return whether `at` is inside a word or number.
 
-    It never is in a script without case (such as Chinese): many of these scripts write no spaces between words.
+    Always return False in a script without case (such as Chinese), because many of these scripts write no spaces
+    between words.
     """
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
 
 def _spaced_script(character: str) -> bool:
+    """Return whether a character is a digit or a letter with case. Scripts without case often have no spaces."""
     return character.isdigit() or character.lower() != character.upper()
 
 
@@ -360,6 +366,7 @@ def _last_word(text: str, start: int, end: int) -> int:
 
 
 def _without_quotes(excerpt: str) -> str:
+    """Return the excerpt without the quotation marks around it, if it starts and ends with the same one."""
     if len(excerpt) > 1 and excerpt[0] in _QUOTES and excerpt[0] == excerpt[-1]:
         return excerpt[1:-1].strip()
     return excerpt
@@ -379,8 +386,10 @@ def _normalize_spaces(text: str) -> str:
 
 
 def _ignore_case(text: str) -> str:
+    """Return the text with folded case and single spaces."""
     return _normalize_spaces(text.casefold())
 
 
 def _split_words(text: str) -> list[str]:
+    """Return the words of a text, with folded case."""
     return [match[0].casefold() for match in _WORD.finditer(text)]

@@ -85,7 +85,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
         return True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return False: the search tool is the same for all questions."""
+        """Return False, because the search tool is the same for all questions."""
         return False
 
     def before_any_run(self, config: VerificationConfig) -> None:
@@ -106,21 +106,25 @@ class DeepJudgmentParseTemplate(ParsingStage):
         """Run all steps, and return the filled template. If a step fails, the results of earlier steps are recorded."""
         progress = _Progress()
         try:
-            answer = await self._steps(context, bound, text, progress)
+            answer = await self._run_steps(context, bound, text, progress)
         except Exception:
             self._record(context, progress, performed=False)
             raise
         self._record(context, progress, performed=True)
         return answer
 
-    async def _steps(
+    async def _run_steps(
         self, context: VerificationContext, bound: BoundTemplate, text: str, progress: _Progress
     ) -> BaseAnswer:
+        """Run the steps that the mode requires, recording them in `progress`, and return the filled template.
+
+        Raises `StructuredError` or `PortError` if the judge fails at a step.
+        """
         settings = settings_of(context.config)
         schema = bound.judge_schema()
         items = _describe_attributes(schema, read_hints(context, bound))
         if settings.deep_judgment_mode == "full":
-            await self._quote(context, text, items, settings, progress)
+            await self._add_excerpts(context, text, items, settings, progress)
         request = reasoning_request(context.question.question, text, items, progress.excerpts)
         reasons = await ask(context, REASONING, request, _reasons_schema(items), dict)
         progress.calls += reasons.tries
@@ -135,13 +139,14 @@ class DeepJudgmentParseTemplate(ParsingStage):
         return filled.value
 
     @staticmethod
-    async def _quote(
+    async def _add_excerpts(
         context: VerificationContext,
         text: str,
         items: Mapping[str, str],
         settings: DeepJudgmentSettings,
         progress: _Progress,
     ) -> None:
+        """Add the excerpts for each attribute, and with `deep_judgment_search_enabled` their risks, to `progress`."""
         limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,
             settings.deep_judgment_fuzzy_match_threshold,
@@ -162,6 +167,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
     @staticmethod
     def _record(context: VerificationContext, progress: _Progress, *, performed: bool) -> None:
+        """Set the artifacts and result fields from `progress`."""
         settings = settings_of(context.config)
         context.set_result_field("deep_judgment_enabled", True)
         context.set_result_field(
@@ -179,6 +185,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
 
 def _uses_search(config: VerificationConfig) -> bool:
+    """Return whether excerpts of the template's attributes are searched for."""
     settings = settings_of(config)
     return settings.deep_judgment_mode == "full" and settings.deep_judgment_search_enabled
 
@@ -197,4 +204,5 @@ def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) ->
 
 
 def _reasons_schema(items: Mapping[str, str]) -> dict[str, Any]:
+    """Return the JSON Schema of one text, of 2000 characters at most, for each item."""
     return object_schema({name: {"type": "string", "maxLength": 2000} for name in items})

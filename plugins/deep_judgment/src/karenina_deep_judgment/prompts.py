@@ -59,9 +59,9 @@ TRAIT_PROMPTS: Final = (EXCERPTS, RISK, TRAIT_REASONING, TRAIT_SCORE)
 def excerpts_request(
     question: str, response: str, items: Mapping[str, str], most: int, rejected: Sequence[str] = ()
 ) -> str:
-    """Return the request for excerpts about `items` (name to description).
+    """Return the request for excerpts about `items` (name to description), `most` for each.
 
-    `rejected` are the lines about quotations that were rejected in the previous attempt.
+    `rejected` contains the lines about quotations that were rejected in the previous attempt.
     """
     parts = [
         f"Question: {question}",
@@ -88,7 +88,7 @@ def risk_request(question: str, found: Mapping[str, tuple[str, str]]) -> str:
 def reasoning_request(
     question: str, response: str, items: Mapping[str, str], excerpts: Mapping[str, Any] | None
 ) -> str:
-    """Return the request for reasoning about each item; `excerpts` is None in the mode without excerpts."""
+    """Return the request for reasoning about each item. `excerpts` is None in the mode without excerpts."""
     parts = [
         f"Question: {question}",
         f"To reason about:\n{_list_items(items)}",
@@ -98,12 +98,15 @@ def reasoning_request(
 
 
 def conclusion(reasoning: Mapping[str, str]) -> str:
-    """Return the part of the last step's request that contains the reasoning of the step before."""
+    """Return the part of the last step's request that contains the reasoning of the previous step."""
     return f"Reasoning so far:\n{fence(json.dumps(reasoning, ensure_ascii=False, indent=1), 'reasoning')}"
 
 
 def score_request(question: str, response: str, trait: str, scale: str, reasoning: Mapping[str, str]) -> str:
-    """Return the request for a trait's score; `scale` describes the scale, and `reasoning` is the step before."""
+    """Return the request for a trait's score.
+
+    `scale` describes the scale, and `reasoning` comes from the previous step.
+    """
     parts = [
         f"Question: {question}",
         f"Quality: {trait}",
@@ -114,6 +117,7 @@ def score_request(question: str, response: str, trait: str, scale: str, reasonin
 
 
 def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
+    """Return the part of a request with the excerpts, fenced, in a list; an empty list if `excerpts` is None."""
     if excerpts is None:
         return []
     shown = {
@@ -127,4 +131,5 @@ def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
 
 
 def _list_items(items: Mapping[str, str]) -> str:
+    """Return one line for each item: its name, and its description if it has one."""
     return "\n".join(f"- {name}: {about}" if about else f"- {name}" for name, about in items.items())

@@ -39,9 +39,9 @@ def search_tools(plugins: Plugins) -> list[SearchTool]:
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
-    """Return the search tool called `name`; its results are recorded and replayed like model replies.
+    """Return the search tool called `name`. Its results are recorded and replayed like model replies.
 
-    Raises `LookupError` if no plugin offers it.
+    Raises `LookupError` if no plugin offers the tool.
     """
     for tool in search_tools(context.plugins):
         if tool.name == name:
@@ -64,7 +64,10 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return a need if the search tool that the setting named `setting` selects is unavailable. Makes no request."""
+    """Return a need if the search tool that the setting named `setting` selects is unavailable, else an empty list.
+
+    Makes no request.
+    """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
     why = tool.unavailable() if tool is not None else None
@@ -94,6 +97,7 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
 
 
 def _warn(name: str, why: str) -> None:
+    """Log a warning that the setting `name` has no effect, and why."""
     logger.warning("%s has no effect: %s", name, why)
 
 
@@ -104,6 +108,7 @@ def _chosen_name(config: VerificationConfig, setting: str) -> str | None:
 
 
 def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
+    """Return the search tools of the run's plugins by name."""
     return {tool.name: tool for tool in search_tools(plugins_of(config))}
 
 
@@ -131,7 +136,7 @@ class TavilySearch:
     name: ClassVar[str] = "tavily"
 
     def unavailable(self) -> str | None:
-        """Return why the tool is unavailable (its client is not installed, or the key is not set), or None."""
+        """Return why the tool cannot be used (its client is not installed, or the key is not set), or None."""
         if find_spec("tavily") is None:
             return f"its client is not installed: {install_command('karenina-deep-judgment[tavily]')}"
         if not os.environ.get("TAVILY_API_KEY"):
@@ -193,7 +198,7 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return the search results for each query, and None or the error."""
+    """Return, for each query, the search results and None, or an empty text and the error."""
 
     def search(query: str) -> Awaitable[str]:
         if isinstance(chosen, str):
@@ -212,6 +217,7 @@ async def _search_all(
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
+    """Return the JSON Schema of a justification and a risk for each numbered excerpt."""
     part = object_schema(
         {
             "justification": {"type": "string", "maxLength": 1000},

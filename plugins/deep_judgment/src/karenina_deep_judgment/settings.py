@@ -43,6 +43,7 @@ class SearchFunction(BaseModel):
 
 
 def _wrap_function(chosen: object) -> object:
+    """Return a function, or any other callable, as a `SearchFunction`; return any other value unchanged."""
     if not callable(chosen):
         return chosen
     name = getattr(chosen, "__qualname__", type(chosen).__qualname__)
@@ -105,7 +106,7 @@ class RubricTraitSettings(StrictSettings):
     )
 
     def of(self, question_id: str, trait: str) -> TraitSettings | None:
-        """Return the settings of a question's trait, or None if it is scored without deep judgment."""
+        """Return the settings of a question's trait, or None if the trait is scored without deep judgment."""
         return self.question_specific.get(question_id, {}).get(trait) or self.everywhere.get(trait)
 
 
@@ -182,6 +183,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_mode")
     @classmethod
     def _not_on_and_off(cls, mode: Mode, info: ValidationInfo) -> Mode:
+        """Return `mode`. Raises `ValueError` if it is `disabled` and `deep_judgment_enabled` is true."""
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
             raise ValueError(
                 "deep_judgment_enabled is true, which means deep_judgment_mode full: remove one of the two settings"
@@ -190,6 +192,7 @@ class DeepJudgmentSettings(BaseModel):
 
     @model_validator(mode="after")
     def _enabled_is_full(self) -> Self:
+        """Return the settings, with the mode `full` if `deep_judgment_enabled` is true and no mode is set."""
         if self.deep_judgment_enabled and self.deep_judgment_mode == "disabled":
             object.__setattr__(self, "deep_judgment_mode", "full")
         return self
@@ -197,6 +200,10 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_search_enabled")
     @classmethod
     def _search_needs_excerpts(cls, searches: bool, info: ValidationInfo) -> bool:
+        """Return `searches`.
+
+        Raises `ValueError` if it is true and the mode is `reasoning_only`, which has no excerpts.
+        """
         if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
             raise ValueError(
                 "a search needs excerpts, and deep_judgment_mode is reasoning_only, which has none: set it to full, "
@@ -207,6 +214,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_rubric_config")
     @classmethod
     def _only_for_custom(cls, wishes: RubricTraitSettings | None, info: ValidationInfo) -> RubricTraitSettings | None:
+        """Return `wishes`. Raises `ValueError` if it is missing in the mode `custom`, or given in another."""
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
             raise ValueError("deep_judgment_rubric_mode is custom: list the traits here, with their settings")
@@ -247,8 +255,8 @@ def resolve_trait_settings(
 ) -> ResolvedTraitSettings | None:
     """Return the deep judgment settings of a trait, or None if the trait is scored without deep judgment.
 
-    Deep judgment applies only to LLM traits of the kinds boolean, score and literal: a trait that fills a schema has no
-    score to reason about.
+    Deep judgment applies only to LLM traits of the kinds boolean, score and literal, because a trait that fills a
+    schema has no score to reason about.
     """
     if not isinstance(trait, LLMRubricTrait) or trait.kind == "template":
         return None
@@ -308,6 +316,7 @@ def check_traits(config: VerificationConfig, question: Question) -> None:
 
 
 def _traits(question: Question) -> list[RubricTrait]:
+    """Return the question's static traits, then its dynamic ones."""
     rubrics = (question.rubric, question.dynamic_rubric)
     return [trait for rubric in rubrics if rubric is not None for trait in rubric.traits]
 
@@ -327,6 +336,7 @@ def _resolve(
     threshold: float | None = None,
     retries: int | None = None,
 ) -> ResolvedTraitSettings:
+    """Return a trait's settings, with the configuration's default for each that is None. A search requires excerpts."""
     limits = ExcerptLimits(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,
         settings.deep_judgment_rubric_fuzzy_match_threshold_default if threshold is None else threshold,

@@ -27,7 +27,7 @@ SCORED: Final = "score_extraction"
 class DeepJudgmentTraitEvaluator:
     """The evaluator of the LLM traits that `deep_judgment_rubric_mode` selects; it precedes the standard evaluator.
 
-    A trait without the required excerpts is scored all the same, but marked with `excerpt_validation_failed`, so that
+    A trait without the required excerpts is scored nevertheless, but marked with `excerpt_validation_failed`, so that
     stage 12 fails the answer. Traits are judged concurrently; a failure affects one trait only.
     """
 
@@ -43,9 +43,10 @@ class DeepJudgmentTraitEvaluator:
     ) -> Sequence[TraitScore]:
         """Return one score for each trait, in the order of `traits`."""
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
-        return await gather_all(self._guarded(trait, text, context) for trait in asked)
+        return await gather_all(self._score_or_error(trait, text, context) for trait in asked)
 
-    async def _guarded(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+    async def _score_or_error(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
+        """Return the trait's score. Any exception becomes its error, with the fields that were set before it."""
         metadata: dict[str, Any] = {
             "stages_completed": [],
             "model_calls": 0,
@@ -68,6 +69,10 @@ class DeepJudgmentTraitEvaluator:
         metadata: dict[str, Any],
         fields: dict[str, object],
     ) -> object:
+        """Return the value of the trait's score. Each step adds its results to `metadata` and `fields`.
+
+        Raises `StructuredError` or `PortError` if the judge fails.
+        """
         settings = settings_of(context.config)
         how = resolve_trait_settings(trait, context.question.id, settings)
         assert how is not None
@@ -95,7 +100,7 @@ class DeepJudgmentTraitEvaluator:
             }
 
         reasons = await ask(
-            context, TRAIT_REASONING, reasoning_request(question, text, items, excerpts), _REASONS, _reasoning
+            context, TRAIT_REASONING, reasoning_request(question, text, items, excerpts), _REASONS, _read_reasoning
         )
         metadata["model_calls"] += reasons.tries
         metadata["stages_completed"].append("reasoning_generation")
@@ -122,7 +127,8 @@ class DeepJudgmentTraitEvaluator:
 _REASONS: Final = object_schema({"reasoning": {"type": "string", "maxLength": 2000}})
 
 
-def _reasoning(values: Mapping[str, Any]) -> str:
+def _read_reasoning(values: Mapping[str, Any]) -> str:
+    """Return the reasoning in a judge's reply. Raises `InvalidReply` if it is blank or not text."""
     reasoning = values["reasoning"]
     if not isinstance(reasoning, str) or not reasoning.strip():
         raise InvalidReply("reasoning must be some sentences")

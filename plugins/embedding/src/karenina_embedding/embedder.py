@@ -34,7 +34,7 @@ class Encode(Protocol):
     """A function that turns texts into unit vectors, in the same order."""
 
     def __call__(self, texts: list[str]) -> Sequence[Vector]:
-        """Return the vectors."""
+        """Return a unit vector for each text."""
         ...
 
 
@@ -53,7 +53,7 @@ class Embedder:
     """An embedding model that threads can share.
 
     While one thread encodes, requests from other threads are queued; the next thread encodes all of them in one call.
-    So a request waits for at most two calls, and a request that comes alone is not delayed.
+    So a request waits for two calls at most, and a request without others is not delayed.
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -71,7 +71,7 @@ class Embedder:
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         """Return a unit vector for each text, with lone surrogates replaced.
 
-        Raises `RuntimeError` if the model fails.
+        Raises `RuntimeError` if the model fails for the batch that contains the texts.
         """
         request = _Request([_replace_surrogates(text) for text in texts])
         with self._queue_lock:
@@ -95,7 +95,7 @@ class Embedder:
         return min(1.0, max(0.0, round(cosine, 6)))
 
     def _encode_waiting(self) -> None:
-        """Encode the texts of all waiting requests; the caller holds the encode lock."""
+        """Encode the texts of all waiting requests. The caller must hold the encode lock."""
         with self._queue_lock:
             batch, self._waiting = self._waiting, []
         try:
@@ -124,9 +124,10 @@ _load_lock = Lock()
 
 
 def get_embedder(name: str) -> Embedder:
-    """Return the model with this name or folder, and load it if this process has not loaded it yet.
+    """Return the model with this name or folder, loading it if this process has not loaded it yet.
 
-    Loading takes seconds, so call this in a thread. Raises `ModelUnavailable`, whose message says how to fix it.
+    Loading takes seconds, so call this function in a thread. Raises `ModelUnavailable`, whose message says how to fix
+    it, if the model is not available or cannot be loaded.
     """
     if name in _by_name:
         return _by_name[name]
@@ -159,7 +160,8 @@ class _Library(Protocol):
 def _load(name: str, path: Path) -> Embedder:
     """Load a model from local files without running its code: safetensors only, no pickles, no custom Python modules.
 
-    The library is imported by name, so that type checking works whether it is installed or not.
+    The library is imported by name, so that type checking works whether it is installed or not. Raises
+    `ModelUnavailable` if the model cannot be loaded.
     """
     try:
         library = cast("_Library", import_module("sentence_transformers"))
@@ -211,12 +213,15 @@ CONFIGURED_MODEL: Final[ContextVar[str]] = ContextVar("karenina_embedding_model"
 def compute_similarity(one: str, another: str, model: str | None) -> float:
     """Return the cosine similarity of two texts, from 0 to 1; `model` defaults to the run's `embedding_check_model`.
 
-    The first call in a process loads the model. Models are never downloaded, so somebody else's template cannot
-    trigger a download. Raises `ModelUnavailable`.
+    The first call in a process loads the model. Models are never downloaded, so that another person's template cannot
+    start a download. Raises `ModelUnavailable` if the model is not available locally.
     """
     return get_embedder(model or CONFIGURED_MODEL.get()).similarity(one, another)
 
 
 def load_model(model: str | None, config: VerificationConfig) -> None:
-    """Load `model`, which defaults to the `embedding_check_model` of `config`. Raises `ModelUnavailable`."""
+    """Load `model`, which defaults to the `embedding_check_model` of `config`.
+
+    Raises `ModelUnavailable` if the model is not available locally.
+    """
     get_embedder(model or config.section(EmbeddingSettings).embedding_check_model)

@@ -51,7 +51,7 @@ EQUIVALENCE_SCHEMA: Final = object_schema(
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
-    """Return the item's part of the request: the question and both forms, which are passed as canonical JSON."""
+    """Return the item's part of the request: the question, and the expected and extracted values as canonical JSON."""
     return (
         f"Question: {question}\n\nExpected values:\n{fence(expected, 'expected')}\n\n"
         f"Extracted values:\n{fence(extracted, 'extracted')}"
@@ -112,9 +112,10 @@ class EmbeddingCheck(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Load the model before any answer is generated. Raises `ValueError` if the model is unavailable.
+        """Load the model before any answer is generated, and return no needs.
 
-        The first load in a process takes seconds, which the first item would spend otherwise.
+        The first load in a process takes seconds, which the first item would spend otherwise. Raises `ValueError` if
+        the model is not available.
         """
         try:
             get_embedder(config.section(EmbeddingSettings).embedding_check_model)
@@ -123,7 +124,7 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip if the fields passed or are undecided, and if no verdict of the judge could make them pass."""
+        """Skip the stage if the fields passed or are undecided, or if no verdict of the judge could make them pass."""
         passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
         if passed is not False:
             return Skip("the fields passed" if passed else "the fields are undecided")
@@ -161,6 +162,10 @@ class EmbeddingCheck(Stage):
         context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
+        """Return whether the judge finds the values equivalent, and if so, revise the field result to True.
+
+        Raises `StructuredError` or `PortError` if the judge gives no verdict.
+        """
         request = equivalence_request(context.question.question, expected, extracted)
         verdict = (await ask(context, EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value
         record = {"equivalent": verdict.equivalent, "reasoning": verdict.reasoning}
@@ -183,7 +188,7 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the truths of the fields that a judge extracts, without fields that read the response itself."""
+    """Return the truths of the fields that a judge extracts, without those of fields that read the response itself."""
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}
 
@@ -206,10 +211,12 @@ def _would_pass(bound: BoundTemplate, answer: BaseAnswer, extracted: Mapping[str
 
 
 def _similarity(model: str, one: str, another: str) -> float:
+    """Return the cosine similarity of two texts by the named model, which is loaded if necessary."""
     return get_embedder(model).similarity(one, another)
 
 
 def _read(data: Mapping[str, Any]) -> _Verdict:
+    """Return the verdict in a judge's reply. Raises `InvalidReply` if it is neither true nor false."""
     if not isinstance(data[EQUIVALENT], bool):
         raise InvalidReply(f'the key "{EQUIVALENT}" must be true or false')
     return _Verdict(data[EQUIVALENT], data["reasoning"])

@@ -52,7 +52,7 @@ PACKAGED_MODELS: Final = {
 
 
 def explain_missing_library() -> str | None:
-    """Return what to install if sentence-transformers is missing, else None."""
+    """Return what to install if sentence-transformers is missing, or None if it is installed."""
     try:
         there = find_spec("sentence_transformers") is not None
     except (ImportError, ValueError):
@@ -83,6 +83,7 @@ def find_model(name: str) -> Path:
 
 
 def _check_folder(folder: Path) -> Path:
+    """Return the folder, resolved. Raises `ModelUnavailable` if it does not contain an embedding model."""
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
             f"the folder {folder} does not contain an embedding model (no modules.json or config.json): give a folder "
@@ -92,6 +93,10 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
+    """Return the path of a model in the first installed package that contains it, or None.
+
+    Raises `ModelUnavailable` if the package contains other weights than expected.
+    """
     packaged = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
     for package in packaged.packages if packaged is not None else ():
         try:
@@ -124,6 +129,7 @@ def _digest(path: Path) -> str | None:
 
 
 def _find_in_hub_cache(name: str) -> Path | None:
+    """Return the folder of a model in the Hugging Face cache, or None. Nothing is downloaded."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -135,6 +141,7 @@ def _find_in_hub_cache(name: str) -> Path | None:
 
 
 def _explain_missing(name: str) -> str:
+    """Return that a model is not available locally, and how to get it."""
     repository = name if "/" in name else f"{_OWNER}/{name}"
     by_package = (
         f"{install_command('karenina-embedding[carried]')}, or "

@@ -38,6 +38,7 @@ class EmbeddingSettings(BaseModel):
     @field_validator("embedding_check_model")
     @classmethod
     def _named(cls, value: str) -> str:
+        """Return the name without surrounding spaces. Raises `ValueError` if it is blank."""
         if not value.strip():
             raise ValueError(f"it is empty: set a model or a folder, such as {DEFAULT_MODEL}")
         return value.strip()

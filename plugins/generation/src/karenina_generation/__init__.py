@@ -1,4 +1,4 @@
-"""The stages for slots 2 to 4: get the answer, and fail invalid conversations. Entry points refer to `plugin`."""
+"""The stages for slots 2 to 4, which get the answer and fail invalid conversations. Entry points refer to `plugin`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from karenina_core import Stage, hookimpl
 
 
 class plugin:  # noqa: N801 - the entry points' name
-    """The plugin with this distribution's stages."""
+    """The stages of this distribution."""
 
     @staticmethod
     @hookimpl
     def karenina_generate_answer() -> Sequence[type[Stage]]:
-        """Return `GenerateAnswer` for slot 2."""
+        """Offer `GenerateAnswer` for slot 2."""
         from karenina_generation.generate_answer import GenerateAnswer
 
         return [GenerateAnswer]
@@ -21,7 +21,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_recursion_limit_auto_fail() -> Sequence[type[Stage]]:
-        """Return `RecursionLimitAutoFail` for slot 3."""
+        """Offer `RecursionLimitAutoFail` for slot 3."""
         from karenina_generation.auto_fail import RecursionLimitAutoFail
 
         return [RecursionLimitAutoFail]
@@ -29,7 +29,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_trace_validation_auto_fail() -> Sequence[type[Stage]]:
-        """Return `TraceValidationAutoFail` for slot 4."""
+        """Offer `TraceValidationAutoFail` for slot 4."""
         from karenina_generation.auto_fail import TraceValidationAutoFail
 
         return [TraceValidationAutoFail]

@@ -55,7 +55,10 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
-    """Return the positions of the question's examples that the mode selects."""
+    """Return the positions of the question's examples that the mode selects.
+
+    Raises `ValueError` if it selects an example that the question does not have.
+    """
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
         at
@@ -90,6 +93,7 @@ def is_same_question(one: str, other: str) -> bool:
 
 
 def _normalize(text: str) -> str:
+    """Return only the letters and digits of a text, ignoring case; a text without any is only stripped."""
     text = compose(text)
     return "".join(ch for ch in compose(text.casefold()) if ch.isalnum()) or text.strip()
 
@@ -160,7 +164,10 @@ class GenerateAnswer(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Raise `ConfigError` if examples are selected that a question lacks, and warn about unknown questions."""
+        """Raise `ConfigError` if examples are selected that a question lacks, and warn about unknown questions.
+
+        Return no needs.
+        """
         few_shot = few_shot_settings(config)
         if few_shot is None:
             return ()
@@ -177,7 +184,7 @@ class GenerateAnswer(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Send the question to the model, and record the reply."""
+        """Send the question to the model, and record the reply. A failed call or an empty answer ends the item."""
         model = context.answering_model
         few_shot = few_shot_settings(context.config)
         examples = examples_for(context.question, few_shot) if few_shot is not None else []
@@ -212,6 +219,7 @@ class GenerateAnswer(Stage):
 
     @staticmethod
     def _record_text(context: VerificationContext, reply: LLMReply) -> None:
+        """Set the artifacts and result fields for a plain reply. With `strip_reasoning`, separate its reasoning."""
         text, reasoning = reply.text, reply.reasoning
         if context.setting("strip_reasoning"):
             thought, text = split_reasoning(text, cut_off=reply.finish_reason == "length")
@@ -229,6 +237,7 @@ class GenerateAnswer(Stage):
 
     @staticmethod
     def _record_trace(context: VerificationContext, reply: AgentReply) -> None:
+        """Set the artifacts and result fields for a conversation. With `strip_reasoning`, separate its reasoning."""
         trace: list[Message] = list(reply.trace)
         if context.setting("strip_reasoning"):
             trace = separate_reasoning(trace, cut_off=reply.finish_reason == "length")
@@ -244,6 +253,7 @@ class GenerateAnswer(Stage):
 
 
 def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) -> None:
+    """Warn about question ids in `few_shot_config` that are not in this run. Only the first few are named."""
     if unknown:
         shown = ", ".join(f"{id!r}{did_you_mean(id, ids) if len(unknown) == 1 else ''}" for id in unknown[:_MOST_NAMED])
         logger.warning(
@@ -255,6 +265,7 @@ def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) 
 
 
 def _record_end(context: VerificationContext, reason: FinishReason) -> None:
+    """Record whether the answer was cut off at the token limit, and whether the provider stopped it."""
     context.set_artifact(Keys.RESPONSE_TRUNCATED, reason == "length")
     context.set_artifact(Keys.RESPONSE_REFUSED, reason == "content_filter")
 
@@ -266,6 +277,7 @@ def _has_no_answer(reply: AgentReply) -> bool:
 
 
 def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
+    """Return why an agent's answer is empty: the notes of its last message, or that it is, if there are none."""
     notes = reply.trace[-1].notes if reply.trace else ()
     return "; ".join(notes) or f"the answer of {context.answering_model.display_string} is empty"
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def _expand_short_form(mode: object) -> object:
+    """Return `k-shot` for the short form `k`, and any other value unchanged."""
     return "k-shot" if mode == "k" else mode
 
 
@@ -85,6 +86,6 @@ class GenerationSettings(BaseModel):
 
 
 def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
-    """Return the few-shot configuration; None if no examples are used."""
+    """Return the few-shot configuration, or None if no examples are used."""
     few_shot = config.section(GenerationSettings).few_shot_config
     return few_shot if few_shot is not None and few_shot.enabled and few_shot.source != "disabled" else None

@@ -33,9 +33,10 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 
     Functions passed in Python run, and so do functions given by import path, because the user installed them.
     Standard-library functions (`os:system`) could run an answer as a command, so they need trust, as source code does.
-    Source code runs only if the user trusted exactly this code. Pickled functions are never loaded. Functions have no
-    time limit, because a thread cannot be stopped: `item_timeout` and Ctrl-C end the item, but the function goes on in
-    its thread.
+    Source code runs only if the user trusted exactly this code. Pickled functions are never loaded.
+
+    Functions have no time limit, because a thread cannot be stopped: `item_timeout` and Ctrl-C end the item, but the
+    function continues in its thread.
     """
 
     name: ClassVar[str] = "callable"
@@ -43,7 +44,10 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the score that the function computes; for a literal trait, the position of the returned class."""
+        """Return the score that the function computes.
+
+        For a literal trait, it is the position of the returned class.
+        """
         value = await context.in_thread(compute_score, trait, text, context.trust, abandon=True)
         if trait.kind != "literal":
             return TraitScore(trait.name, self.result_field, value)
@@ -54,8 +58,8 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     """Return the trait's score for `text`: a bool (inverted if the trait says so), a number, or a class name.
 
-    Raises `CallableTraitError` if the function is unavailable or not trusted, or if the value that it returned does
-    not fit the trait's kind. Exceptions that the function raises are not caught.
+    Raises `CallableTraitError` if the function is unavailable or not trusted, or if the value that it returned does not
+    fit the trait's kind. Exceptions that the function raises are not caught.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
@@ -98,6 +102,10 @@ def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
 
 
 def _import_function(path: str, trust: Trust) -> Function:
+    """Return the function at an import path such as `package.module:function`, importing its module.
+
+    Raises `CallableTraitError` if it cannot be imported, is not callable, or is an untrusted standard-library function.
+    """
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)
     try:
@@ -131,8 +139,8 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 def _compile_source(source: str, name: str) -> Function:
     """Return the function that trusted source code defines.
 
-    If it defines several, return the one with the trait's name, or else the only public one. Raises
-    `CallableTraitError` if the code fails or the choice is not clear.
+    If the source defines several, return the one with the trait's name, or else the only public one. Raises
+    `CallableTraitError` if the source fails or the choice is not clear.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}
@@ -168,12 +176,12 @@ class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
     kind = RegexRubricTrait
 
     async def score(self, trait: RegexRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the trait's score: whether the pattern matches, or the opposite if the trait inverts its result."""
+        """Return the trait's score: whether the pattern is found, or the opposite if the trait inverts its result."""
         return TraitScore(trait.name, self.result_field, await context.in_thread(matches, trait, text))
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:
-    """Return whether the trait's pattern occurs in `text`, or the opposite if the trait inverts its result.
+    """Return whether the trait's pattern is found in `text`, or the opposite if the trait inverts its result.
 
     Raises `PatternTimeout` if the search takes too long.
     """
@@ -185,7 +193,7 @@ def matches(trait: RegexRubricTrait, text: str) -> bool:
 def pattern_error(pattern: str) -> str | None:
     """Return why `pattern` does not compile, or None if it does.
 
-    Results are cached, because most questions in a benchmark share their patterns.
+    Results are cached, because most questions in a benchmark have the same patterns.
     """
     try:
         check_pattern(pattern)

@@ -51,8 +51,8 @@ class Presence:
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
     """Ask the judge, in one call for all traits, which of their concepts are present in `text`.
 
-    If the call fails, or the reply is invalid after one retry, the result has an error, and no trait is promoted or
-    skipped.
+    If the call fails, or the reply is still invalid after one retry, the result has an error, and no trait is to be
+    scored or skipped.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -70,7 +70,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
     return Presence(
         promoted=tuple(trait for trait in traits if presence[trait.name]["present"]),
         skipped={
-            trait.name: _why(presence[trait.name]["reasoning"])
+            trait.name: _why_skipped(presence[trait.name]["reasoning"])
             for trait in traits
             if not presence[trait.name]["present"]
         },
@@ -78,7 +78,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
 
 
 def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
-    """Return the reply's schema: for each trait name an object with `reasoning`, then `present`."""
+    """Return the JSON Schema of the reply: for each trait name, an object with `reasoning`, then `present`."""
     entry = object_schema(
         {
             "reasoning": {"type": "string", "description": REASONING},
@@ -88,7 +88,8 @@ def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
     return object_schema({trait.name: entry for trait in traits})
 
 
-def _why(reasoning: str | None) -> str:
+def _why_skipped(reasoning: str | None) -> str:
+    """Return why a dynamic trait is skipped, with the judge's reasoning if there is any."""
     return f"concept not present: {reasoning}" if reasoning else "concept not present"
 
 
@@ -138,7 +139,7 @@ class RubricEvaluation(Stage):
         return Skip("the question has agentic traits only" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return whether the trait is not agentic; traits that no evaluator claims count, and get an error."""
+        """Return whether the trait is not agentic. Traits that no evaluator claims count too, and get an error."""
         return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
@@ -146,7 +147,10 @@ class RubricEvaluation(Stage):
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the question has source code or an invalid trait; always True if no judge is configured."""
+        """Return whether the question has source code or an invalid trait.
+
+        If no judge is configured, always return True.
+        """
         if not config.core.parsing_models or any(_source_traits(question)):
             return True
         return any(pattern_error(trait.pattern) for trait in _regex_traits(question)) or bool(_truth_problem(question))
@@ -154,7 +158,10 @@ class RubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about untrusted code. Raises `ValueError` for invalid traits, and if traits need a missing judge."""
+        """Warn about untrusted code, and return no needs.
+
+        Raises `ValueError` if a trait is invalid, or if traits need a judge and none is configured.
+        """
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
             problem = _truth_problem(question)
@@ -176,7 +183,7 @@ class RubricEvaluation(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip if only the final message is judged and the trace has none."""
+        """Skip the stage if only the final message is judged and the trace has none."""
         if context.config.core.use_full_trace_for_rubric:
             return True
         if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
@@ -205,6 +212,7 @@ class RubricEvaluation(Stage):
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
+        """Set the result fields and artifacts for the scores and for the deep judgment of the traits."""
         deep = summarize_deep_judgment(merged.fields, llm_traits)
         off = context.setting(DEEP_MODE) == DISABLED
         context.set_result_field("rubric_evaluation_performed", True)
@@ -226,7 +234,7 @@ class RubricEvaluation(Stage):
 async def score_all(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> ResultFields:
     """Score `traits` with all evaluators concurrently, and merge the scores in the order of the traits.
 
-    A trait that is unscorable, unclaimed or failed gets an error, and a warning is logged.
+    A trait that is unscorable, unclaimed or failed gets an error, and a warning is logged. Nothing is raised for it.
     """
     merged = ResultFields()
     shares: dict[int, list[RubricTrait]] = {}
@@ -279,6 +287,7 @@ async def _evaluate_share(
 
 
 def _explain_unclaimed(trait: RubricTrait) -> str:
+    """Return why no evaluator scores a trait, and what to install."""
     if isinstance(trait, UnknownTrait):
         near = did_you_mean(trait.type, trait_kinds())
         return f"no installed plugin defines traits of type {trait.type!r}: install the plugin that does{near}"
@@ -335,29 +344,32 @@ def _truth_problem(question: Question) -> str | None:
 
 
 def _names_needing_judge(question: Question) -> list[str]:
-    """Return the names of the traits that need a judge; every dynamic trait does."""
+    """Return the names of the traits that need a judge, which include all dynamic traits."""
     judged = [trait.name for trait in _static_traits(question) if isinstance(trait, LLMRubricTrait | MetricRubricTrait)]
     return [*judged, *(trait.name for trait in _dynamic_traits(question))]
 
 
 def _static_traits(question: Question) -> list[RubricTrait]:
+    """Return the question's static traits except agentic traits, which another stage scores."""
     return [trait for trait in question.rubric.traits if not _is_agentic(trait)] if question.rubric else []
 
 
 def _dynamic_traits(question: Question) -> list[RubricTrait]:
+    """Return the question's dynamic traits except agentic traits, which another stage scores."""
     return (
         [trait for trait in question.dynamic_rubric.traits if not _is_agentic(trait)] if question.dynamic_rubric else []
     )
 
 
 def _is_agentic(trait: RubricTrait) -> bool:
+    """Return whether the trait is agentic, so that another stage scores it."""
     return isinstance(trait, AgenticRubricTrait)
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
     """Return the trait evaluators of all plugins, in the order in which traits are offered to them.
 
-    Invalid evaluators are left out; they were listed as failed when plugins were loaded.
+    Invalid evaluators are left out, because they were listed as failed when their plugins were loaded.
     """
     usable = [evaluator for evaluator in plugins.call(karenina_trait_evaluators) if find_flaw(evaluator) is None]
     return sorted(usable, key=lambda evaluator: (-evaluator.precedence, evaluator.name))

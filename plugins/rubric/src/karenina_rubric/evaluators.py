@@ -64,7 +64,8 @@ class TraitEvaluator(Protocol):
     ) -> Sequence[TraitScore]:
         """Return one score for each trait, in any order.
 
-        Return a trait's failure as the `error` of its score: an exception fails all traits of the call.
+        A trait's failure must be returned as the `error` of its score, because an exception fails all traits of the
+        call.
         """
 
 
@@ -127,7 +128,7 @@ class KindEvaluator(Generic[TraitT]):
         return await score_each([trait for trait in traits if isinstance(trait, self.kind)], self.result_field, score)
 
     async def score(self, trait: TraitT, text: str, context: VerificationContext) -> TraitScore:
-        """Return the score of one trait for the answer `text`."""
+        """Return the score of one trait for the answer `text`. An exception becomes the trait's error."""
         raise NotImplementedError(f"{type(self).__name__} has no score(): define it")
 
 
@@ -141,7 +142,7 @@ _SECTIONS: Final = (VerificationResultRubric, VerificationResultDeepJudgmentRubr
 
 @dataclass(slots=True)
 class ResultFields:
-    """The result fields collected so far, and the values that do not fit their field; both by field, then by trait."""
+    """The result fields collected so far, and the values that do not fit their field, each by field, then by trait."""
 
     fields: dict[str, dict[str, Any]] = field(default_factory=dict)
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -149,7 +150,8 @@ class ResultFields:
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
         """Add the outcome of one trait.
 
-        A score that does not fit its field fails this trait only; unfit values of `fields` do not fail it.
+        A score that does not fit its field fails only this trait. Values of `fields` that do not fit are stored as
+        unfit and do not fail it.
         """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
@@ -172,20 +174,21 @@ class ResultFields:
             self._put(ERRORS, trait.name, error)
 
     def fail(self, trait: RubricTrait, error: str) -> None:
-        """Add a trait's error, and the score None in the field for the trait's kind, if the result has such a field."""
+        """Add a trait's error, and the score None in the field for the trait's kind if the result has such a field."""
         name = f"{trait.type}_trait_scores"
         if name in TRAIT_SCORES:
             self._put(name, trait.name, None)
         self._put(ERRORS, trait.name, error)
 
     def _put(self, name: str, trait: str, value: object) -> None:
+        """Set a trait's value in the field `name`, replacing an earlier one."""
         self.fields.setdefault(name, {})[trait] = value
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:
-    """Return whether the result field `name` accepts `value` for a trait; unknown fields accept all values.
+    """Return whether the result field `name` accepts `value` for a trait. Unknown fields accept all values.
 
-    Root fields accept none, because they are not mappings by trait name.
+    Root fields accept no value, because they are not mappings by trait name.
     """
     if name in ROOT_FIELDS:
         return False
@@ -200,7 +203,10 @@ def fits_field(name: str, trait: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeepJudgmentSummary:
-    """A summary of a rubric's deep judgment. `fields` are further result fields, which no evaluator returns."""
+    """A summary of a rubric's deep judgment.
+
+    `fields` holds additional result fields that do not come from an evaluator.
+    """
 
     performed: bool
     metadata: dict[str, dict[str, Any]] | None = None
@@ -211,8 +217,8 @@ class DeepJudgmentSummary:
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
     """Summarize the fields `trait_metadata` and `deep_judgment_rubric_scores`, which deep-judgment evaluators return.
 
-    `names` are the LLM traits: those in neither field were scored without deep judgment. A trait without a score is
-    not listed as lacking excerpts.
+    `names` are the names of the LLM traits; those in neither field were scored without deep judgment. A trait without a
+    score is not listed as lacking excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}
@@ -233,12 +239,13 @@ def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequ
 
 
 def _lacks_excerpts(facts: Mapping[str, Any]) -> bool:
-    """Return whether excerpts were requested and none found."""
+    """Return whether excerpts were requested and none were found."""
     completed = facts.get("stages_completed", ("excerpt_extraction",))
     asked = isinstance(completed, Sequence) and "excerpt_extraction" in completed
     return facts.get("excerpt_validation_failed") is True or (asked and facts.get("had_excerpts") is False)
 
 
 def _total(metadata: Mapping[str, Mapping[str, Any]], key: str) -> int:
+    """Return the sum of the whole numbers under `key` in the metadata of all traits; other values are ignored."""
     counts = [facts.get(key) for facts in metadata.values()]
     return sum(count for count in counts if isinstance(count, int))

@@ -25,7 +25,7 @@ def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the trait kinds that plugins offer; list invalid kinds and evaluators as failed."""
+    """Register the trait kinds that plugins offer, and list invalid kinds and evaluators as failed."""
     from karenina_core.data.rubrics import register_trait_kind
     from karenina_rubric.evaluators import find_flaw
 

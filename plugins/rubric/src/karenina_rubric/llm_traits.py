@@ -1,4 +1,4 @@
-"""`LLMTraitEvaluator`, with which a judge scores LLM traits, all in one call or each in its own; its settings."""
+"""`LLMTraitEvaluator`, with which a judge scores LLM traits in one call or in one call for each, and its settings."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
 
 
 def _reasoned_score_schema(score: ScoreSchema) -> Json:
+    """Return the schema of an object with `reasoning`, then `score`."""
     return object_schema({"reasoning": {"type": "string", "description": REASONING}, "score": score.schema})
 
 
@@ -107,7 +108,7 @@ class _Request:
 def sees_truth(trait: RubricTrait) -> bool:
     """Return whether the trait's judge gets the reference answer.
 
-    Raises `ValueError` if `include_ground_truth` is invalid.
+    Raises `ValueError` if the trait's field `include_ground_truth` is invalid.
     """
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
 
@@ -146,6 +147,11 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
+        """Return the scores in any order. If the strategy is `batch`, one call is made for all traits.
+
+        A trait gets its own call if it has no valid score yet. Raises `PortError` if the judge cannot be reached by the
+        call for all traits, so that no further calls are made.
+        """
         context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
         scores: dict[str, TraitScore] = {}
@@ -161,7 +167,7 @@ class LLMTraitEvaluator:
         left = [trait for trait in traits if trait.name not in scores]
 
         async def alone(trait: LLMRubricTrait) -> TraitScore:
-            return await self._alone(trait, request)
+            return await self._score_alone(trait, request)
 
         return [*scores.values(), *await score_each(left, FIELD, alone)]
 
@@ -186,7 +192,9 @@ class LLMTraitEvaluator:
         return scores
 
     @staticmethod
-    async def _alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
+    async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
+        """Return the score of one trait in its own call. Raises `StructuredError` or `PortError` if the judge fails."""
+
         def validate(data: Mapping[str, Any]) -> Judgement:
             return read_judgement(trait, data)
 
@@ -195,6 +203,7 @@ class LLMTraitEvaluator:
 
 
 def _score(trait: LLMRubricTrait, judgement: Judgement) -> TraitScore:
+    """Return a judgement as the trait's score, with its reasoning and, for a literal trait, the name of the class."""
     fields: dict[str, object] = {"llm_trait_reasoning": judgement.reasoning}
     if judgement.score.label is not None:
         fields["llm_trait_labels"] = judgement.score.label

@@ -30,7 +30,7 @@ class Confusion:
         return {"tp": list(self.tp), "tn": list(self.tn), "fp": list(self.fp), "fn": list(self.fn)}
 
     def metric(self, name: str) -> float:
-        """Return the metric `name`, from 0 to 1; 0.0 if its denominator is 0 (an answer without statements)."""
+        """Return the metric `name`, from 0 to 1, or 0.0 if its denominator is 0 (an answer without statements)."""
         tp, fp, fn, tn = len(self.tp), len(self.fp), len(self.fn), len(self.tn)
         above, below = {
             "precision": (tp, tp + fp),
@@ -65,7 +65,7 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
-    """Return the reply's schema: reasoning, then the numbers of statements, and in `tp_only` also other statements."""
+    """Return the JSON Schema of the reply: reasoning, numbers of statements, and in `tp_only` also other statements."""
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
     properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
@@ -97,7 +97,8 @@ def _split_numbered(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return those of `things` that are in the answer and those that are not, each in the order of `things`.
 
-    A thing that the judge numbered several times is repeated unless `once`.
+    A thing that the judge numbered several times is repeated unless `once`. Raises `InvalidReply` if the list is null
+    or contains a number without a thing.
     """
     if numbers is None:
         raise InvalidReply(f"{key} must be a list, empty where nothing of it is said, not null")
@@ -110,4 +111,5 @@ def _split_numbered(
 
 
 def _array_schema(kind: str, description: str) -> dict[str, Any]:
+    """Return the JSON Schema of an array whose items are of the JSON type `kind`."""
     return {"type": "array", "items": {"type": kind}, "description": description}

@@ -58,9 +58,9 @@ PRESENT: Final = "Whether the response is about this concept."
 
 
 def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str, reference: str | None = None) -> str:
-    """Return the traits with their scales, the question, the reference answer if given, and the response.
+    """Return the text of a request: the traits with their scales, the question, the response, and possibly a reference.
 
-    The reference answer and the response are fenced.
+    The reference answer, if `reference` is given, comes before the response. Both are fenced.
     """
     listed = "\n\n".join(_describe_trait(trait) for trait in traits)
     shown = f"Reference answer:\n{fence(reference, 'reference')}\n\n" if reference is not None else ""
@@ -69,7 +69,10 @@ def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: st
 
 
 def metric_request(trait: MetricRubricTrait, question: str, response: str) -> str:
-    """Return the expected and unwanted statements, numbered from 1, the question, and the fenced response."""
+    """Return the text of a request: expected and unwanted statements, numbered from 1, the question, and the response.
+
+    The response is fenced.
+    """
     parts = [f"{trait.name}: {trait.description}"] if trait.description else []
     parts.append("Expected things:\n" + _number_lines(trait.tp_instructions))
     if trait.tn_instructions:
@@ -78,19 +81,22 @@ def metric_request(trait: MetricRubricTrait, question: str, response: str) -> st
 
 
 def presence_request(traits: Sequence[RubricTrait], question: str, response: str) -> str:
-    """Return the concepts, the question, and the fenced response."""
+    """Return the text of a request: the concepts, the question, and the fenced response."""
     listed = "\n".join(f'- "{trait.name}": {trait.summary or trait.description}' for trait in traits)
     return f"Concepts to look for:\n{listed}\n\n{_question_and_response(question, response)}"
 
 
 def _question_and_response(question: str, response: str) -> str:
+    """Return the end of a request: the question and the fenced response."""
     return f"Question: {question}\n\nResponse:\n{fence(response, 'response')}"
 
 
 def _number_lines(things: Sequence[str]) -> str:
+    """Return one line for each thing, numbered from 1."""
     return "\n".join(f"{number}. {thing}" for number, thing in enumerate(things, 1))
 
 
 def _describe_trait(trait: LLMRubricTrait) -> str:
+    """Return the trait's name, description (or else its summary) and scale for a prompt."""
     about = trait.description or trait.summary
     return f'- "{trait.name}"{f": {about}" if about else ""}\n  Score: {describe_scale(trait)}'

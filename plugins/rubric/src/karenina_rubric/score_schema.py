@@ -75,8 +75,8 @@ def with_definitions(schema: Json, definitions: Json) -> Json:
 def read_score(trait: ScaledTrait, given: Any) -> Score:
     """Return the score in `given`, a value that fits `score_schema(trait)`.
 
-    Raises `InvalidReply`, whose message is sent to the judge, for null and for a number outside the trait's bounds:
-    the schema excludes neither.
+    Raises `InvalidReply`, whose message is sent to the judge, for null and for a number outside the trait's bounds,
+    because the schema excludes neither.
     """
     if given is None:
         raise InvalidReply("score must not be null")
@@ -115,6 +115,7 @@ def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
 
 
 def _mapping(part: object) -> Mapping[str, Any]:
+    """Return `part` if it is a mapping, else an empty one."""
     return part if isinstance(part, Mapping) else {}
 
 

@@ -30,7 +30,7 @@ def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the primitives that plugins offer; list invalid ones as failed."""
+    """Register the primitives that plugins offer, and list invalid primitives as failed."""
     from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive
 

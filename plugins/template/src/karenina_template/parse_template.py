@@ -215,7 +215,8 @@ class ParseTemplate(ParsingStage):
         """Return the template, filled by one or more calls.
 
         The judge is called again if its reply is invalid and, with `check_values`, to check its values. A checked value
-        that the template refuses is dropped, and the result field `parsing` records the reason.
+        that the template refuses is dropped, and the result field `parsing` records the reason. Raises `PortError` or
+        `StructuredError` if the judge fails.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
@@ -249,15 +250,16 @@ class ParseTemplate(ParsingStage):
 
 def lists_rejected(context: VerificationContext) -> bool:
     """Return the setting `list_rejected`; if it is None, return whether the judge is small."""
-    return _wanted(context, "list_rejected")
+    return _is_wanted(context, "list_rejected")
 
 
 def checks_values(context: VerificationContext) -> bool:
     """Return the setting `check_values`; if it is None, return whether the judge is small."""
-    return _wanted(context, "check_values")
+    return _is_wanted(context, "check_values")
 
 
-def _wanted(context: VerificationContext, setting: str) -> bool:
+def _is_wanted(context: VerificationContext, setting: str) -> bool:
+    """Return the value of a setting; if it is None, return whether the judge is small."""
     enabled: bool | None = context.setting(setting)
     if enabled is not None:
         return enabled
@@ -265,18 +267,19 @@ def _wanted(context: VerificationContext, setting: str) -> bool:
 
 
 def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
-    """Return whether any plugin declares a judge as small."""
+    """Return whether any plugin declares the judge `model` as small."""
     return any(is_small(model) for is_small in plugins.call(karenina_small_judges))
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the list of rejected values, and the schema with the list before its other fields."""
+    """Return the name of the list of rejected values, and `schema` with this list before its other fields."""
     name = next((name for name in NAMES if name not in schema["properties"]), NAMES[0] + "_")
     properties = {name: _LIST, **schema["properties"]}
     return name, {**schema, "properties": properties, "required": list(properties)}
 
 
 def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> None:
+    """Warn about templates with a boolean field if a small judge fills them; it may leave the field empty."""
     plugins = active_plugins()
     small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
     if not small:
@@ -294,11 +297,12 @@ def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question],
 
 
 def _is_boolean(part: Mapping[str, Any]) -> bool:
+    """Return whether a field's schema allows booleans."""
     return any(option.get("type") == "boolean" for option in part.get("anyOf", [part]))
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the field schemas that the judge of a question's template gets; none without a valid template."""
+    """Return the field schemas that the judge of a question's template gets; empty without a valid template."""
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
 
@@ -310,6 +314,10 @@ def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
 
 
 def _has_second_look(question: Question, trust: Trust) -> bool:
+    """Return whether a second look checks anything in the question's template.
+
+    Raises `TemplateError` if the template cannot be loaded with this trust.
+    """
     from karenina_template.question_template import template_of
 
     template = template_of(question, trust)

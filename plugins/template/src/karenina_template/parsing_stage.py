@@ -105,10 +105,10 @@ class ParsingStage(Stage):
         raise NotImplementedError(f"{type(self).__name__} has no parse(): define it")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Called if no judge is needed, to set artifacts other than PARSED_ANSWER; does nothing by default."""
+        """Set artifacts other than PARSED_ANSWER if no judge is needed. Does nothing by default."""
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the question's template has a field that a judge fills; False for an invalid template."""
+        """Return whether the question's template has a field that a judge fills. False for an invalid template."""
         from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
 
@@ -121,7 +121,7 @@ class ParsingStage(Stage):
         return template is not None and bool(template.shape.judge_fields)
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip items that failed in an earlier stage."""
+        """Skip the stage for items that failed in an earlier stage."""
         return skip_if_failed(
             context,
             Keys.RECURSION_LIMIT_REACHED,
@@ -199,7 +199,7 @@ async def fill_template(
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:
     """Return the item's part of the prompt: the fields with their hints, the question, and the fenced response.
 
-    The fields come first, so that servers can cache them: questions with the same template share them.
+    The fields come first, so that servers can cache them for all questions with the same template.
     """
     parts = [
         describe_fields(schema, hints),
@@ -211,5 +211,5 @@ def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str
 
 
 def read_hints(context: VerificationContext, bound: BoundTemplate) -> Mapping[str, str]:
-    """Return the template's extraction hints by field; none if `include_extraction_hints` is false."""
+    """Return the template's extraction hints by field; empty if `include_extraction_hints` is false."""
     return bound.hints() if context.setting("include_extraction_hints") else {}

@@ -26,10 +26,11 @@ class _Loaded:
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the question's answer template, or None if it has none. It is loaded once for the same `trust`.
+    """Return the question's answer template, or None if it has none. The template is loaded once for the same `trust`.
 
     `trust` decides which sources may be executed (by default none); classes, and sources that contain only
-    declarations, need no trust. Raises `TemplateError`, or `UntrustedTemplate` for code that is not trusted.
+    declarations, need no trust. Raises `TemplateError` for an invalid template, or `UntrustedTemplate` for code that is
+    not trusted.
     """
     loaded = question.attachment
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -46,12 +47,12 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
 
 
 def keep_template(question: Question, template: Template) -> None:
-    """Store `template` so that `template_of` returns it; the caller must have loaded it without trust."""
+    """Store `template`, which the caller must have loaded without trust, so that `template_of` returns it."""
     question.attach(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:
-    """Return the source of the question's template or template class; None if it has no template.
+    """Return the source of the question's template or template class, or None if it has no template.
 
     Raises `TemplateError` for a class whose source is unavailable.
     """
@@ -62,7 +63,7 @@ def template_source_of(question: Question) -> str | None:
 
 
 def standalone_source_of(question: Question, trust: Trust) -> str | None:
-    """Return a source from which another process can load the question's template; None if it has no template.
+    """Return a source from which another process can load the question's template, or None if it has no template.
 
     Raises `TemplateError` for a class whose source is unavailable or cannot be loaded on its own.
     """

@@ -27,8 +27,8 @@ logger = logging.getLogger("karenina")
 class ValidateTemplate(Stage):
     """The stage that loads the question's template, which is executed only if it contains code and is trusted.
 
-    An invalid template ends its items with TEMPLATE_ERROR, not the run. The stage is skipped for questions that have
-    traits and no template: only their traits are scored.
+    An invalid template ends its items with TEMPLATE_ERROR, but not the run. The stage is skipped for questions that
+    have traits and no template, because only their traits are scored.
     """
 
     name = "ValidateTemplate"
@@ -44,14 +44,17 @@ class ValidateTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are untrusted or invalid, fail for every answer, or have hidden constraints."""
+        """Warn about templates that are untrusted or invalid, fail for every answer, or have hidden constraints.
+
+        Return no needs.
+        """
         failing: list[str] = []
         unverified: list[str] = []
         untrusted: list[str] = []
         unshown: list[str] = []
         for question in questions:
             try:
-                bound = _bound(question, trust)
+                bound = _bind_template(question, trust)
                 if bound is not None:
                     hidden = bound.template.shape.unshown.items()
                     unshown += [f"{question.id!r}, {name} ({', '.join(constraints)})" for name, constraints in hidden]
@@ -89,7 +92,7 @@ class ValidateTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip questions that have traits and no template, if traits are scored too."""
+        """Skip the stage for questions that have traits and no template, if traits are scored too."""
         question, mode = context.question, context.config.core.evaluation_mode
         if not question.has_template and mode == "template_and_rubric" and question.trait_names():
             return Skip("the question has traits and no template")
@@ -99,7 +102,7 @@ class ValidateTemplate(Stage):
         """Load the template, bind it to the question, and test its code with sample answers."""
         question = context.question
         try:
-            bound = _bound(question, context.trust)
+            bound = _bind_template(question, context.trust)
             _check_code(bound)
         except TemplateError as error:
             self._refuse(context, str(error))
@@ -117,12 +120,16 @@ class ValidateTemplate(Stage):
 
     @staticmethod
     def _refuse(context: VerificationContext, message: str) -> None:
+        """End the item with TEMPLATE_ERROR and the message."""
         context.set_artifact(Keys.TEMPLATE_VALIDATION_ERROR, message)
         context.mark_error(message, Outcome.TEMPLATE_ERROR)
 
 
-def _bound(question: Question, trust: Trust) -> BoundTemplate | None:
-    """Return the question's template, bound to it, or None if it has none. Raises `TemplateError`."""
+def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
+    """Return the question's template, bound to the question, or None if there is none.
+
+    Raises `TemplateError` if the template is invalid or not trusted.
+    """
     template = template_of(question, trust)
     return None if template is None else template.for_question(question.id)
 

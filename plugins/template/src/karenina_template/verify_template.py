@@ -25,13 +25,13 @@ _OTHER_IMPORT = re.compile(
 
 
 class VerifyTemplate(Stage):
-    """The stage that runs the template's `verify()`, `verify_granular()` and patterns; fields and patterns must pass.
+    """The stage that runs the template's `verify()`, `verify_granular()` and patterns.
 
-    If the verdict on the fields depends on an undecided field, it is None, and so is the granular result. The item is
-    then not judged, unless a pattern fails.
+    Both fields and patterns must pass. If the verdict on the fields depends on an undecided field, it is None, and so
+    is the granular result. The item is then not judged, unless a pattern fails.
 
     If `verify()` raises, the answer fails with a `field_verification_error`, and has no granular result, which could
-    contradict the verdict. If only `verify_granular()` raises, the verdict stands.
+    contradict the verdict. If only `verify_granular()` raises, the verdict remains.
     """
 
     name = "VerifyTemplate"
@@ -55,7 +55,10 @@ class VerifyTemplate(Stage):
     fallback = True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive with `before_run`. Reads only its text: loading is slow."""
+        """Return whether the template may have a primitive with `before_run`.
+
+        Only the template's text is read, because loading it is slow.
+        """
         from karenina_template.templates import known_primitives
 
         source = question.answer_template
@@ -66,9 +69,10 @@ class VerifyTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Call `before_run` of the templates' primitives. Raises `ConfigError` if any cannot work in this run.
+        """Call `before_run` of the templates' primitives, and return no needs.
 
-        Invalid and untrusted templates are ignored here; their items end in an error.
+        Raises `ConfigError` if a primitive cannot work in this run. Invalid and untrusted templates are ignored here,
+        because their items end in an error.
         """
         from karenina_template.question_template import template_of
         from karenina_template.templates import TemplateError
@@ -94,7 +98,7 @@ class VerifyTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip items that failed in an earlier stage."""
+        """Skip the stage for items that failed in an earlier stage."""
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
@@ -105,6 +109,7 @@ class VerifyTemplate(Stage):
         return None
 
     def _compare(self, context: VerificationContext) -> None:
+        """Verify the fields and search for the patterns, and set the artifacts."""
         answer = context.get_artifact(PARSED_ANSWER)
         patterns = answer.verify_regex(context.get_artifact(Keys.RAW_LLM_RESPONSE))
         self._verify_fields(context, answer, patterns)
@@ -117,6 +122,10 @@ class VerifyTemplate(Stage):
 
     @staticmethod
     def _verify_fields(context: VerificationContext, answer: BaseAnswer, patterns: RegexReport) -> None:
+        """Set the artifacts for the fields.
+
+        If `verify()` raises, the fields fail; only `InvalidAnswer` is raised again.
+        """
         from karenina_template.templates.comparison import Comparison
         from karenina_template.templates.errors import InvalidAnswer
 
@@ -168,7 +177,7 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words; a source that uses or defines a primitive with `before_run` contains at least one of them."""
+    """Return words of which a source that uses or defines a primitive with `before_run` contains at least one."""
     from karenina_template.templates import Primitive, known_primitives
 
     primitives = known_primitives()

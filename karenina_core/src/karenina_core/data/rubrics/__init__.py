@@ -73,6 +73,10 @@ class Rubric(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _sorted_by_kind(cls, data: Any) -> Any:
+        """Return traits given as an iterable as one list for each kind; JSON values become traits.
+
+        Return other data unchanged. Raises `ValueError` for an item that is neither a trait nor a mapping.
+        """
         if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
             return data
         lists: dict[str, list[RubricTrait]] = {}
@@ -90,12 +94,14 @@ class Rubric(BaseModel):
     @field_validator("other_traits", mode="before")
     @classmethod
     def _by_type(cls, value: Any) -> Any:
+        """Return the traits with JSON values replaced by traits of the kind that their `type` names."""
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             return value
         return [trait_from_json(trait) if isinstance(trait, Mapping) else trait for trait in value]
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
+        """Return the rubric. Raises `ValueError` if two of its traits have the same name."""
         seen: dict[str, RubricTrait] = {}
         for trait in self.traits:
             first = seen.setdefault(trait.name, trait)
@@ -152,7 +158,11 @@ class DynamicRubric(Rubric):
     """
 
     @model_validator(mode="after")
-    def _concepts(self) -> Self:
+    def _check_concepts(self) -> Self:
+        """Return the rubric.
+
+        Raises `ValueError` for a trait without summary and description, unless it cannot be scored.
+        """
         for trait in self.traits:
             if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
                 raise ValueError(

@@ -39,6 +39,7 @@ class RubricTrait(BaseModel):
 
     @model_validator(mode="after")
     def _named(self) -> RubricTrait:
+        """Return the trait. Raises `ValueError` if its name is blank."""
         if not self.name.strip():
             raise ValueError("a trait's name must contain a visible character")
         return self
@@ -92,8 +93,8 @@ def trait_kinds() -> Mapping[str, type[RubricTrait]]:
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
     """Return the trait with the JSON values that `trait_to_json` returned.
 
-    The trait is an `UnknownTrait`, which keeps all fields, if its `type` is not registered or `unscorable` is set.
-    Raises `ValueError` (pydantic's `ValidationError` is one) for a missing `type` and for invalid fields.
+    Return an `UnknownTrait`, which keeps all fields, if `type` is not registered or `unscorable` is set. Raises
+    `ValueError` (pydantic's `ValidationError` is one) if `type` is missing or a field is invalid.
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
@@ -103,7 +104,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
 
 
 def trait_to_json(trait: RubricTrait) -> dict[str, JsonValue]:
-    """Return the trait as JSON values with its `type` first, leaving out fields with their default value."""
+    """Return the trait as a JSON-compatible dict with its `type` first, without fields that have their defaults."""
     values: dict[str, JsonValue] = trait.model_dump(mode="json", exclude_defaults=True)
     values.pop("type", None)
     return {"type": trait.type, **values}
@@ -133,6 +134,7 @@ class ScaledTrait(RubricTrait):
     @model_validator(mode="before")
     @classmethod
     def _schema_of_a_class(cls, data: Any) -> Any:
+        """Return the values; a `kind` that is a pydantic class, or a table with a `schema`, becomes its JSON Schema."""
         if not isinstance(data, Mapping):
             return data
         values = dict(data)
@@ -147,6 +149,10 @@ class ScaledTrait(RubricTrait):
 
     @model_validator(mode="after")
     def _scale_fits_kind(self) -> ScaledTrait:
+        """Return the trait with its scores' limits filled in: 1 and 5, or those of its classes.
+
+        Raises `ValueError` if the classes, the schema, the direction or the limits do not match the kind.
+        """
         if (self.classes is not None) != (self.kind == "literal"):
             raise ValueError('kind "literal" needs `classes` (name to description, in order), and no other kind has it')
         if (self.template_schema is not None) != (self.kind == "template"):

@@ -52,6 +52,10 @@ class AgenticRubricTrait(ScaledTrait):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        """Return the trait.
+
+        Raises `ValueError` for a dot in its name, a trace excluded by `context_mode`, or an API key.
+        """
         if "." in self.name:
             raise ValueError(
                 f"the name {self.name!r} contains a dot, which separates trait and field in results; remove it"
@@ -92,6 +96,11 @@ class CallableRubricTrait(ScaledTrait):
 
     @model_validator(mode="after")
     def _one_function(self) -> Self:
+        """Return the trait.
+
+        Raises `ValueError` unless it has exactly one of `function`, `source` and `pickled`, and that is valid. Also
+        raises `ValueError` for `invert_result` with any kind other than boolean.
+        """
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
@@ -188,6 +197,7 @@ class LLMRubricTrait(ScaledTrait):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
+        """Return the values with fields owned by plugins moved to `extra`, without those that are None."""
         if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
             return values
         values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
@@ -201,6 +211,7 @@ class LLMRubricTrait(ScaledTrait):
 
     @model_serializer(mode="wrap")
     def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the trait's values with the fields owned by plugins moved out of `extra`."""
         values: dict[str, Any] = write(self)
         extra = values.pop("extra", {})
         owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
@@ -229,6 +240,11 @@ class MetricRubricTrait(RubricTrait):
 
     @model_validator(mode="after")
     def _computable(self) -> Self:
+        """Return the trait.
+
+        Raises `ValueError` for a repeated metric or one that cannot be computed in the evaluation mode. Also raises it
+        if `tn_instructions` are missing from `full_matrix` or given for `tp_only`.
+        """
         if len(set(self.metrics)) != len(self.metrics):
             raise ValueError(f"a metric is named twice in {list(self.metrics)}")
         if self.evaluation_mode == "full_matrix":

@@ -140,11 +140,12 @@ def select_values(response: str, question: str, known: Sequence[str], listed: It
 
 
 def _is_short(value: str) -> bool:
+    """Return whether the value has at least one word and no more than a short value may have."""
     return 0 < len(value.split()) <= LONGEST
 
 
 def _is_clause(value: str, values: Iterable[str]) -> bool:
-    """Return whether `value` is a clause about another of `values`, judging by the lower-case words around that one."""
+    """Return whether `value` is a clause about another of `values`, judged by the lower-case words around that."""
     inner = MaskedText(value, [other for other in values if normalize_value(other) != normalize_value(value)])
     if not inner.values:
         return False
@@ -156,6 +157,7 @@ def _is_clause(value: str, values: Iterable[str]) -> bool:
 
 
 def _words(text: str) -> list[str]:
+    """Return the words of a text with folded case."""
     return re.findall(r"\w+", text.casefold())
 
 
@@ -260,6 +262,10 @@ async def check_value(
 
 
 async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
+    """Return the values that the judge lists in the response, at least `count` and at most four.
+
+    Raises `PortError` or `StructuredError` if the judge fails.
+    """
     item = {"type": "string", "minLength": 1, "maxLength": 60}
     form = object_schema({"values": {"type": "array", "items": item, "minItems": count, "maxItems": 4}})
     request = break_special_tokens(text)
@@ -267,6 +273,11 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
+    """Return the log-probability of each of the options from which the judge chooses.
+
+    If the adapter reports none, the chosen option gets 0, and each other option a fixed, low value. Raises `PortError`
+    or `StructuredError` if the judge fails.
+    """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
     logprobs = chosen.option_logprobs
@@ -293,7 +304,7 @@ def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: s
         if is_date_field(part):
             choices = date_choices(value, response)
         elif is_number_field(part) and isinstance(value, int | float) and not isinstance(value, bool):
-            choices = _in_unit(value, part.get("description", ""), response) or _similar(value, response)
+            choices = _in_unit(value, part.get("description", ""), response) or _similar_numbers(value, response)
         if choices:
             changed[name] = {**part, "anyOf": [{"enum": [*choices, None]}]}
     return {**schema, "properties": {**schema["properties"], **changed}} if changed else None
@@ -311,12 +322,16 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"
         for first, other, second in re.findall(pairs, response, re.IGNORECASE):
-            if _read(first) == value and other.lower() != unit.lower():
-                numbers.append(_read(second))
+            if _read_digits(first) == value and other.lower() != unit.lower():
+                numbers.append(_read_digits(second))
     return list(dict.fromkeys(numbers))
 
 
-def _similar(value: float, response: str) -> Sequence[float]:
+def _similar_numbers(value: float, response: str) -> Sequence[float]:
+    """Return the numbers of several words in the response that the judge may have misread as `value`; see `choices_of`.
+
+    Return none if `value` is in the response, is not a whole number, or has a single digit.
+    """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:
         return ()
@@ -328,5 +343,6 @@ def _similar(value: float, response: str) -> Sequence[float]:
     ]
 
 
-def _read(digits: str) -> float:
+def _read_digits(digits: str) -> float:
+    """Return the number written as digits and commas."""
     return float(digits.replace(",", ""))

@@ -93,14 +93,14 @@ def is_date_field(part: Mapping[str, Any]) -> bool:
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return the dates in a response if the year of `value`, a judge's date, is not in the response; else none."""
+    """Return the dates in a response if it does not contain the year of `value`, a judge's date; else an empty list."""
     if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
     return list(dict.fromkeys(day.isoformat() for day in find_dates(response)))
 
 
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
-    """Raise `InvalidReply` if a template that was filled from `text` has a date, and nothing in `text` can be one.
+    """Raise `InvalidReply` if a template that was filled from `text` contains a date, and nothing in `text` can be one.
 
     Nothing can be a date in a text without digits, number words and words for times, such as *I do not know*. Dates
     from the question are accepted, because a response such as *yes* may mean them.
@@ -116,7 +116,7 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
-    """Yield the names of a template's fields with the dates in them, also those in texts and lists."""
+    """Yield the names of a template's fields with the dates in them, including those in texts and lists."""
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
         for item in value if isinstance(value, list | tuple | set | frozenset) else (value,):
@@ -127,6 +127,7 @@ def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
 
 
 def _may_have_date(text: str) -> bool:
+    """Return whether something in the text can be a date. If that is uncertain, as in some scripts, return True."""
     text = unicodedata.normalize("NFKC", text)
     if any(char.isnumeric() for char in text) or _EAST_ASIAN.search(text) or _ROMAN.search(text):
         return True
@@ -153,7 +154,8 @@ def check_years(answer: BaseAnswer, response: str) -> None:
 def _is_invented(year: int, response: str) -> bool:
     """Return whether a response contains years, but not this one in four digits, two digits or English words.
 
-    Return False if it contains no year in four digits: its years may be in another calendar or other words.
+    Return False if the response contains no year in four digits, because its years may be in another calendar or in
+    other words.
     """
     text = unicodedata.normalize("NFKC", response)
     if not _YEAR.search(text) or f"{year:04}" in text or f"{year % 100:02}" in _SHORT_YEAR.findall(text):

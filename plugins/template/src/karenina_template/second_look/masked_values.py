@@ -146,6 +146,7 @@ class MaskedText:
         self.values: Sequence[str] = tuple(dict.fromkeys(in_order))
 
     def _find(self, value: str) -> None:
+        """Store the positions of `value` in the response that overlap none of those stored before."""
         words = r"\s+".join(re.escape(word) for word in value.split()).replace(",", r"\s*,")
         for match in re.finditer(rf"(?<!{_LETTER}){words}(?!{_LETTER})", self._text.folded, re.IGNORECASE):
             start, end = self._text.original_span(*match.span())
@@ -158,7 +159,10 @@ class MaskedText:
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values. Two that occur only together, with a comma between them, count as one: *Season 3, Episode 22*."""
+        """The values.
+
+        Two values that occur only together, with a comma between them, count as one: *Season 3, Episode 22*.
+        """
         values = list(self.values)
         for first, second in permutations(self.values, 2):
             whole = re.search(rf"{re.escape(first)}\s*,\s+{re.escape(second)}", self._response)
@@ -209,7 +213,7 @@ async def score_values(response: str, values: Sequence[str], choose: Choose) -> 
 
 
 async def is_plausible(response: str, value: str, others: Sequence[str], choose: Choose) -> bool:
-    """Return whether the judge accepts `value` as the answer if it can read the value, and only `others` are masked."""
+    """Return whether the judge accepts `value` as the answer if it can read `value` and only `others` are masked."""
     letters = dict(zip(others, LETTERS, strict=False))
     scores = await choose(MaskedText(response, others).shown(letters), [*letters.values(), value, NONE])
     return scores[value] >= PLAUSIBLE

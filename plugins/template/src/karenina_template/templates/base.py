@@ -67,15 +67,18 @@ class AnswerKey:
         return {name: rule.passes(values.get(name), response) for name, rule in self.rules.items()}
 
     def credits(self, results: Mapping[str, Result], values: Mapping[str, object]) -> dict[str, float | None]:
-        """Return the credit of each field, 0 to 1, given the results; None for undecided fields."""
+        """Return the credit of each field, 0 to 1, given the results. The credit of an undecided field is None."""
         return {name: rule.credit(results[name], values.get(name)) for name, rule in self.rules.items()}
 
     def verdict(self, results: Mapping[str, Result]) -> bool | None:
-        """Return the strategy's verdict on the fields' results; None if it is undecided."""
+        """Return the strategy's verdict on the fields' results, or None if it is undecided."""
         return passes(self.strategy, results)
 
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
-        """Return why fields in the strategy are undecided ("field year: 01/02/2024 can be two dates"), or None."""
+        """Return why fields in the strategy are undecided, or None if all are decided.
+
+        An example is "field year: 01/02/2024 can be two dates".
+        """
         counted = results if self.strategy is None else fields_of(self.strategy)
         reasons = [
             f"field {name}: {result.why if isinstance(result, Undecided) else 'it cannot be decided'}"
@@ -140,7 +143,7 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def answer_key(cls) -> AnswerKey:
-        """Return the truths that the class declares. They are empty for a class loaded from source: see `Template`.
+        """Return the truths that the class declares. A class loaded from source has none; see `Template`.
 
         Raises `TemplateError` if a truth is invalid for its field, the strategy names a field that is not verified, a
         field has a reserved name, or one of the methods is async.
@@ -203,11 +206,11 @@ class BaseAnswer(BaseModel):
         return key.grade(scores)
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field passes; None for undecided fields."""
+        """Return whether each verified field passes, by name. The result of an undecided field is None."""
         return {name: known_result(result) for name, result in self._results().items()}
 
     def field_scores(self) -> dict[str, float | None]:
-        """Return the credit of each verified field, 0 to 1; None for undecided fields."""
+        """Return the credit of each verified field, 0 to 1, by name. The credit of an undecided field is None."""
         return self._credits(self._results())
 
     def verify_regex(self, raw_response: str) -> RegexReport:
@@ -225,25 +228,31 @@ class BaseAnswer(BaseModel):
         return {**scores, **{name: float(passed) for name, passed in self._assumptions().items()}}
 
     def _answer_key(self) -> AnswerKey:
+        """Return the truths of this answer, which declared templates set for each answer, else those of its class."""
         own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
         return own if own is not None else type(self).answer_key()
 
     def _assumptions(self) -> Mapping[str, bool]:
-        """Return the results that `Comparison` assumes for undecided fields; it sets them on copies of an answer."""
+        """Return the results that `Comparison` assumes for undecided fields.
+
+        It sets them only on copies of an answer.
+        """
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
     def _said(self) -> str:
+        """Return the raw response; empty if the answer was not bound to one."""
         response: str = (self.__pydantic_private__ or {}).get("_response", "")
         return response
 
     def _values(self) -> dict[str, object]:
+        """Return the values of the verified fields, by name."""
         return {name: getattr(self, name) for name in self._answer_key().rules}
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
     """Make every new instance of the class call `ground_truth()`, and set `correct` to the truths of verified fields.
 
-    `model_post_init` is replaced only for classes with truths: the classes that declared templates share have none, and
+    `model_post_init` is replaced only for classes with truths. The classes that declared templates share have none, and
     must stay fast.
     """
     inherited = cls.model_post_init
@@ -283,12 +292,17 @@ def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clean(part: Any) -> Any:
+    """Return a part of a schema with `without_secrets` applied to all dictionaries in it."""
     if isinstance(part, dict):
         return without_secrets(part)
     return [_clean(item) for item in part] if isinstance(part, list) else part
 
 
 def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
+    """Return the truths and the strategy that a class declares.
+
+    Raises `TemplateError` if they are invalid, a field has a reserved name, or a method is async.
+    """
     fields = cls.model_fields
     for name in sorted({*METHODS, "ground_truth"}):
         method = getattr(cls, name, None)

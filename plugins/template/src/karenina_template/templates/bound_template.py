@@ -39,8 +39,8 @@ _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
 class Template:
     """An answer template: the `shape` that it shares with others, and its own `key` (truths and strategy).
 
-    `descriptions` are its fields' descriptions, unless they are part of the shape. `own_source` is None if the source
-    is unavailable. Created by `load_template` or `template_of_class`.
+    `descriptions` contains its fields' descriptions, unless they are part of the shape. `own_source` is None if the
+    source is unavailable. Use `load_template` or `template_of_class` to create a template.
     """
 
     shape: Shape
@@ -87,7 +87,7 @@ class Template:
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge: see `judge_schema` of `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema for the judge; see `judge_schema` of `templates.shapes.schema`."""
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -104,7 +104,8 @@ class Template:
 class BoundTemplate:
     """A template bound to a question.
 
-    Only `judge_schema`, `judge_fields` and `hints` may be shown to models: they contain no truth, weight or default.
+    Only `judge_schema`, `judge_fields` and `hints` may be shown to models, because they contain no truth, weight or
+    default.
     """
 
     question_id: str
@@ -149,7 +150,7 @@ class BoundTemplate:
         return self.template.description
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge: see `judge_schema` of `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema for the judge; see `judge_schema` of `templates.shapes.schema`."""
         return self.template.judge_schema()
 
     def hints(self) -> dict[str, str]:
@@ -158,7 +159,7 @@ class BoundTemplate:
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the plugin options, by field."""
+        """Return the plugin options of each field, by field."""
         return {name: rule.options for name, rule in self.template.key.rules.items() if rule.options}
 
     def bind(self, values: Mapping[str, object], response: str = "") -> BaseAnswer:
@@ -187,7 +188,7 @@ class BoundTemplate:
         """Return the truths by field, as JSON values.
 
         For a class without verified fields, return its `correct` if it can be computed without an answer: with its own
-        keys, or under the key "correct" if it is not a mapping. Return an empty dict if there are no truths.
+        keys, or under the key "correct" if it is not a mapping. Return an empty dictionary if there are no truths.
         """
         rules = self.template.key.rules
         if rules:
@@ -206,6 +207,10 @@ class BoundTemplate:
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def _validated(self, values: Mapping[str, object]) -> BaseAnswer:
+        """Return the answer with the judge's values, repaired if a field refuses one.
+
+        Raises pydantic's `ValidationError` for values that remain invalid, and for missing fields.
+        """
         cls = self.answer_class
         present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
         errors = [
@@ -250,9 +255,9 @@ class BoundTemplate:
         return answer
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Return the values repaired to fit their fields, and apart from them the dates with two readings.
+        """Return the values repaired to fit their fields, and separately the dates with two readings.
 
-        These stay texts, because the primitive can return `Undecided` for them.
+        The latter stay texts, because the primitive can return `Undecided` for them.
         """
         schema = self.judge_schema()
         repaired, _ = repair(present, schema)
@@ -277,12 +282,13 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
+    """Return whether `value` is a text with two readings as a date, and the field's schema `part` is that of a date."""
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Return `value` with dates in ISO 8601, where `part` of `schema` expects a date and a text can mean only one."""
+    """Return `value` with dates in ISO 8601 where `part` of `schema` expects a date and the text means only one."""
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
     for option in part.get("anyOf", [part]):
@@ -319,7 +325,7 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 
 def as_json(value: object) -> Any:
-    """Return `value` as JSON values. Sets become sorted lists; values without a JSON equivalent become text."""
+    """Return `value` as JSON values. Sets become sorted lists, and values without a JSON equivalent become text."""
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):
@@ -332,10 +338,10 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Yield the validation errors, with types that decide whether the judge gets to read their text.
+    """Yield the validation errors, with types that decide whether the judge is shown their text.
 
     An error keeps pydantic's type, and is shown, if its text contains no constraint that is missing in the schema
-    `shown`. Others get the type "constraint", because they could reveal the truth (bounds of dates, for example).
+    `shown`. Other errors get the type "constraint", because they could reveal the truth (bounds of dates, for example).
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})
@@ -348,6 +354,7 @@ def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDet
 
 
 def _describe_class(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str:
+    """Return a text that identifies a class's name, schema, rules and strategy, in place of an unavailable source."""
     rules = {
         name: [
             as_json(rule.truth),

@@ -75,16 +75,16 @@ class Comparison:
         return self._why
 
     def granular(self) -> float | None:
-        """Return the result of `verify_granular`."""
+        """Return the result of `verify_granular`. Raises what it raises if the class defines it."""
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 
     def results(self) -> dict[str, bool | None]:
-        """Return the result of `field_results`."""
+        """Return the result of `field_results`. Raises what it raises if the class defines it."""
         results = self.answer.field_results() if self._key is None else self._results()
         return {name: known_result(result) for name, result in results.items()}
 
     def scores(self) -> dict[str, float | None]:
-        """Return the result of `field_scores`."""
+        """Return the result of `field_scores`. Raises what it raises if the class defines it."""
         if self._key is None:
             return self.answer.field_scores()
         if self._scores is None:
@@ -92,6 +92,7 @@ class Comparison:
         return self._scores
 
     def _results(self) -> Mapping[str, Result]:
+        """Return the result of each field, compared on the first call only."""
         if self._compared is None:
             self._compared = self.answer._results()
         return self._compared
@@ -158,5 +159,6 @@ def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
 
 
 def _name(answer: BaseAnswer) -> str:
+    """Return the template's name for a message, with the question's id if the answer has one."""
     of = f" of question {answer.id}" if answer.id is not None else ""
     return f"the template {type(answer).__name__}{of}"

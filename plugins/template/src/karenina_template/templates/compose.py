@@ -85,6 +85,10 @@ Condition = Tree | str
 
 
 def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condition] | None) -> tuple[Tree, ...]:
+    """Return the conditions of a node as trees, from either its arguments or its list.
+
+    Raises `ValueError` if both are given, none is given, or a condition occurs twice or is invalid.
+    """
     conditions = list(positional)
     if keyword is not None:
         if conditions:
@@ -101,6 +105,7 @@ def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condi
 
 
 def _condition(condition: object) -> Tree:
+    """Return a condition as a tree; a text is a field's name. Raises `ValueError` for anything else."""
     if isinstance(condition, str):
         return FieldCheck(condition)
     if isinstance(condition, Tree):
@@ -111,6 +116,7 @@ def _condition(condition: object) -> Tree:
 
 
 def _leaves(tree: Tree) -> Iterator[str]:
+    """Yield the fields' names in the tree from left to right. A name may occur several times."""
     if isinstance(tree, FieldCheck):
         yield tree.field
     else:
@@ -169,6 +175,7 @@ def known_result(result: Result) -> bool | None:
 
 
 def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
+    """Return whether the tree passes, or None if that depends on undecided fields."""
     if isinstance(tree, FieldCheck):
         return known_result(results[tree.field])
     parts = [_passes(condition, results) for condition in tree.conditions]
@@ -182,6 +189,7 @@ def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
 
 
 def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
+    """Return whether at least `n` of the parts pass, or None if that depends on undecided parts."""
     passed = parts.count(True)
     if passed >= n:
         return True
@@ -219,12 +227,14 @@ def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[st
 
 
 def _number(numbers: Mapping[str, float], name: str, quantity: str) -> float:
+    """Return a field's number. Raises `ValueError` if it has none; `quantity` names it in the message."""
     if name not in numbers:
         raise ValueError(f"field {name!r} has no {quantity}")
     return numbers[name]
 
 
 def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
+    """Return what the tree contributes to the granular score, given the contribution of each field."""
     if isinstance(tree, FieldCheck):
         return of_field(tree.field)
     contributions = sorted((_contribution(condition, of_field) for condition in tree.conditions), reverse=True)
@@ -260,6 +270,7 @@ def from_json(data: object) -> Tree:
 
 
 def _from_json(data: object, levels: int) -> Tree:
+    """Return the tree in `data`. Raises `ValueError` if it is invalid or has more than `levels` levels."""
     if not levels:
         raise ValueError("a strategy cannot have more than 50 levels")
     if isinstance(data, str):

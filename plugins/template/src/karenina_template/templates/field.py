@@ -57,9 +57,9 @@ NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 @dataclass(frozen=True, slots=True)
 class FieldRule:
-    """How a field is verified: the `primitive`, the `truth`, the `weight` in granular scores, and a `hint` for judges.
+    """The rule by which a field is verified: `primitive`, `truth`, `weight` in granular scores, and `hint` for judges.
 
-    `options` are the plugin options (`Stage.field_settings`), by their full names.
+    `options` contains the plugin options (`Stage.field_settings`), by their full names.
     """
 
     primitive: Primitive
@@ -111,7 +111,7 @@ class FieldRule:
 
 
 def is_option(name: str) -> bool:
-    """Return whether a parameter of `VerifiedField` is a plugin option, or a mapping of a plugin's options."""
+    """Return whether `name`, a parameter of `VerifiedField`, is a plugin option or a mapping of a plugin's options."""
     return name not in FIELD_OPTIONS and is_owned(name, "template_fields")
 
 
@@ -145,6 +145,7 @@ def make_rule(
 
 
 def _read_options(options: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the plugin options by full name. Raises `TemplateError` if a value is not JSON."""
     if not options:
         return NO_OPTIONS
     try:
@@ -266,6 +267,7 @@ class TruthCoercer:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def _adapter(self, name: str, info: FieldInfo) -> TypeAdapter[Any] | None:
+        """Return the type adapter for a field, built on first use; None if only the class can validate the field."""
         with CLASS_BUILD_LOCK:
             if name not in self._adapters:
                 annotation: Any = info.annotation
@@ -286,6 +288,7 @@ def alternatives(annotation: object) -> set[object]:
 
 
 def _reads(primitive: Primitive, truth: object) -> bool:
+    """Return whether the primitive passes the truth written as a text. False if it raises."""
     try:
         return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth) is True
     except (ValueError, TypeError):

@@ -81,6 +81,10 @@ class EqualTruths:
         removing: list[str],
         harmless: list[str | SynonymMap],
     ) -> None:
+        """Store the text, and add a problem to `found` if the normalizers make it equal to an earlier, different truth.
+
+        Differences that the `harmless` normalizers remove do not count. The message names the normalizers `removing`.
+        """
         equal = self._seen.setdefault((name, normalizers, normalize(text, normalizers)), {})
         written = " ".join(normalize(text, [*harmless, "lowercase"]).split())
         other = next((item for item in equal.items() if item[0] != written), None)
@@ -94,15 +98,16 @@ class EqualTruths:
 
 
 def describe_look_alikes(value: object, truth: object) -> str | None:
-    """Return which code points differ in two texts of `value` and `truth` that look alike; None without such texts."""
+    """Return which code points differ in two texts of `value` and `truth` that look alike, or None if no texts do."""
     for text in _texts(value):
         for other in _texts(truth):
             if text.casefold() != other.casefold() and _skeleton(text) == _skeleton(other):
-                return f"{text[:60]!r} and {other[:60]!r} look alike: {_differences(text, other)}"
+                return f"{text[:60]!r} and {other[:60]!r} look alike: {_describe_differences(text, other)}"
     return None
 
 
 def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value or in its items. Long texts, and all beyond a limit, are left out."""
     value = plain(value)
     items = [value] if isinstance(value, str) else items_of(value) or ()
     yield from islice(
@@ -111,19 +116,22 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _skeleton(text: str) -> str:
+    """Return the text in a form that is equal for texts that look alike."""
     text = _IGNORED.sub("", unicodedata.normalize("NFKC", fold(text)))
     return " ".join(text.translate(_TABLE).casefold().split())
 
 
-def _differences(text: str, other: str) -> str:
+def _describe_differences(text: str, other: str) -> str:
+    """Return the code points that differ between two texts, for a message; only the first differences are listed."""
     parts = []
     for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
         if kind != "equal":
-            parts.append(f"{_named(text[start:end])} for {_named(other[first:last])}")
+            parts.append(f"{_name_code_points(text[start:end])} for {_name_code_points(other[first:last])}")
     more = len(parts) - _MOST_SHOWN
     return ", ".join(parts[:_MOST_SHOWN]) + (f", and {more} more" if more > 0 else "")
 
 
-def _named(characters: Iterable[str]) -> str:
+def _name_code_points(characters: Iterable[str]) -> str:
+    """Return the code points and Unicode names of characters for a message, or "nothing" if there are none."""
     shown = [f"U+{ord(character):04X} {unicodedata.name(character, '')}".rstrip() for character in characters]
     return " ".join(shown) or "nothing"

@@ -74,6 +74,7 @@ def remove_punctuation(text: str) -> str:
 
 
 def _remove_once(text: str) -> str:
+    """Return the text with removable punctuation removed once. The result may contain more that is removable."""
     fixed = {*_find_primes(text), *(match.end() - 1 for match in _EXPONENT.finditer(text))}
     parts: list[str] = []
     place = 0
@@ -181,6 +182,7 @@ def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
 
 
 def _only(text: str, characters: frozenset[str] | str) -> str:
+    """Return the characters of the text that are among `characters`, in order."""
     return "".join(character for character in text if character in characters)
 
 
@@ -190,6 +192,7 @@ def _encloses(mark: str) -> bool:
 
 
 def _make_compatible(text: str) -> str:
+    """Return the text in NFKC, except for characters whose compatible form would change a number."""
     if text.isascii():
         return text
     parts: list[str] = []
@@ -213,6 +216,7 @@ def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
 
 
 def _collapse_whitespace(text: str) -> str:
+    """Return the text with single spaces, and none at its ends."""
     return " ".join(text.split())
 
 
@@ -243,6 +247,7 @@ class SynonymMap(BaseModel):
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
+        """Return the map. Raises `ValueError` if aliases that look the same have different canonical forms."""
         for alias, canonical in self.mapping.items():
             if self._folded[fold(alias)] != fold(canonical):
                 raise ValueError(f"the alias {alias!r} occurs twice, with two canonical forms: remove one of them")
@@ -250,6 +255,7 @@ class SynonymMap(BaseModel):
 
     @cached_property
     def _folded(self) -> dict[str, str]:
+        """The mapping with folded aliases and canonical forms."""
         return {fold(alias): fold(canonical) for alias, canonical in self.mapping.items()}
 
     def __call__(self, text: str) -> str:
@@ -261,6 +267,7 @@ class SynonymMap(BaseModel):
 
 
 def _check_name(name: str) -> str:
+    """Return `name`. Raises `ValueError`, with the nearest name, if no normalizer has it."""
     if name in _functions:
         return name
     near = get_close_matches(name, _functions, n=1)
@@ -276,6 +283,7 @@ Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
 
 
 def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymMap, ...]:
+    """Return the normalizers as a tuple. Raises `ValueError` if "exact" is combined with others."""
     if EXACT in normalizers and len(normalizers) > 1:
         raise ValueError(f"{EXACT!r} compares code points, so it must be alone: remove it, or the others")
     return tuple(normalizers)
@@ -288,7 +296,7 @@ Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
     """Register a normalizer.
 
-    Raises `ValueError` if another function has the name, and for a name that is empty or has surrounding spaces.
+    Raises `ValueError` if another function has the name, or if the name is empty or has surrounding spaces.
     """
     if not name or name != name.strip():
         raise ValueError(f"a normalizer's name must be a word without surrounding spaces, not {name!r}")

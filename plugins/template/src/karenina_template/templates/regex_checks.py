@@ -34,7 +34,7 @@ class RegexReport:
 
 
 def verify_patterns(patterns: object, text: str) -> RegexReport:
-    """Search `text` for all `patterns`, and return the report; all must pass.
+    """Search `text` for all `patterns`, and return the report. For overall success, all patterns must pass.
 
     `patterns` is `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a pattern
     that only has to be found. The match types are:
@@ -59,6 +59,10 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
+    """Return the details of a pattern's search: the declaration, the matches, and `success`.
+
+    Raises `TemplateError` if the declaration is invalid.
+    """
     if isinstance(declared, str):
         matches = _matches(name, declared, text)
         return {"pattern": declared, "match_type": "found", "matches": matches, "success": bool(matches)}
@@ -92,6 +96,7 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
 
 
 def _passes(match_type: str, matches: list[Any], expected: Any) -> bool:
+    """Return whether the matches are as expected; any match type other than the first three means "all"."""
     if match_type == "exact":
         return len(matches) == 1 and bool(matches[0] == expected)
     if match_type == "contains":
@@ -102,6 +107,7 @@ def _passes(match_type: str, matches: list[Any], expected: Any) -> bool:
 
 
 def _matches(name: str, pattern: str, text: str) -> list[Any]:
+    """Return the values of all matches. Raises `TemplateError` if the pattern is invalid."""
     try:
         return [_value(match) for match in find_all(pattern, text)]
     except BadPattern as error:
@@ -109,6 +115,7 @@ def _matches(name: str, pattern: str, text: str) -> list[Any]:
 
 
 def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
+    """Return the text of the pattern's only group, a tuple for several groups, or the whole match without groups."""
     groups = tuple(group or "" for group in match.groups())
     if not groups:
         return match[0]

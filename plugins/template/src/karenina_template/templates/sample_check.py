@@ -39,6 +39,7 @@ class _Failure:
     answer: BaseAnswer | None
 
     def likeness(self) -> tuple[str, type[Exception], str]:
+        """Return what failures with the same cause have in common: the step, the type of error, and its text."""
         return self.step, type(self.error), str(self.error)
 
 
@@ -78,7 +79,7 @@ def check_samples(bound: BoundTemplate) -> str | None:
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Return the answer with these values, and the failure of the template's code; neither if the values are invalid.
+    """Return the answer with these values, and the failure of the template's code. Both are None for invalid values.
 
     The failure is None if the code works.
     """
@@ -132,6 +133,7 @@ def _is_of_none(error: Exception) -> bool:
 
 
 def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
+    """Yield the global names and attributes that the class's own methods use."""
     for cls in answer.__mro__:
         if cls is BaseAnswer:
             return
@@ -140,6 +142,7 @@ def _names_used(answer: type[BaseAnswer]) -> Iterator[str]:
 
 
 def _described(error: Exception) -> str:
+    """Return the type and the text of an error."""
     return f"{type(error).__name__}: {error}"
 
 
@@ -150,12 +153,13 @@ def make_samples(schema: Json) -> Iterator[dict[str, Any]]:
 
 
 def is_open(schema: Json) -> bool:
-    """Return whether `schema` allows arbitrary keys, or values of any type: the samples do not cover these."""
+    """Return whether `schema` allows arbitrary keys, or values of any type, which the samples do not cover."""
     parts = [*schema["properties"].values(), *schema.get("$defs", {}).values()]
     return any(_is_open(part, schema) for part in parts)
 
 
 def _is_open(part: Json, root: Json) -> bool:
+    """Return whether a part of a schema allows arbitrary keys, or values of any type."""
     part = _resolved(part, root)
     if "enum" in part or "const" in part:
         return False
@@ -168,11 +172,16 @@ def _is_open(part: Json, root: Json) -> bool:
 
 
 def _items(part: Json) -> list[Json]:
+    """Return the schema of an array's items in a list, or an empty list if it has none."""
     items = part.get("items")
     return [items] if isinstance(items, Mapping) else []
 
 
 def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
+    """Return a sample value for a part of a schema; it varies with `turn`.
+
+    Return None if the part is nested too deeply.
+    """
     part = _resolved(part, root)
     if depth > _DEEPEST:
         return None
@@ -203,5 +212,6 @@ def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
 
 
 def _resolved(part: Json, root: Json) -> Json:
+    """Return the definition that a part refers to (empty if it is missing), or the part itself without a reference."""
     name = str(part.get("$ref", "")).rpartition("/")[2]
     return root.get("$defs", {}).get(name, {}) if name else part

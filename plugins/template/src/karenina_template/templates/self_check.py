@@ -165,6 +165,7 @@ def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
+    """Yield a warning if the truth can be read as two dates and the primitive has no format."""
     if not isinstance(rule.primitive, DateMatch | DateTolerance) or getattr(rule.primitive, "format", None) is not None:
         return
     readings = read_dates(rule.truth)
@@ -174,6 +175,7 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
+    """Return the flaw of a truth that does not pass: a warning if the primitive ignores truths, else an error."""
     kind = type(rule.primitive).__name__
     what = f"the truth {_shown(rule.truth)} of {name!r} does not pass its own {kind}"
     try:
@@ -294,8 +296,8 @@ def _shown_texts(
 ) -> Iterator[tuple[str, str]]:
     """Yield the texts of a field that a judge sees, each after the name of its place.
 
-    They are descriptions, field and class names, constraints that the author shows, and what a class's code adds to the
-    schema.
+    The texts are descriptions, field and class names, constraints that the author shows, and what a class's code adds
+    to the schema.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -331,7 +333,7 @@ def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_round(number: object) -> bool:
-    """Return whether a bound is a power of ten, such as the 100 of a percentage."""
+    """Return whether a bound is a power of ten, such as the 100 in a percentage."""
     return str(number).rstrip("0").rstrip(".") == "1"
 
 
@@ -370,6 +372,7 @@ def _texts_of(truth: object) -> list[str]:
 
 
 def _contains(text: str, part: str) -> bool:
+    """Return whether `text` contains `part` as whole words, ignoring case."""
     return re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.IGNORECASE) is not None
 
 
@@ -385,5 +388,6 @@ def _contains_in_name(name: str, part: str) -> bool:
 
 
 def _shown(value: object) -> str:
+    """Return the value in Python's notation for a message, cut to 80 characters."""
     text = repr(plain(value))
     return text if len(text) <= 80 else f"{text[:77]}..."

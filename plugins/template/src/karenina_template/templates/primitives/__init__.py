@@ -118,7 +118,7 @@ def register_primitive(primitive: P) -> P:
 
 
 def known_primitives() -> Mapping[str, type[Primitive]]:
-    """Return a live, read-only view of the registered primitives by name, the built-in ones first."""
+    """Return a live, read-only view of the registered primitives by name, starting with the built-in primitives."""
     return MappingProxyType(_known)
 
 

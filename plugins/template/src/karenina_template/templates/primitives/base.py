@@ -93,12 +93,12 @@ class Primitive(BaseModel):
     def before_run(self, config: VerificationConfig) -> None:
         """Raise `RuntimeError`, saying how to fix it, if the primitive cannot work in a run with this configuration.
 
-        Called once for each different primitive in a run, before any call to a model; does nothing by default.
+        Called once for each different primitive in a run, before any call to a model. Does nothing by default.
         """
 
     @classmethod
     def full_name(cls) -> str:
-        """Return the name in files: the class name, for third parties preceded by the package (`my_package.Close`)."""
+        """Return the name in files: the class name, preceded by the package for third parties (`my_package.Close`)."""
         return namespace_of(cls) + cls.__name__
 
     def to_json(self) -> dict[str, Any]:
@@ -106,4 +106,5 @@ class Primitive(BaseModel):
         return {"type": self.full_name(), **self.model_dump(mode="json")}
 
     def _wrong_truth(self, needed: str, expected: object) -> ValueError:
+        """Return, without raising it, the error for an invalid truth; `needed` describes a valid one."""
         return ValueError(f"{type(self).__name__} needs {needed} as ground truth, not {expected!r:.200}")

@@ -148,7 +148,7 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
 
 
 def find_dates(text: str) -> list[date]:
-    """Return the whole dates in a text, in order; for dates with two readings, both."""
+    """Return the whole dates in a text, in order. A date with two readings is returned as both."""
     plain_text = " ".join(_plain_letters(fold(text)).split())
     by_start: dict[int, list[date]] = {}
     for shape in _IN_TEXT:
@@ -159,6 +159,10 @@ def find_dates(text: str) -> list[date]:
 
 
 def _read(text: str) -> tuple[Moment, ...]:
+    """Return the readings of a whole text as a date, with or without a time; empty if it is not a date.
+
+    Raises `ValueError` for a date or time that does not exist.
+    """
     for shape in _SHAPES:
         match = shape.match(text)
         if match is None:
@@ -174,7 +178,7 @@ def _read(text: str) -> tuple[Moment, ...]:
 
 
 def _whole_dates(match: re.Match[str]) -> list[datetime]:
-    """Return the readings of a match as whole dates. Raises `ValueError` if it is not a date."""
+    """Return the readings of a match as whole dates. Raises `ValueError` if there is no such date."""
     parts = match.groupdict()
     year = int(parts["year"])
     if "month" in parts:
@@ -190,12 +194,17 @@ def _whole_dates(match: re.Match[str]) -> list[datetime]:
 
 
 def _month(name: str) -> int:
+    """Return the number of a month. Raises `ValueError` if the name is unknown."""
     if name not in _MONTHS:
         raise ValueError(f"{name!r} is not the name of a month")
     return _MONTHS[name]
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
+    """Return the day with the time in the match; digits beyond microseconds are dropped.
+
+    Raises `ValueError` if the time does not exist.
+    """
     hour = int(time["hour"])
     if time["half"]:
         if not 1 <= hour <= 12:
@@ -212,6 +221,7 @@ def _with_time(day: datetime, time: re.Match[str]) -> datetime:
 
 
 def _zone(name: str | None) -> tzinfo | None:
+    """Return the time zone of an offset such as `+02:00`; UTC for a name without an offset, and None for None."""
     if name is None:
         return None
     parts = re.search(r"([+-])([0-9]{1,2}):?([0-9]{2})?$", name)

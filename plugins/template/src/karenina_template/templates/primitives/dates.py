@@ -33,6 +33,7 @@ class _DatePrimitive(Primitive):
         self._truth(expected)
 
     def _truth(self, expected: object) -> Moment:
+        """Return the truth as a date. Raises `ValueError` if it is not a whole date."""
         truth = read_date(expected)
         if truth is None:
             raise self._wrong_truth("a whole date (year, month and day, such as 2024-01-15)", expected)
@@ -42,7 +43,8 @@ class _DatePrimitive(Primitive):
 _ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])")
 
 
-def _whole(format: str | None) -> str | None:
+def _check_format(format: str | None) -> str | None:
+    """Return `format`. Raises `ValueError` if it does not contain year, month and day."""
     sample = date(2013, 11, 27)
     if format is not None:
         parsed = read_date(sample.strftime(format), format)
@@ -63,10 +65,10 @@ class DateMatch(_DatePrimitive):
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
-    format: Annotated[str | None, AfterValidator(_whole)] = None
+    format: Annotated[str | None, AfterValidator(_check_format)] = None
 
     def accept(self, expected: object) -> object:
-        """Return the truth, converted to `format` if that is needed."""
+        """Return the truth, converted to `format` if necessary."""
         if self.format is None or not isinstance(expected, str) or read_date(expected, self.format) is not None:
             return expected
         return self._truth(expected).at.strftime(self.format)
@@ -88,6 +90,7 @@ class DateMatch(_DatePrimitive):
         return verdict
 
     def _truth(self, expected: object) -> Moment:
+        """Return the truth as a date, read in ISO 8601 or in `format`. Raises `ValueError` if it is in neither."""
         if self.format is None or _ISO.match(str(expected)):
             return read_date(expected, self.format) or super()._truth(expected)
         truth = read_date(expected, self.format)
@@ -108,7 +111,8 @@ class DateTolerance(_DatePrimitive):
     unit: Literal["days", "hours", "minutes"] = "days"
 
     @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _check_tolerance(self) -> Self:
+        """Return the primitive. Raises `ValueError` if the tolerance is too large for dates."""
         try:
             self._allowed()
         except OverflowError:
@@ -130,10 +134,12 @@ class DateTolerance(_DatePrimitive):
         )
 
     def _allowed(self) -> timedelta:
+        """Return the tolerance as a time span. Raises `OverflowError` if it is too large."""
         return timedelta(**{self.unit: self.tolerance})
 
 
 def _date_text(bound: object) -> str | None:
+    """Return a bound as text, or None for None. Raises `ValueError` if it is not a whole date."""
     if bound is None:
         return None
     text = bound.isoformat() if isinstance(bound, date) else bound
@@ -158,7 +164,11 @@ class DateRange(Primitive):
     max: Bound = None
 
     @model_validator(mode="after")
-    def _order(self) -> Self:
+    def _check_order(self) -> Self:
+        """Return the range.
+
+        Raises `ValueError` without a bound, or if the bounds cannot be compared or are in the wrong order.
+        """
         low, high = read_date(self.min), read_date(self.max)
         if low is None and high is None:
             raise ValueError("DateRange needs min, max or both")
@@ -192,6 +202,10 @@ class DateRange(Primitive):
 
 
 def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> bool:
+    """Return whether `earlier` is not after `later`, by dates alone if `bound` (default: either) has no time of day.
+
+    Times with and without a time zone cannot be compared, so that the result is False.
+    """
     dates_only = not bound.has_time if bound else not (earlier.has_time and later.has_time)
     if dates_only:
         return earlier.at.date() <= later.at.date()
@@ -199,4 +213,5 @@ def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> b
 
 
 def _aware(moment: Moment) -> bool:
+    """Return whether the time has a time zone."""
     return moment.at.utcoffset() is not None

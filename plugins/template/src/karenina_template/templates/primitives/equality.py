@@ -85,6 +85,7 @@ class SetContainment(Primitive):
 
     @model_validator(mode="after")
     def _overlap_only(self) -> Self:
+        """Return the primitive. Raises `ValueError` if `min_overlap` is set in another mode than "overlap"."""
         if self.min_overlap is not None and self.mode != "overlap":
             raise ValueError(f"min_overlap is only for mode 'overlap', not for {self.mode!r}")
         return self
@@ -119,6 +120,10 @@ class SetContainment(Primitive):
                 return len(keys & truth) >= (self.min_overlap or 1)
 
     def _truth(self, expected: object) -> frozenset[Hashable]:
+        """Return the keys of the truth's items.
+
+        Raises `ValueError` if the truth is not a collection, contains None or NaN, or has too few items for the mode.
+        """
         items = items_of(expected)
         if items is None:
             raise self._wrong_truth("a list, tuple or set", expected)
@@ -132,6 +137,7 @@ class SetContainment(Primitive):
         return truth
 
     def _keys(self, items: list[object]) -> frozenset[Hashable]:
+        """Return the hashable keys of items, whose texts are normalized."""
         return frozenset(key_of(item, lambda text: normalize(text, self.normalize)) for item in items)
 
 
@@ -159,11 +165,13 @@ class OrderedMatch(Primitive):
         return items is not None and self._texts(items) == truth
 
     def _truth(self, expected: object) -> list[str | None]:
+        """Return the truth's items as texts. Raises `ValueError` if it is not a list or has an item without text."""
         items = items_of(expected, ordered=True)
         if items is None or None in (truth := self._texts(items)):
             raise self._wrong_truth("a list of texts, numbers or dates", expected)
         return truth
 
     def _texts(self, items: list[object]) -> list[str | None]:
+        """Return the items as normalized texts, with None for items without text."""
         texts = map(text_of, items)
         return [None if text is None else normalize(text, self.normalize) for text in texts]

@@ -51,12 +51,15 @@ class _Word:
     space: str
 
     def text(self) -> str:
+        """Return the word as written."""
         return self.written
 
     def nt_separated(self, previous: _Word) -> bool:
+        """Return whether more than a space, or any space next to a hyphen, separates the word from the previous one."""
         return self.space not in (("",) if "-" in (self.written, previous.written) else ("", " "))
 
     def not_a_number_part(self) -> bool:
+        """Return whether the word is the letter O (or "oh"), which the library would otherwise read as zero."""
         return self.written.lower() in _LETTER_O
 
 
@@ -97,6 +100,7 @@ def read_numbers(text: str) -> Numbers | None:
 
 
 def _parts(text: str) -> list[_Part]:
+    """Return the numbers in a text, in digits and in words, by position. Numbers of several words may be in parts."""
     words: list[_Word] = []
     for match in _TOKEN.finditer(text):
         space = text[words[-1].end if words else 0 : match.start()]
@@ -105,13 +109,13 @@ def _parts(text: str) -> list[_Part]:
         if words[place].written.lower() in _LETTER_O and _is_digit_after_century(words, place):
             words[place] = _Word("zero", words[place].start, words[place].end, words[place].space)
     parts = [
-        _Part(_plain(Decimal(word.written.replace(",", ""))), word.start, word.end, 0)
+        _Part(_to_int_or_float(Decimal(word.written.replace(",", ""))), word.start, word.end, 0)
         for word in words
         if _DIGITS.fullmatch(word.written)
     ]
     for part in find_numbers(words, "en", 0.0):
         start, end = words[part.start].start, words[part.end - 1].end
-        value = _plain(Decimal(str(part.value)))
+        value = _to_int_or_float(Decimal(str(part.value)))
         value = -value if _MINUS.search(text, max(0, start - 20), start) else value
         count = sum(word.written.isalpha() for word in words[part.start : part.end])
         parts.append(_Part(value, start, end, count, part.is_ordinal))
@@ -119,6 +123,7 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _is_digit_after_century(words: Sequence[_Word], place: int) -> bool:
+    """Return whether the word at `place` is between a century and a digit, as *oh* is in *nineteen oh four*."""
     before = list(find_numbers(words[place - 1 : place], "en", 0.0))
     after = list(find_numbers(words[place + 1 : place + 2], "en", 0.0))
     return bool(before and after) and before[0].value in _CENTURIES and 0 < after[0].value < 10
@@ -139,7 +144,7 @@ def _join(first: _Part, second: _Part, text: str) -> _Part | None:
     if text[first.end : second.start].strip():
         return None
     if last in _SCALES and (not first.words or not isinstance(first.value, int)):
-        value = _plain(Decimal(str(first.value)) * int(second.value))
+        value = _to_int_or_float(Decimal(str(first.value)) * int(second.value))
     elif first.words == 1 and first.value in _CENTURIES and second.words and _ends_year(second.value, last):
         value = first.value * 100 + second.value
     else:
@@ -148,8 +153,10 @@ def _join(first: _Part, second: _Part, text: str) -> _Part | None:
 
 
 def _ends_year(value: float, written: str) -> bool:
+    """Return whether a number can be the second half of a year: two digits, or one after *oh*, *o* or *zero*."""
     return 10 <= value <= 99 or (value < 10 and written.startswith(("oh", "o ", "zero")))
 
 
-def _plain(value: Decimal) -> int | float:
+def _to_int_or_float(value: Decimal) -> int | float:
+    """Return a number as an int if it is whole, else as a float."""
     return int(value) if value == int(value) else float(value)

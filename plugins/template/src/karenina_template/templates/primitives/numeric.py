@@ -36,7 +36,7 @@ _USUAL: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])
 
 
 def product(one: Decimal, other: Decimal) -> Decimal:
-    """Return the exact product."""
+    """Return the exact product of two numbers."""
     try:
         return _USUAL.multiply(one, other)
     except Inexact:
@@ -45,7 +45,7 @@ def product(one: Decimal, other: Decimal) -> Decimal:
 
 
 def difference(one: Decimal, other: Decimal) -> Decimal:
-    """Return the difference, exact up to 20,000 digits and rounded beyond."""
+    """Return `one` minus `other`, exact up to 20,000 digits and rounded beyond."""
     try:
         return _USUAL.subtract(one, other)
     except Inexact:
@@ -54,7 +54,7 @@ def difference(one: Decimal, other: Decimal) -> Decimal:
 
 
 def at_most(one: Decimal, other: Decimal, limit: Decimal) -> bool:
-    """Return whether two numbers differ by at most `limit`."""
+    """Return whether two numbers differ by `limit` or less."""
     try:
         return _USUAL.subtract(one, other).copy_abs() <= limit
     except Inexact:
@@ -75,24 +75,29 @@ def sign_of_sum(*terms: Decimal) -> int:
 
 
 def _by_size(terms: Iterable[Decimal]) -> list[Decimal]:
+    """Return the terms other than 0, those of the highest order of magnitude first."""
     return sorted((term for term in terms if term), key=Decimal.adjusted, reverse=True)
 
 
 def _digits(number: Decimal) -> int:
+    """Return the number of digits of a number, 1 at least."""
     return max(1, number.adjusted() - _exponent(number) + 1)
 
 
 def _digits_of_sum(one: Decimal, other: Decimal) -> int:
+    """Return a number of digits that is enough for the exact sum."""
     return max(one.adjusted(), other.adjusted()) - min(_exponent(one), _exponent(other)) + 2
 
 
 def _exponent(number: Decimal) -> int:
+    """Return the exponent of a finite number."""
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int), "the number is finite"
     return exponent
 
 
 def _context(digits: int) -> Context:
+    """Return a context with this many digits, the largest range of exponents, and no errors."""
     return Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 
 
@@ -111,6 +116,7 @@ class NumericPrimitive(Primitive):
         self._truth(expected)
 
     def _truth(self, expected: object) -> Decimal:
+        """Return the truth as a number. Raises `ValueError` if it is not a finite number."""
         truth = number_of(expected)
         if truth is None:
             raise self._wrong_truth("a finite number", expected)
@@ -178,7 +184,8 @@ class NumericRange(Primitive):
     exclusive_max: bool = False
 
     @model_validator(mode="after")
-    def _bounds(self) -> Self:
+    def _check_bounds(self) -> Self:
+        """Return the range. Raises `ValueError` without a bound, or if there is no number between the bounds."""
         if self.min is None and self.max is None:
             raise ValueError("NumericRange needs min, max or both")
         if self.min is not None and self.max is not None:
@@ -284,7 +291,8 @@ class NumericGraded(NumericPrimitive):
     decay: Decay = "linear"
 
     @model_validator(mode="after")
-    def _order(self) -> Self:
+    def _check_order(self) -> Self:
+        """Return the primitive. Raises `ValueError` unless `full_credit` is below `cutoff`."""
         if self.full_credit is not None and exact(self.full_credit) >= exact(self.cutoff):
             raise ValueError(f"full_credit {self.full_credit} must be below cutoff {self.cutoff}")
         return self
@@ -329,7 +337,8 @@ class NumericRangeGraded(Primitive):
     exclusive_max: bool = False
 
     @model_validator(mode="after")
-    def _order(self) -> Self:
+    def _check_order(self) -> Self:
+        """Return the primitive. Raises `ValueError` unless `min` is below `max`."""
         if exact(self.min) >= exact(self.max):
             raise ValueError(f"min {self.min} must be below max {self.max}")
         return self
@@ -357,7 +366,8 @@ class NumericRangeGraded(Primitive):
         return _falling(excess, width, self.decay)
 
 
-def _short(direction: object) -> object:
+def _short_direction(direction: object) -> object:
+    """Return "min" for "minimum" and "max" for "maximum", and any other value unchanged."""
     return {"minimum": "min", "maximum": "max"}.get(direction, direction) if isinstance(direction, str) else direction
 
 
@@ -371,7 +381,7 @@ class NumericThresholdGraded(NumericPrimitive):
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
-    direction: Annotated[Literal["min", "max", "minimum", "maximum"], BeforeValidator(_short)]
+    direction: Annotated[Literal["min", "max", "minimum", "maximum"], BeforeValidator(_short_direction)]
     margin: Positive
     mode: Mode = "relative"
     decay: Decay = "linear"

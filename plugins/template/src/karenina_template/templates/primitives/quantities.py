@@ -95,6 +95,10 @@ class NumberWithUnit(Primitive):
         return Undecided(f"{_shown(text)} has {len(verdicts)} numbers, and the truth may be one of them")
 
     def _truth(self, expected: object) -> Quantity:
+        """Return the truth as a quantity, with the unit in `unit` if it has none.
+
+        Raises `ValueError` if it is no number.
+        """
         text = text_of(expected)
         truth = None if text is None else read_quantity(text, self.decimal)
         if truth is None:
@@ -102,6 +106,7 @@ class NumberWithUnit(Primitive):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
+        """Return whether a value equals the truth in number and unit, or why that is undecided."""
         if not value.numbers:
             return Undecided("the value cannot be read as a number")
         same_unit = _compare_units(value.unit, truth.unit)
@@ -163,6 +168,7 @@ def _noun(word: str) -> str:
 
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
+    """Return whether the numbers are equal, or why that is undecided. Units are ignored."""
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:
         if value.high and truth.high:
@@ -182,8 +188,10 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
 
 
 def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
+    """Return whether `number` is within a limit with this comparison sign. An empty sign excludes nothing."""
     return not sign or number == limit or (number < limit) == sign.startswith("<")
 
 
 def _shown(text: str) -> str:
+    """Return the text in quotes for a message, cut to 60 characters."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

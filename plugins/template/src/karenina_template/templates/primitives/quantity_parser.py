@@ -105,7 +105,7 @@ class _Found:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".") -> Quantity | None:
-    """Return the quantity if `text` consists only of one; None for any other text."""
+    """Return the quantity if `text` consists of exactly one; None for any other text."""
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
         positive = read_quantity(f"{amount[1]}{amount[2].strip()}{amount[3]}", decimal)
@@ -164,6 +164,7 @@ def _find_words(text: str, decimal: DecimalMark) -> list[Quantity]:
 
 
 def _scan(text: str, decimal: DecimalMark) -> Iterator[Quantity]:
+    """Yield the quantities in a text, in order. One without `numbers` stands for digits that cannot be read."""
     at = 0
     while (digit := _DIGIT.search(text, at)) is not None:
         start = _begin(text, digit.start(), at)
@@ -189,12 +190,13 @@ def known_part(unit: str) -> str:
 
 
 def _begin(text: str, digit: int, least: int) -> int:
-    """Return where the number with this first digit starts, including its currency and sign, but not before `least`."""
+    """Return where the number with its first digit at `digit` starts, including currency and sign; `least` at least."""
     head = _HEAD.search(text, least, digit)
     return digit - len(head[0].lstrip()) if head is not None else digit
 
 
 def _sign_before(text: str, start: int) -> str:
+    """Return the comparison sign that the words before `start` mean (> for *more than*), or an empty string."""
     before = text[max(0, start - 20) : start].rstrip()
     return next((sign for sign, words in _SIGNS.items() if re.search(rf"(?:{words})$", before, re.I)), "")
 
@@ -218,6 +220,7 @@ def _opening(text: str) -> tuple[str, int]:
 
 
 def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
+    """Return the number that starts at `at`, with its currency and scale; None if there is none or it is ambiguous."""
     match = _NUMBER.match(text, at)
     if match is None or (at and text[at - 1].isalnum()):
         return None
@@ -242,6 +245,7 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
 
 
 def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
+    """Return the readings of a matched number, the likeliest first. A number that is too large or small is None."""
     if match["ten"] is not None:
         return [_shifted(Decimal(1), int(match["ten"]))]
     if match["whole"] is not None:
@@ -254,7 +258,7 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the readings of digits with marks, as digits with a decimal point; none if they are not a number."""
+    """Return the readings of digits with marks, as digits with a decimal point; empty if they are not a number."""
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
     if len(whole) > 1 and whole.startswith("0"):
@@ -277,6 +281,7 @@ def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
 
 
 def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
+    """Return the number times ten to the power of `exponent`, or None if the exponent is too large."""
     if number is None or abs(exponent) > _LARGEST:
         return None
     sign, digits, place = number.as_tuple()
@@ -289,6 +294,7 @@ def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
 
 
 def _may_be_unit(rest: str, unit: str) -> bool:
+    """Return whether `unit`, the text `rest` after a number without surrounding spaces, can be a unit: a few words."""
     if len(unit.split()) > 4 or re.search(r"[,;:?!=<>()]", unit) or rest.startswith((".", "-", "/", "'")):
         return False
     return not re.search(r"[0-9]", re.sub(r"(?<=[A-Za-z])\^?-?[0-9]\b", "", unit))

@@ -77,6 +77,7 @@ def check_similarity(model: str | None, config: VerificationConfig) -> None:
 
 
 def _name(provider: SimilarityProvider) -> str:
+    """Return the provider's module and name for a message."""
     return f"{provider.__module__}.{getattr(provider, '__qualname__', type(provider).__qualname__)}"
 
 
@@ -113,6 +114,7 @@ class SemanticMatch(Primitive):
         return bool(similarity(fold(text), truth, self.model) >= self.threshold)
 
     def _truth(self, expected: object) -> str:
+        """Return the truth as a folded text. Raises `ValueError` if it is not a text or is blank."""
         truth = text_of(expected)
         if truth is None or not truth.strip():
             raise self._wrong_truth("a text", expected)

@@ -70,6 +70,7 @@ class ExactMatch(Primitive):
         return text is not None and normalize(text, self.normalize) == truth
 
     def _normalized_truth(self, expected: object) -> str:
+        """Return the truth, normalized. Raises `ValueError` if it has no text or normalization makes it empty."""
         truth = text_of(expected)
         if truth is None:
             raise self._wrong_truth("a text", expected)
@@ -86,6 +87,7 @@ class _Contains(Primitive):
 
     @model_validator(mode="after")
     def _no_empty_substring(self) -> Self:
+        """Return the primitive. Raises `ValueError` if a substring is empty after normalization."""
         for substring in self.substrings:
             if not normalize(substring, self.normalize):
                 after = f" after {list(self.normalize)}" if substring else ""
@@ -93,6 +95,7 @@ class _Contains(Primitive):
         return self
 
     def _occurring(self, extracted: object) -> list[bool]:
+        """Return, for each substring, whether it occurs in the value or in any of its items."""
         items = items_of(extracted)
         texts = [text_of(item) for item in ([extracted] if items is None else items)]
         normalized = [normalize(text, self.normalize) for text in texts if text is not None]
@@ -143,7 +146,8 @@ class RegexMatch(Primitive):
     flags: FlagNames = ()
 
     @model_validator(mode="after")
-    def _compiles(self) -> Self:
+    def _check_pattern(self) -> Self:
+        """Return the primitive. Raises `ValueError` if the pattern does not compile."""
         compile_pattern(self.pattern, self.flags)
         return self
 
@@ -172,6 +176,7 @@ class TracePrimitive(Primitive):
 
 
 def _at_least_one(count: object) -> object:
+    """Return 1 for None, and any other value unchanged."""
     return 1 if count is None else count
 
 
@@ -190,7 +195,8 @@ class TraceRegex(TracePrimitive):
     count_min: Annotated[int, Strict(), Field(ge=1), BeforeValidator(_at_least_one)] = 1
 
     @model_validator(mode="after")
-    def _compiles(self) -> Self:
+    def _check_pattern(self) -> Self:
+        """Return the primitive. Raises `ValueError` if the pattern does not compile."""
         compile_pattern(self.pattern, self.flags)
         return self
 
@@ -234,7 +240,8 @@ class TraceLength(TracePrimitive):
     unit: Literal["chars", "words"] = "chars"
 
     @model_validator(mode="after")
-    def _bounds(self) -> Self:
+    def _check_bounds(self) -> Self:
+        """Return the primitive. Raises `ValueError` without a bound, or if `min` is above `max`."""
         if self.min is None and self.max is None:
             raise ValueError("TraceLength needs min, max or both")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -259,7 +266,7 @@ class TraceJSON(TracePrimitive):
 
     def check_trace(self, text: str) -> bool:
         """Return whether the response is JSON or, if `anywhere` is set, contains it."""
-        decoder = json.JSONDecoder(parse_constant=_no_constant)
+        decoder = json.JSONDecoder(parse_constant=_refuse_constant)
         if not self.anywhere:
             return _decodes(decoder, text.strip(), whole=True)
         openings = (match.start() for match, _ in zip(_OPENING.finditer(text), range(_MOST_OPENINGS), strict=False))
@@ -267,6 +274,7 @@ class TraceJSON(TracePrimitive):
 
 
 def _decodes(decoder: json.JSONDecoder, text: str, start: int = 0, *, whole: bool = False) -> bool:
+    """Return whether a JSON value starts at `start` and, if `whole`, ends with the text."""
     try:
         _, end = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -274,5 +282,6 @@ def _decodes(decoder: json.JSONDecoder, text: str, start: int = 0, *, whole: boo
     return not whole or end == len(text)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
+    """Raise `ValueError`, because NaN and infinities are not JSON."""
     raise ValueError(f"{name} is not JSON")

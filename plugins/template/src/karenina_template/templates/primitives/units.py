@@ -128,6 +128,10 @@ def find_unit(text: str) -> str | None:
 
 
 def _one_unit(written: str) -> str | None:
+    """Return the unit for a spelling, with or without a plural s and an exponent, or None if it is unknown.
+
+    Case is ignored only if that leaves a single unit.
+    """
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:
             return _UNITS[name]

@@ -174,6 +174,7 @@ def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
 
 
 def _key(value: object, text: Callable[[str], str]) -> Hashable:
+    """Return a hashable key for a value. Raises `RecursionError` if the value is nested too deeply."""
     value = plain(value)
     match value:
         case None | bool():
@@ -196,6 +197,7 @@ def _key(value: object, text: Callable[[str], str]) -> Hashable:
 
 
 def _hashable(value: object) -> bool:
+    """Return whether the value can be hashed."""
     try:
         hash(value)
     except TypeError:
@@ -204,5 +206,6 @@ def _hashable(value: object) -> bool:
 
 
 def _odd_number(value: float | Decimal) -> Hashable:
+    """Return the key of an infinity, or for NaN a new key that equals no other."""
     not_a_number = value.is_nan() if isinstance(value, Decimal) else value != value
     return ("number", object()) if not_a_number else ("infinite", value > 0)

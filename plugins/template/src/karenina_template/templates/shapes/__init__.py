@@ -1,1 +1,1 @@
-"""What templates with the same fields share: declarations as data, the class built from them, the judge's schema."""
+"""The parts that templates with the same fields share: declarations as data, their class, and the judge's schema."""

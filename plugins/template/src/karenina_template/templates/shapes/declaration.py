@@ -69,7 +69,7 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
         case ast.Constant(value=None):
             return NONE
         case ast.Constant(value=str() as text):
-            return read_annotation(_parsed(text, node), scope)
+            return read_annotation(_parse_string(text, node), scope)
         case ast.Name(id=name) if name in scope.classes:
             return Annotation("class", name=name)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
@@ -92,6 +92,10 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
 
 
 def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scope) -> Annotation:
+    """Return the annotation for a type in brackets, such as `list[str]`, `Literal[...]` and `Optional[...]`.
+
+    Raises `TemplateError` for an unknown name or a wrong number of types, and `UntrustedTemplate` for any other type.
+    """
     items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
     meaning = scope.meaning(base)
     if meaning == "Literal":
@@ -117,11 +121,13 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
 
 
 def _union(parts: tuple[Annotation, ...]) -> Annotation:
+    """Return a union with nested unions flattened and without duplicates."""
     flat = [inner for part in parts for inner in (part.parts if part.kind == "union" else (part,))]
     return Annotation("union", tuple(dict.fromkeys(flat)))
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
+    """Return a literal's option, with the name of its type. Raises `TemplateError` if a literal cannot contain it."""
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
@@ -130,7 +136,11 @@ def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
     return type(value).__name__, value
 
 
-def _parsed(text: str, node: ast.Constant) -> ast.expr:
+def _parse_string(text: str, node: ast.Constant) -> ast.expr:
+    """Return the expression in an annotation written as a string, with the string's line.
+
+    Raises `TemplateError` if it is not an expression.
+    """
     try:
         with CLASS_BUILD_LOCK:
             parsed = ast.parse(text.strip(), mode="eval").body
@@ -216,10 +226,12 @@ class Declaration:
 
 
 def _used_classes(model: ModelDeclaration) -> set[str]:
+    """Return the names of the source's classes in the annotations of a model."""
     return {name for declared in model.fields.values() for name in declared.annotation.classes()}
 
 
 def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
+    """Return the part of `Declaration.shape` for a class; `is_root` means that it is the answer itself."""
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(

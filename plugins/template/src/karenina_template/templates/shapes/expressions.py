@@ -107,6 +107,7 @@ class Scope:
         return None
 
     def _module(self, node: ast.expr) -> str | None:
+        """Return the full name of the module that a node names, or None if it is not imported or unknown."""
         if isinstance(node, ast.Name):
             return self.modules.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -169,7 +170,7 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
                 raise TemplateError(f"{name} has no member {member!r}{did_you_mean(member, members)}", line=node.lineno)
             return members[member]
         case ast.Call():
-            return _called(node, scope)
+            return _read_call(node, scope)
     raise scope.code(node, f"`{shorten_source(node)}` is not a literal, a container or a known constructor")
 
 
@@ -186,7 +187,11 @@ def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[s
     return node.args, named
 
 
-def _called(node: ast.Call, scope: Scope) -> object:
+def _read_call(node: ast.Call, scope: Scope) -> object:
+    """Return the object that a call of a known constructor creates.
+
+    Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for any other call.
+    """
     name = scope.meaning(node.func)
     constructor = _CONSTRUCTORS.get(name or "") or known_primitives().get(name or "")
     if name is None or constructor is None:
@@ -203,6 +208,7 @@ def _called(node: ast.Call, scope: Scope) -> object:
 
 
 def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
+    """Return the error for a call: about an unknown primitive if nothing else has that name, else about code."""
     function = node.func
     if isinstance(function, ast.Name) and not (
         function.id in scope.classes
@@ -221,6 +227,7 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
+    """Return why a constructor refused its arguments, with the nearest names for unknown arguments."""
     problems: list[str] = []
     missing: list[str] = []
     fields = getattr(constructor, "model_fields", {})
@@ -251,6 +258,7 @@ def _place_of(location: tuple[int | str, ...]) -> str:
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
+    """Return the dictionary that a display defines. Raises `UntrustedTemplate` if it unpacks a mapping."""
     mapping: dict[Any, Any] = {}
     for key, value in zip(keys, values, strict=True):
         if key is None:
@@ -260,6 +268,7 @@ def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], s
 
 
 def _hashed(node: ast.expr, build: Callable[[], Any]) -> Any:
+    """Return what `build` returns. Raises `TemplateError` if a key or an item is not hashable."""
     try:
         return build()
     except TypeError as error:

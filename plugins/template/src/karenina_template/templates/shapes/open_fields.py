@@ -149,6 +149,7 @@ class Opener:
         return opened
 
     def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
+        """Return the opened type for a union, unchanged if opening changes none of its types."""
         parts = get_args(annotation)
         several = sum(part is not type(None) for part in parts) > 1
         opens_all = several and not shown and not is_option and is_one_option(_options(annotation))
@@ -173,6 +174,10 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
+        """Return a subclass in which the types of all fields but `tags` are opened; the model itself if none changes.
+
+        A model that contains itself is not opened.
+        """
         if cls in self._open_now:
             return cls
         earlier = self._opened.get((cls, tags))
@@ -198,7 +203,7 @@ def _or_any(annotation: Any) -> Any:
 
 
 def _options(annotation: Any) -> Iterator[object]:
-    """Yield the values that an annotation lists, in literals and enumerations, also inside unions.
+    """Yield the values that an annotation lists in literals and enumerations, including those inside unions.
 
     In a union, aliases and enumerations with a single option are left out, because they are opened on their own.
     """
@@ -228,6 +233,7 @@ def _tags(models: Iterable[type[BaseModel]]) -> frozenset[str]:
 
 
 def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
+    """Yield the constraints in a field's metadata one by one, including those in groups and in nested `Field`s."""
     for item in metadata:
         if isinstance(item, FieldInfo):
             yield from _flat(item.metadata)
@@ -238,12 +244,14 @@ def _flat(metadata: Iterable[Any]) -> Iterator[Any]:
 
 
 def _without_pattern(constraint: Any) -> Any:
+    """Return a constraint without its pattern, and unchanged if it has none."""
     if not getattr(constraint, "pattern", None):
         return constraint
     return StringConstraints(**{name: value for name, value in vars(constraint).items() if name != "pattern"})
 
 
 def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
+    """Return whether the bounds in the metadata leave a number at most one value."""
     bounds = {_BOUNDS[type(item)]: getattr(item, _BOUNDS[type(item)]) for item in metadata if type(item) in _BOUNDS}
     parts = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     step = bounds.get("multiple_of") or (1 if int in parts and float not in parts else None)
@@ -251,6 +259,7 @@ def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
 
 
 def _unconstrained(info: FieldInfo) -> Any:
+    """Return the field's description, default and discriminator as a `Field` without constraints."""
     arguments: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
     if info.discriminator is not None:
         arguments["discriminator"] = info.discriminator

@@ -96,7 +96,7 @@ def judge_object(properties: Mapping[str, Json]) -> Json:
 
 
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
-    """Return the part of `judge_schema` for a field of this type, and the constraints that it leaves out.
+    """Return the part of `judge_schema` for a field of this type, and the constraints that are left out of it.
 
     The type must contain no models or enumerations. Raises `PydanticInvalidForJsonSchema` for a type that JSON Schema
     does not support.
@@ -121,8 +121,8 @@ def with_description(part: Json, text: str) -> Json:
 class _Cleaning:
     """A cleaner for one schema. `unshown` collects the constraints that are left out, by definition and root field.
 
-    `tags` are pairs of definition and property: discriminators, whose single values distinguish the options of a union,
-    and which are kept.
+    `tags` contains pairs of definition and property: the discriminators, which are kept because their single values
+    distinguish the options of a union.
     """
 
     def __init__(self, definitions: Json | None = None, tags: frozenset[tuple[str, str]] = frozenset()) -> None:
@@ -178,7 +178,7 @@ class _Cleaning:
         return result if shown else self._hide(result, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
-        """Yield the values that a part lists, also inside unions and in enumerations with several values."""
+        """Yield the values that a part lists, including those inside unions and in enumerations with several values."""
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
         for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
@@ -225,12 +225,16 @@ def _of_kind(options: Iterable[object], keywords: Json) -> Json:
 
 
 def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """Yield the places of a field and of the definitions that it uses, as pairs of definition and property.
+
+    In each pair, one of the two is an empty string.
+    """
     yield "", name
     yield from ((definition, "") for definition in _reachable(part, definitions))
 
 
 def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
-    """Yield definition and property of each discriminator: its single values distinguish the options of a union."""
+    """Yield definition and property of each discriminator, whose single values distinguish the options of a union."""
     if isinstance(raw, list):
         for item in raw:
             yield from _tags(item, definitions)
@@ -252,6 +256,7 @@ def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
 
 
 def _nullable(part: Json) -> Json:
+    """Return the part with null as an additional option, and unchanged if null is allowed already."""
     if _allows_null(part):
         return part
     description = {"description": part["description"]} if "description" in part else {}
@@ -260,6 +265,7 @@ def _nullable(part: Json) -> Json:
 
 
 def _allows_null(part: Json) -> bool:
+    """Return whether a part allows null; one without constraints does."""
     kind = part.get("type")
     if not (part.keys() - {"description"}) or kind == "null" or (isinstance(kind, list) and "null" in kind):
         return True
@@ -267,6 +273,7 @@ def _allows_null(part: Json) -> bool:
 
 
 def _references(part: Any) -> Iterator[str]:
+    """Yield the names of the definitions that a part refers to, possibly repeatedly."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key == "$ref" and isinstance(value, str):
@@ -279,6 +286,7 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
+    """Return the definitions that a part uses, directly or through others."""
     used: Json = {}
     waiting = list(_references(part))
     while waiting:
@@ -290,6 +298,7 @@ def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
 
 
 def _refuse_nested_rules(definitions: Json, cls: type[BaseModel]) -> None:
+    """Raise `TemplateError` if a nested model has a `VerifiedField`, which would not be verified."""
     for model, definition in definitions.items():
         if model == cls.__name__:
             continue

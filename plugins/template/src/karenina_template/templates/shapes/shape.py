@@ -67,7 +67,10 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """Return the shape of a declared template, which templates with equal keys share. Raises `TemplateError`."""
+    """Return the shape of a declared template, which templates with equal keys share.
+
+    Raises `TemplateError` if its class or schema cannot be built.
+    """
     return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
@@ -123,6 +126,7 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 
 
 def _build(declaration: Declaration) -> Shape:
+    """Return the shape of a declaration. Raises `TemplateError` if its class or schema cannot be built."""
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
     plain = {name: field_shape for name, item in fields.items() if (field_shape := _plain_of_field(item)) is not None}
@@ -163,6 +167,7 @@ def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
+    """Return the adapter and schema for an annotation; None if JSON Schema does not support it."""
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
@@ -175,6 +180,10 @@ def _plain(annotation: Annotation) -> _Plain | None:
 def _model(
     declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
 ) -> Any:
+    """Return the class of a declared model.
+
+    All fields of the answer may be None, and are opened if there is an `opener`.
+    """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}
     for item in declared.fields.values():
@@ -196,6 +205,7 @@ def _model(
 
 
 def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
+    """Return the class or enumeration with this name in the source, which is stored in `built`."""
     if name not in built:
         declared = declaration.classes[name]
         if isinstance(declared, ModelDeclaration):
@@ -206,6 +216,7 @@ def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
 
 
 def _enum(declared: EnumDeclaration) -> Any:
+    """Return the declared enumeration. Raises `TemplateError` if Python refuses it."""
     members = list(declared.members)
     try:
         match declared.base:
@@ -242,6 +253,7 @@ _CONTAINERS: Final[dict[str, Any]] = {"list": list, "dict": dict, "set": set, "f
 
 
 def _type(annotation: Annotation, declaration: Declaration, built: dict[str, Any]) -> Any:
+    """Return the type of an annotation. Classes that it uses are stored in `built`."""
     return _make_type(annotation, lambda name: _class(name, declaration, built))
 
 
@@ -251,10 +263,12 @@ def _simple_type(annotation: Annotation) -> Any:
 
 
 def _no_class(name: str) -> Any:
+    """Raise `AssertionError`, because a simple annotation uses no class of the source."""
     raise AssertionError(f"{name} is a class of the source")
 
 
 def _make_type(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:
+    """Return the type of an annotation, with `class_of` for the names of the source's classes."""
     if annotation.kind in _SIMPLE:
         return _SIMPLE[annotation.kind]
     if annotation.kind == "class":

@@ -70,7 +70,7 @@ class LiteralSplit:
 
 def split_literals(source: str) -> LiteralSplit | None:
     """Return the split of `source`; None if it is too long, or may contain literals such as f-strings and bytes."""
-    if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_text(source):
+    if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
         return None
     parts = _PIECE.split(source)
     literals = tuple(parts[1::2])
@@ -127,7 +127,8 @@ def literal_value(literal: str, prefix: str = "") -> str | int | float:
     return checked
 
 
-def _is_text(source: str) -> bool:
+def _is_encodable(source: str) -> bool:
+    """Return whether the source contains no lone surrogates, so that it can be encoded."""
     if source.isascii():
         return True
     try:
@@ -190,12 +191,14 @@ def add_template(
 
 
 def _is_new(mark: int) -> bool:
+    """Return whether `mark` was not seen before, and remember it."""
     new = mark not in _seen
     _store(_seen, mark, None)
     return new
 
 
 def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
+    """Store a value as the newest of the cache, and drop the oldest if the cache is full."""
     cache[key] = value
     cache.move_to_end(key)
     if len(cache) > _SIZE:
@@ -238,7 +241,7 @@ class _Argument:
 class ParsedPattern:
     """The common part of templates whose sources differ only in some literals.
 
-    `free` are the indexes of these literals, each with its prefix (`r`, `u` or empty).
+    `free` contains the indexes of these literals, each with its prefix (`r`, `u` or empty).
     """
 
     free: tuple[tuple[int, str], ...]
@@ -295,7 +298,10 @@ def _are_identical(some: Values, others: Values) -> bool:
 def _make_pattern(
     literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> tuple[ParsedPattern, tuple[int, ...]]:
-    """Return the pattern, and the indexes of the literals that must be the same. Raises `ValueError` without one."""
+    """Return the pattern, and the indexes of the literals that must be the same.
+
+    Raises `ValueError` if no pattern can be created.
+    """
     places = _LiteralIndex(literals, source)
     scope, answer = declaration.scope, declaration.answer
     (node,) = [
@@ -363,7 +369,10 @@ class _LiteralIndex:
             self._offsets.append(self._offsets[-1] + len(line) + 1)
 
     def constants(self, node: ast.expr) -> Iterator[tuple[ast.Constant, tuple[int, ...]]]:
-        """Yield the strings and numbers in an expression, with the indexes of their literals. Raises `ValueError`."""
+        """Yield the strings and numbers in an expression, with the indexes of their literals.
+
+        Raises `ValueError` if the literals have other values.
+        """
         for part in ast.walk(node):
             if isinstance(part, ast.Constant) and type(part.value) in (str, int, float):
                 yield part, self.find(part)

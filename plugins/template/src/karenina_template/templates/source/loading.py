@@ -77,6 +77,7 @@ def read_template(
 
 
 def _rebuild(declaration: Declaration, source: str) -> Template:
+    """Return the template of a declaration without executing its source. Raises `TemplateError` with the line."""
     answer = declaration.answer
     try:
         shape = shape_of_declaration(declaration)
@@ -101,11 +102,13 @@ def _rebuild(declaration: Declaration, source: str) -> Template:
 
 
 def _run_trusted(tree: ast.Module, source: str) -> Template:
+    """Execute a trusted source, and return its template. Raises `TemplateError` if the source fails or is invalid."""
     cls, shape = run_trusted_source(tree, digest_of(source), _make_namespace())
     return Template.of_class(cls, shape, source)
 
 
 def _make_namespace() -> dict[str, object]:
+    """Return the names that a source may use without importing them, with their values."""
     return {
         **{name: getattr(module, name) for module in _MODULES for name in known_names(module.__name__)},
         "BaseAnswer": BaseAnswer,
@@ -133,6 +136,10 @@ def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object
 
 
 def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shape:
+    """Execute a source in a module of its own, and return the shape of its answer class.
+
+    Raises `TemplateError`, with the line if known, if the source raises an error or defines no class `Answer`.
+    """
     module = ModuleType(f"karenina_template_{digest[:16]}")
     space: dict[str, Any] = module.__dict__
     space.update(names)
@@ -172,6 +179,7 @@ def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mappi
 
 
 def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
+    """Return the class `Answer` that a module itself defines. Raises `TemplateError` if there is none."""
     classes = {
         name: value
         for name, value in vars(module).items()
@@ -183,6 +191,7 @@ def _find_answer_class(module: ModuleType) -> type[BaseAnswer]:
 
 
 def _find_line(error: BaseException, filename: str) -> int | None:
+    """Return the innermost line in the file of an error's traceback, or None if there is none."""
     line: int | None = None
     trace = error.__traceback__
     while trace is not None:
@@ -193,7 +202,7 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 
 
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
-    """Return the errors in a source, sorted by line; `first` is the error that loading it raised.
+    """Return the errors in a source, sorted by line. `first` is the error that loading the source raised.
 
     To find the others, each field is loaded without the other fields. Nothing is executed.
     """
@@ -294,16 +303,19 @@ def _import_primitives(source: str, module: str) -> str:
 
 
 def _has_schema(again: Template, shape: Shape) -> bool:
+    """Return whether a template has the same schema for the judge as the shape."""
     return json.dumps(again.judge_schema()) == shape.schema_json
 
 
 def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
+    """Return whether all methods of a class are on these lines, so that none was added from elsewhere."""
     own = [value for value in vars(answer).values() if isinstance(value, FunctionType)]
     methods = [inner for value in own if (inner := inspect.unwrap(value)).__module__ == answer.__module__]
     return all(value.__code__.co_firstlineno in lines for value in methods)
 
 
 def _is_standalone(source: str) -> bool:
+    """Return whether a source uses only names that it defines or that need no import."""
     with CLASS_BUILD_LOCK:
         tree = ast.parse(source)
     defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}

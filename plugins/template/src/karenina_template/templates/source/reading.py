@@ -79,22 +79,23 @@ def read_declaration(tree: ast.Module, digest: str) -> Declaration:
     later = {node.name for node in classes}
     scope.classes = set()
     for node in classes:
-        bases = _bases(node, scope, declared)
+        bases = _read_bases(node, scope, declared)
         if bases & _ENUMS:
-            enum = _enum(node, bases, scope)
+            enum = _read_enum(node, bases, scope)
             declared[node.name] = enum
             scope.enums[node.name] = dict(enum.members)
             scope.classes.add(node.name)
             continue
         hidden, scope.classes = scope.classes, later
-        declared[node.name] = _model(node, bases, scope, declared)
+        declared[node.name] = _read_model(node, bases, scope, declared)
         scope.classes = hidden | {node.name}
-    answer = _answer(declared)
+    answer = _find_answer(declared)
     _check_reachable(answer, declared, scope)
     return Declaration(answer, declared, scope)
 
 
-def _answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDeclaration:
+def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDeclaration:
+    """Return the class `Answer`. Raises `TemplateError` if there is none."""
     answers = [item for item in declared.values() if isinstance(item, ModelDeclaration) and item.is_answer]
     named = [item for item in answers if item.name == "Answer"]
     if named:
@@ -103,6 +104,10 @@ def _answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> ModelDec
 
 
 def _check_statement(statement: ast.stmt, scope: Scope) -> None:
+    """Record the names that a statement imports, and check a class that it defines.
+
+    Raises `UntrustedTemplate` for anything else but a docstring, and for imports of unknown names.
+    """
     match statement:
         case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
             if module == "__future__":
@@ -131,6 +136,7 @@ def _check_statement(statement: ast.stmt, scope: Scope) -> None:
 
 
 def _check_class(node: ast.ClassDef, scope: Scope) -> None:
+    """Raise `UntrustedTemplate` if a class contains code, such as a decorator or a method."""
     if node.decorator_list:
         raise scope.code(
             node.decorator_list[0], f"class {node.name} has the decorator `@{shorten_source(node.decorator_list[0])}`"
@@ -155,7 +161,11 @@ def _check_class(node: ast.ClassDef, scope: Scope) -> None:
                 )
 
 
-def _bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
+def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
+    """Return the base of a class, or the two bases of a mixed enumeration.
+
+    Raises `UntrustedTemplate` for other bases, for several, and for none.
+    """
     names: list[str] = []
     for base in node.bases:
         if isinstance(base, ast.Name) and isinstance(declared.get(base.id), ModelDeclaration):
@@ -174,7 +184,11 @@ def _bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaratio
     raise scope.code(node, f"class {node.name} has several bases")
 
 
-def _enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
+def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
+    """Return an enumeration's declaration.
+
+    Raises `TemplateError` for invalid members, and `UntrustedTemplate` for code.
+    """
     members: dict[str, object] = {}
     for statement in node.body:
         match statement:
@@ -195,6 +209,7 @@ def _enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
 
 
 def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
+    """Return a member's value. Raises `TemplateError` if its type does not fit the enumeration's base."""
     allowed: Any = (
         str if bases & {"str", "StrEnum"} else int if bases & {"int", "IntEnum"} else str | int | float | bool
     )
@@ -205,9 +220,13 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
     return value
 
 
-def _model(
+def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
+    """Return a class's declaration, with the fields and strategy that it inherits.
+
+    Raises `TemplateError` for invalid declarations, and `UntrustedTemplate` for code.
+    """
     (base,) = bases
     if base in ("str", "int"):
         raise scope.code(node, f"class {node.name} has the base {base}")
@@ -220,11 +239,11 @@ def _model(
             case ast.AnnAssign(target=ast.Name(id=name)):
                 if name in own:
                     raise TemplateError(f"{node.name} declares the field {name!r} twice", line=statement.lineno)
-                own[name] = _field(name, statement, scope)
+                own[name] = _read_field(name, statement, scope)
             case ast.ClassDef():
                 if strategy is not None:
                     raise TemplateError(f"{node.name} has two strategies", line=statement.lineno)
-                strategy = _strategy(statement, scope)
+                strategy = _read_strategy(statement, scope)
             case ast.Assign():
                 raise scope.code(
                     statement, f"`{shorten_source(statement)}` in class {node.name} is not a declaration of a field"
@@ -249,7 +268,11 @@ class _Strategy:
         self.line = line
 
 
-def _strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
+def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
+    """Return the strategy in a class `VerificationStrategy`.
+
+    Raises `TemplateError` if it has none, and `UntrustedTemplate` for any other statement.
+    """
     strategy: _Strategy | None = None
     for statement in node.body:
         match statement:
@@ -269,7 +292,8 @@ def _strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
     return strategy
 
 
-def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
+def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
+    """Return a field's declaration. Raises `TemplateError` if it is invalid, and `UntrustedTemplate` if it is code."""
     if name.startswith("_"):
         raise scope.code(node, f"`{shorten_source(node)}` declares a private attribute")
     annotation = read_annotation(node.annotation, scope)
@@ -284,15 +308,16 @@ def _field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
         constraints, _ = _options(name, value, others, scope, verified=True)
         values = {key: read_value(argument, scope) for key, argument in own.items()}
         values["options"] = {key: read_value(argument, scope) for key, argument in options.items()}
-        rule = _rule(name, value, values)
-        description = _text(values.get("description"), "description", value)
+        rule = _read_rule(name, value, values)
+        description = _check_text(values.get("description"), "description", value)
         return FieldDeclaration(name, node.lineno, annotation, description, constraints, rule=rule)
     if kind == "Field":
         return _plain_field(name, node.lineno, annotation, value, scope)
     return FieldDeclaration(name, node.lineno, annotation, default=read_value(value, scope))
 
 
-def _rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
+def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
+    """Return the rule of a `VerifiedField`. Raises `TemplateError`, with field and line, if an argument is invalid."""
     try:
         return make_rule(
             values.get("ground_truth", UNSET),
@@ -306,7 +331,10 @@ def _rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Return the arguments of a `VerifiedField` by name: its own, those of pydantic's `Field`, and those of plugins."""
+    """Return the arguments of a `VerifiedField` by name: its own, those of pydantic's `Field`, and those of plugins.
+
+    Raises `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
+    """
     positional, named = read_arguments(node, scope)
     if len(positional) > len(VERIFIED):
         raise TemplateError(f"VerifiedField takes at most {len(VERIFIED)} positional arguments", line=node.lineno)
@@ -322,7 +350,10 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints and the default that the parameters `named` of pydantic's `Field` set."""
+    """Return the constraints and the default that the parameters `named` of pydantic's `Field` set.
+
+    Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` for one that may contain code.
+    """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
     function = "VerifiedField" if verified else "Field"
@@ -348,18 +379,23 @@ def _options(
 
 
 def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
+    """Return the declaration of a field with pydantic's `Field`.
+
+    Raises `TemplateError` if its arguments are invalid, and `UntrustedTemplate` if they are code.
+    """
     positional, named = read_arguments(node, scope)
     if len(positional) > 1 or (positional and "default" in named):
         raise TemplateError("Field takes one positional argument, the default", line=node.lineno)
     if positional:
         named = {"default": positional[0], **named}
     described = named.pop("description", None)
-    description = None if described is None else _text(read_value(described, scope), "description", node)
+    description = None if described is None else _check_text(read_value(described, scope), "description", node)
     constraints, default = _options(name, node, named, scope)
     return FieldDeclaration(name, line, annotation, description, constraints, default)
 
 
-def _text(value: object, parameter: str, node: ast.Call) -> str | None:
+def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
+    """Return a parameter's text, or None if it is empty or None. Raises `TemplateError` if it is not text."""
     if value is not None and not isinstance(value, str):
         raise TemplateError(f"{parameter} must be text, not {value!r:.200}", line=node.lineno)
     return value or None
@@ -368,6 +404,11 @@ def _text(value: object, parameter: str, node: ast.Call) -> str | None:
 def _check_reachable(
     answer: ModelDeclaration, declared: dict[str, ModelDeclaration | EnumDeclaration], scope: Scope
 ) -> None:
+    """Check the names and rules of the answer's fields, and the models nested in it.
+
+    Raises `TemplateError` for a reserved name or misplaced rule or if nothing is verified, and `UntrustedTemplate` for
+    a model that contains itself.
+    """
     for name, item in answer.fields.items():
         if name in METHODS | OWN_FIELDS:
             raise TemplateError(
@@ -378,16 +419,21 @@ def _check_reachable(
             f"{answer.name} verifies nothing: add a VerifiedField or a verify() method",
             line=answer.line,
         )
-    _visit(answer, (), declared, scope, set())
+    _check_nested_models(answer, (), declared, scope, set())
 
 
-def _visit(
+def _check_nested_models(
     model: ModelDeclaration,
     above: tuple[str, ...],
     declared: dict[str, ModelDeclaration | EnumDeclaration],
     scope: Scope,
     done: set[str],
 ) -> None:
+    """Check a model and those nested in it; `above` are the models that contain it, and `done` those already checked.
+
+    Raises `TemplateError` for a `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains
+    itself.
+    """
     for item in model.fields.values():
         if above and item.rule is not None:
             raise TemplateError(
@@ -400,5 +446,5 @@ def _visit(
             if name == model.name or name in above:
                 raise scope.code_at(item.line, f"the annotation of {item.name!r} makes {name} contain itself")
             if isinstance(inner, ModelDeclaration) and name not in done:
-                _visit(inner, (*above, model.name), declared, scope, done)
+                _check_nested_models(inner, (*above, model.name), declared, scope, done)
                 done.add(name)
