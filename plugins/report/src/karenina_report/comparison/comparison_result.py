@@ -198,10 +198,10 @@ class Pair(ReportModel):
     `lowest` is the pass rate difference with undecided results decided in favor of B, and `highest` with those decided
     in favor of A; results with the same values get the same verdict in both runs. Both are None if no result is
     undecided. `changed` maps questions that are left out to the parts that changed: template, truth or text. With
-    `any_template`, these questions are compared, and a note names them. `unpaired` questions have a verdict in at most
-    one of the runs. `unit` is the kind of statistical unit. `more_undecided` counts the questions that are undecided
-    more often in A, and those that are undecided more often in B. `rescored` contains the labels of runs written by
-    `karenina rescore`.
+    `any_template`, `changed` is empty: such questions are compared, and a note names them. `unpaired` questions have a
+    verdict in at most one of the runs. `unit` is the kind of statistical unit. `more_undecided` counts the questions
+    that are undecided more often in A, and those that are undecided more often in B. `rescored` contains the labels of
+    runs written by `karenina rescore`.
     """
 
     a: str
@@ -262,7 +262,7 @@ class Comparison(SectionsView, ReportModel):
         """Return the comparison with only some of its `changes`.
 
         `direction` keeps only flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps only
-        questions with at least one of these keywords. Raises `ConfigError` if no changed question has a keyword.
+        questions with at least one of the given keywords. Raises `ConfigError` if no changed question has a keyword.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)

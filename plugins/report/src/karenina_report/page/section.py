@@ -56,7 +56,7 @@ class TextBlock:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the block as JSON values."""
+        """Return the block as a JSON-compatible dict."""
         return {"kind": "text", "text": self.text}
 
 
@@ -83,7 +83,7 @@ class TableBlock:
             raise ValueError(f"the plot needs the column {missing[0]!r}, which the table does not have")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the block as JSON values."""
+        """Return the block as a JSON-compatible dict."""
         kind = "intervals" if isinstance(self.plot, IntervalPlot) else "bars"
         return {
             "kind": "table",
@@ -103,7 +103,7 @@ class PageSection:
     blocks: Sequence[TextBlock | TableBlock]
 
     def to_json(self, distribution: str) -> dict[str, Any]:
-        """Return the section as JSON values."""
+        """Return the section as a JSON-compatible dict."""
         return {
             "id": self.id,
             "title": self.title,
@@ -126,6 +126,7 @@ class PageRuns:
 
 
 def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
+    """Return the names of the columns that a plot uses; empty without a plot."""
     if isinstance(plot, IntervalPlot):
         return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()
