@@ -69,7 +69,7 @@ class FormatContract(PluginContract):
         return self.format.suffixes[0]
 
     def read(self, folder: Path, content: str | bytes) -> Any:
-        """Write `content` to a file in `folder` and return the benchmark read from it."""
+        """Write `content` to a file in `folder`, and return the benchmark that is read from it."""
         folder.mkdir(exist_ok=True)
         file = folder / f"sample{self.file_suffix}"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -119,7 +119,10 @@ class FormatContract(PluginContract):
             self.format.read(tmp_path / f"nowhere{self.file_suffix}", lambda _file, _names: True)
 
     def error(self, folder: Path, content: str | bytes) -> Any:
-        """Return the error in a file with this content: the one raised, else the benchmark's first problem."""
+        """Return the error in a file with this content: the one raised, else the benchmark's first problem.
+
+        Fails if the content is accepted without a problem.
+        """
         try:
             benchmark = self.read(folder, content)
         except KareninaError as error:

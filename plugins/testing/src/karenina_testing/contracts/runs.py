@@ -82,6 +82,7 @@ class RunContract(PluginContract):
 
 
 def _field(gene: str, judged: bool) -> dict[str, object]:
+    """Return the declaration of a field that a judge fills in or, without `judged`, of a search for the gene."""
     if judged:
         return {"description": "The gene that the response names", "ground_truth": gene}
     primitive = {"type": "TraceContains", "substring": gene}
@@ -308,4 +309,5 @@ class PanelContract(RunContract):
 
 
 def _right(_judge: int, question: str) -> str:
+    """Return the correct answer to a question, whatever the judge."""
     return GENES[question]

@@ -255,6 +255,7 @@ class ParseStageContract(StageContract):
         return self._artifacts(self.response)
 
     def _artifacts(self, response: str) -> dict[AnyKey, object]:
+        """Return the artifacts of an item with the template and this response."""
         return {
             ArtifactKeys.RAW_ANSWER_CLASS: type(
                 self.template.bind(dict.fromkeys(self.template.judge_fields), response)
@@ -303,4 +304,5 @@ class ParseStageContract(StageContract):
 
 
 def _parts(value: object) -> Iterable[object]:
+    """Return the elements of a list, or any other value as the only element."""
     return value if isinstance(value, list) else [value]

@@ -200,6 +200,7 @@ def event(data: Any, name: str = "") -> bytes:
 
 
 def _text(content: Any) -> str:
+    """Return the text of a message's content, with a line break between parts; "" for content without text."""
     if isinstance(content, list):
         return "\n".join(_text(part) for part in content)
     if isinstance(content, dict):
