@@ -49,7 +49,7 @@ _LONGEST = 200
 class LabelledRun:
     """The results of a run with their labels, and the statistical units of their questions.
 
-    `place` names the labels in messages, and `source` is the result file. If its results were scored again after the
+    `place` names the labels in messages, and `source` is the result file. If the results were scored again after the
     draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from other
     results, or if none of them is about an answer in these results.
     """
@@ -106,7 +106,7 @@ def calibrate(
     """Return the agreement of a run's judges with labels, and its corrected pass rate.
 
     `labels` are label files or filled-in sheets; the label file beside the results is read too, if it exists. `cluster`
-    is as in `karenina.compare`. `quality_from` is another labelled result file: then the pass rate is corrected by the
+    is as in `karenina.compare`. If `quality_from` names another labelled result file, the pass rate is corrected by the
     sensitivity and specificity of the same judges there, which are assumed to carry over. `worst` is the maximum number
     of worst items; None lists all. Raises `ResultFileError` or `JournalError` if results cannot be read, and
     `ConfigError` if there are no labels, or if they are malformed or about other results.

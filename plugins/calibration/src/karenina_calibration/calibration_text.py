@@ -265,7 +265,7 @@ def rate_text(found: Rate) -> str:
 
 
 def bounds(found: Rate) -> str:
-    """Return the interval of a rate, with `rough` before it if it is rough; `-` if there is none."""
+    """Return the interval of a rate, called rough if there are few questions; `-` if there is none."""
     rough = "rough " if found.is_rough else ""
     return "-" if found.low is None else f"{rough}[{percent(found.low)}, {percent(found.high)}]"
 

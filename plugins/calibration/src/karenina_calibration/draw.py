@@ -201,5 +201,5 @@ def _first(answers: Iterable[Answer], count: int, seed: int) -> Sequence[Answer]
 
 
 def _random(seed: int, purpose: str, item: str) -> bytes:
-    """Return a digest to sort by, which is a random order for each seed and purpose."""
+    """Return a digest to sort an item by, which gives each seed and purpose its own random order."""
     return hashlib.sha256(f"{seed}/{purpose}/{item}".encode()).digest()

@@ -188,7 +188,7 @@ def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
-    """Return as text how many answers are to be labelled, how many of them again, and how many others labelled."""
+    """Return the number of answers to label as text, with those to label again and those labelled by others."""
     again = sum(bool(entry.why) for entry in asked)
     text = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []

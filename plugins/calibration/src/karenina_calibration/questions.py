@@ -34,7 +34,7 @@ _LONGEST_VALUE: Final = 100_000
 
 
 class Stop(Exception):
-    """Raised when the labeller stops."""
+    """Raised when the labeller quits."""
 
 
 def ask_answer(

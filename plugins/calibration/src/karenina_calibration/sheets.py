@@ -121,7 +121,8 @@ def read_sheet(
 
     A sheet from elsewhere needs the column `right` (or `human_label`), and `item`, or `question_id` with
     `answering_model` and `replicate` if a question has several answers; `labeller` is optional. Rows without a label
-    are left out. Raises `ConfigError`, with the row, for a label other than yes, no or unclear.
+    are left out. Raises `ConfigError` if the sheet cannot be read or lacks a column, and, with the row, for a label
+    other than yes, no or unclear.
     """
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []

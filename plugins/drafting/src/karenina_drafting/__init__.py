@@ -29,7 +29,7 @@ class plugin:  # noqa: N801 - the entry point's name
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """Adds the command `karenina draft`."""
+    """The plugin that adds the command `karenina draft`."""
 
     @staticmethod
     @hookimpl

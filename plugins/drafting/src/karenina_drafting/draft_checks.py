@@ -51,7 +51,7 @@ class CheckedDraft:
 
 
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
-    """Check a proposal for a question with the answer `reference`.
+    """Check a proposal for a question with the answer `reference`, and return the draft with the problems.
 
     The checks are, in this order: the template builds; its truths pass and changed truths fail; its names and
     descriptions do not show a truth (`karenina check`); its truths are in the reference answer; the answers to other

@@ -94,7 +94,10 @@ _PROSE: Final = (
 
 
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Return the part of the prompt for a question: the question and the fenced reference answer."""
+    """Return the part of the prompt for a question: the question and the fenced reference answer.
+
+    With `from_response`, the answer is described as an expert's prose, and the number of fields is limited.
+    """
     parts = [*([_PROSE] if from_response else []), f"Question: {question}", f"Answer:\n{fence(reference, 'answer')}"]
     return "\n\n".join([*parts, "JSON:"])
 
@@ -184,7 +187,10 @@ class DraftTemplate(Stage):
         return config.section(DraftingSettings).draft_templates or Skip("draft_templates is false")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Draft and check a template, and veto the item if the last draft fails."""
+        """Draft and check a template, and veto the item if the last draft fails.
+
+        A reply that is not a proposal makes the outcome of the item `PARSE_ERROR`.
+        """
         try:
             last = await _draft(context)
         except StructuredError as error:

@@ -52,7 +52,7 @@ def collect_drafts(
 
 
 def _make_draft(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
-    """Return the draft in a result, or the reason why there is none. Without a result, the question has no answer."""
+    """Return the draft in a result, or the reason why there is none; without a result, the question has no answer."""
     if result is None:
         return Draft(question, reason="it has no answer")
     recorded = result.extensions.get(_DISTRIBUTION, {}).get(RESULT_FIELD)

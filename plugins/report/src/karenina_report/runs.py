@@ -95,7 +95,7 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """Counts of outcomes, and the pass rate."""
+        """The counts of outcomes, and the pass rate."""
         return self.totals.summary()
 
     @property
@@ -207,7 +207,10 @@ def is_journal(path: Path) -> bool:
 
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
-    """Yield the results of a journal's last run. Raises `ConfigError` for results of another version."""
+    """Yield the results of a journal's last run.
+
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains results of another version.
+    """
     with JournalView(path) as opened:
         for line in opened.results():
             try:
@@ -277,7 +280,7 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of the truth that a labeller sees; labels store it to show which truth they were given for.
+    """Return the id of the truth that a labeller sees, which a label stores to show for which truth it was given.
 
     `reference` is the reference answer, and `truth` has the true values of fields as JSON text. The id starts with a
     letter, so that no spreadsheet reads it as a number.

@@ -198,7 +198,7 @@ def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section
 
 
 def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each fact about a judge: its rates, and the cases that count in neither."""
+    """Yield the name and text of each fact about a judge: its rates, and the cases that are in no rate."""
     yield "Judge", in_one_line(score.name)
     yield "False passes", _rate_text(score.false_pass, "that must fail")
     yield "False fails", _rate_text(score.false_fail, "that must pass")

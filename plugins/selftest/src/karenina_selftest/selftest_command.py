@@ -233,7 +233,7 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return the selected cases, and the number of all cases; `limit` selects evenly among the others.
+    """Return the selected cases, and the number of all cases. At most `limit` cases are selected, evenly.
 
     Raises `ConfigError` for an unknown family, and if no case is selected.
     """

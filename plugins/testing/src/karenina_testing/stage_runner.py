@@ -214,7 +214,7 @@ class _Silent:
     """A listener that reports nothing."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Return None: nobody is notified of the stage's end."""
+        """Return None, so that the end of the stage is not reported."""
         return None
 
 

@@ -129,7 +129,7 @@ def _values(ours: Results, theirs: Results, differing: Container[str], rules: Ru
 
 
 def _extracted(results: Results) -> dict[str, Counter[str]]:
-    """Count the extracted values of each field, as text; results without an extraction are left out."""
+    """Return how often each value, as text, was extracted for each field; a field may have no value."""
     counts: dict[str, Counter[str]] = {}
     for result in results:
         for name, text, _, _ in field_rows(result):

@@ -114,7 +114,7 @@ class Difference(ReportModel):
     power: Power | None
 
     def limits(self, *, turned: bool = False) -> tuple[float, float] | None:
-        """Return the bounds of A minus B, or of B minus A if `turned`; None if there is no interval."""
+        """Return the bounds of A minus B or, if `turned`, of B minus A; None if there is no interval."""
         if self.low is None or self.high is None:
             return None
         return (-self.high, -self.low) if turned else (self.low, self.high)
@@ -285,10 +285,11 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the intervals of the pass rate difference `other` minus `label`, each after its condition as text.
+        """Return the condition and the interval of each pass rate difference `other` minus `label`.
 
-        The condition is empty for the interval over all results. Further intervals are for each judge, if there are
-        several, and for undecided results counted as wrong in `other` and right in `label`.
+        The condition is text for messages, and empty for the interval over all results. Further intervals are for each
+        judge, if there are several, and for undecided results counted as wrong in `other` and right in `label`. An
+        interval is None if there are fewer than two units.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

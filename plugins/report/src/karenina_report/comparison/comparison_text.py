@@ -342,7 +342,10 @@ def _values_text(values: FieldValues) -> str:
 
 
 def _extracted_text(counts: Mapping[str, int]) -> str:
-    """Return the first extracted values as text, each with its number of results if there are several values."""
+    """Return the first 5 extracted values, with the number of results for each if there are several values.
+
+    Returns `not extracted` if there are none.
+    """
     several = len(counts) > 1
     shown = [
         shorten(text, _MOST_OF_A_VALUE) + (f" ({count} of {sum(counts.values())})" if several else "")

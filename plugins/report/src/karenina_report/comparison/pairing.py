@@ -53,8 +53,8 @@ class Pairing:
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
     """Return the questions, judges and answers that can be compared.
 
-    `any_judge` also compares runs with different judges or judge prompts, `any_template` also questions whose template,
-    truth or text changed. Raises `ConfigError` if nothing can be compared.
+    With `any_judge`, runs with different judges or judge prompts are compared too; with `any_template`, so are
+    questions whose template, truth or text changed. Raises `ConfigError` if nothing can be compared.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)
@@ -124,7 +124,11 @@ def _decided(result: VerificationResult, right: Collection[str]) -> Verification
 
 
 def _values(result: VerificationResult) -> str:
-    """Return what the verdict of an undecided result depends on: the extracted values, or else the whole response."""
+    """Return what the verdict of an undecided result depends on, as JSON text.
+
+    The text contains the extracted values, the field results and, unless all undecided fields were extracted, the whole
+    response.
+    """
     template = result.template
     undecided, extracted = result.undecided_fields(), template.parsed_llm_response or {}
     is_extracted = undecided and extracted.keys() >= set(undecided)
@@ -142,7 +146,10 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set `judges` to those that both runs share (with `any_judge`, to all). Raises `ConfigError` if there are none."""
+    """Set the `judges` of a pairing to those with the same prompts in both runs (with `any_judge`, to all).
+
+    Raises `ConfigError` if there are none.
+    """
     ours, theirs = (_prompts(run.results, pairing.judge_name) for run in (a, b))
     if any_judge:
         pairing.judges = [*dict.fromkeys([*ours, *theirs])]

@@ -146,7 +146,10 @@ def run_label(number: int) -> str:
 
 
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
-    """Return the index of the baseline. Raises `ConfigError` if no run has this index, label or name."""
+    """Return the index of the baseline; None without one.
+
+    Raises `ConfigError` if no run has this index, label or name, or if several have this name.
+    """
     if baseline is None:
         return None
     if isinstance(baseline, int):

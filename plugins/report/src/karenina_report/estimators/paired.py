@@ -110,8 +110,8 @@ def mean_difference(
 
     The variance is the cluster-robust one of a mean (G / (G - 1) times the sum of squared sums of residuals), with t at
     G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
-    -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). They do not move
-    the mean, they keep the width above 0, and they preserve the coverage if nearly all questions agree. Raises
+    -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). The pseudo-units
+    do not move the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises
     `ValueError` if there are no differences.
     """
     if not differences:
@@ -139,7 +139,10 @@ def detectable(error: float) -> float:
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return the number of questions needed to find this difference with 80% power."""
+    """Return how many questions are needed to find `difference` with 80% power.
+
+    `error` is the standard error with `questions` questions.
+    """
     needed = questions * (detectable(error) / difference) ** 2
     return int(needed) + (needed > int(needed))
 
@@ -201,7 +204,10 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Count all sign patterns, by adding the units to the distribution of the sum one at a time."""
+    """Return the result of the test over all sign patterns.
+
+    The distribution of the sum is computed by adding one unit at a time.
+    """
     import numpy as np
 
     most = sum(map(abs, scores))
@@ -223,7 +229,7 @@ def _exact_test(scores: Sequence[int]) -> SignFlip:
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Estimate the p value from `DRAWS` random sign patterns, which are the same in each call."""
+    """Return the result of the test over `DRAWS` random sign patterns, which are the same in each call."""
     import numpy as np
 
     scores = np.array(values)

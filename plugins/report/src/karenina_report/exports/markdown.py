@@ -57,7 +57,7 @@ def _rate(rate: Rate) -> str:
 
 
 def _interval(rate: Rate) -> str:
-    """Return the interval of a pass rate, with `rough` before it if it is rough; "" if there is none."""
+    """Return the interval of a pass rate, called rough if there are few questions; "" if there is none."""
     if rate.low is None or rate.high is None:
         return ""
     return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"

@@ -119,7 +119,10 @@ class ResultSource:
         return (result for result in self.open() if self.model in (None, result.metadata.answering_id))
 
     def table(self, name: str) -> Table:
-        """Return a table of the results, or `calls` from the journal. Raises `ConfigError` for an unknown name."""
+        """Return a table of the results, or `calls` from the journal.
+
+        Raises `ConfigError` for an unknown name, and for `calls` without a journal.
+        """
         if name == "calls" and self.journal is not None:
             return Table(name, CALLS, self._calls)
         if name not in RESULT_TABLES:
@@ -154,7 +157,10 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
 
 
 def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
-    """Return the results in a journal. `path` is the file that the user named."""
+    """Return the results in a journal; `path` is the file that the user named.
+
+    Raises `JournalError` if the journal cannot be read.
+    """
     with JournalView(journal) as view:
         distributions, run = view.status().distributions, view.run_digest()
     return ResultSource(path, lambda: journal_results(journal), journal, model, distributions, run)

@@ -148,7 +148,10 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add an item of the run with this number. `cost` is the cost of its calls in US dollars; None if unknown."""
+        """Add an item of the run with number `run`.
+
+        `cost` is the cost of the item's calls in US dollars; None if it is unknown.
+        """
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
         granular = template.verify_granular_result

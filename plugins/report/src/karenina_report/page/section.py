@@ -29,9 +29,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class IntervalPlot:
-    """A plot with one line per row: a point at `value`, and its interval from `low` to `high`. All are column names.
+    """A plot with one line per row: a point at `value`, and its interval from `low` to `high`.
 
-    Rows with the same label share a line if `series` names the column that tells them apart, such as the run.
+    All fields are column names. Rows with the same label share a line if `series` names the column that tells them
+    apart, such as the run.
     """
 
     label: str
@@ -43,7 +44,10 @@ class IntervalPlot:
 
 @dataclass(frozen=True, slots=True)
 class BarPlot:
-    """A plot with one bar per row, stacked from the `counts`. All are column names; outcomes have fixed colors."""
+    """A plot with one bar per row, stacked from the `counts`.
+
+    All fields are column names; outcomes have fixed colors.
+    """
 
     label: str
     counts: tuple[str, ...]

@@ -172,7 +172,8 @@ def _number_metrics(
 ) -> Iterator[Metric]:
     """Yield the metrics of a trait's numbers: the mean, and the share at or above its cut; nothing without numbers.
 
-    Numbers outside of 0 to 1 are rescaled, from `scales` or else from the lowest and highest that occur.
+    Numbers outside of 0 to 1 are rescaled, from `scales` or else from the lowest and highest that occur; if these are
+    equal, there is no mean.
     """
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
@@ -215,7 +216,7 @@ def _metric(
     scaled: Callable[[float | str], float | None],
     note: str = "",
 ) -> Metric:
-    """Return a metric of a trait. `scaled` converts a score to a number; None if it has none."""
+    """Return a metric of a trait. `scaled` returns the number for a score, or None if it has none."""
 
     def value(result: VerificationResult) -> float | None:
         score = _scores_of(result).get(trait)

@@ -151,7 +151,7 @@ def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> 
 
 
 def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
-    """Return the pass rate of results, with an interval that counts each unit once."""
+    """Return the pass rate of results, with an interval that accounts for correlation within units."""
     return pass_rate((units.of(result.question_id), result.outcome) for result in results)
 
 
@@ -206,7 +206,10 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k for each k, averaged over the judges of a question and then over questions."""
+    """Yield pass@k and pass^k for each k, averaged over the judges of a question and then over questions.
+
+    Yields nothing if no question has several judged replicates.
+    """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
         for judge, right in by_judge.items():

@@ -71,7 +71,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, units: str) -> str:
-    """Return a pass rate with its interval and counts; `none`, with the reason, if no item has a verdict."""
+    """Return a pass rate with its interval and counts, or that no item has a verdict."""
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""

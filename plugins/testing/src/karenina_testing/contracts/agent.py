@@ -161,7 +161,7 @@ class AgentContract(CallContract):
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
         """Return the error of an agent whose server hangs after `call`.
 
-        On a busy machine, the first turn may reach the time limit; the test is then repeated with a longer one.
+        On a busy machine, the first turn may reach the time limit; the run is then repeated with a longer limit.
         """
         seconds = self.agent_seconds
         while True:

@@ -40,11 +40,11 @@ class AnyFormat(Protocol):
 
     @property
     def read(self) -> Callable[[Path, Any], Any]:
-        """Read a file."""
+        """The function that reads a file."""
 
     @property
     def write(self) -> Callable[[Any, Path], Iterable[str | bytes]] | None:
-        """Write a benchmark."""
+        """The function that yields a benchmark as the parts of a file; None if the format cannot be written."""
 
 
 class FormatContract(PluginContract):
@@ -149,11 +149,11 @@ class AnyImportFormat(AnyFormat, Protocol):
 
     @property
     def rows(self) -> Callable[[Path], Iterable[AnyRow]]:
-        """Yield the rows of a file."""
+        """The function that yields the rows of a file."""
 
     @property
     def recognizes(self) -> Callable[[Path], bool] | None:
-        """Return whether a file is certainly in this format."""
+        """The function that returns whether a file is certainly in this format."""
 
 
 class ImportFormatContract(FormatContract):

@@ -111,11 +111,11 @@ class AnyExporter(Protocol):
 
     @property
     def takes_table(self) -> bool:
-        """Whether it can write the table that `--table` names."""
+        """Whether the format can write the table that `--table` names."""
 
     @property
     def read(self) -> Any:
-        """Read results back."""
+        """The function that reads results back; None if the format cannot."""
 
 
 class ExporterContract(PluginContract):

@@ -113,7 +113,7 @@ class ObserverContract(RunContract):
         return offered
 
     def observed_run(self, folder: Path) -> SampleRun:
-        """Run the sample benchmark under `settings` and return how it ended. No observer may fail."""
+        """Run the sample benchmark under `settings`, and return how it ended. Fails if an observer does."""
         run = self.run(folder, **self.settings)
         assert "an observer of" not in run.err, run.err
         assert "the observers of" not in run.err, run.err

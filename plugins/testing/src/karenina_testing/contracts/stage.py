@@ -85,7 +85,10 @@ class StageContract(PluginContract):
     def run(
         self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
     ) -> StageRun:
-        """Run the stage alone, then its clean-up; `artifacts` replace those of the sample, `settings` are added."""
+        """Run the stage alone, then its clean-up, and return the run.
+
+        `artifacts` replace those of the sample, and `settings` are added to the contract's.
+        """
 
         async def run() -> StageRun:
             stage_run = await run_stage(
@@ -175,7 +178,10 @@ class StageContract(PluginContract):
 
 
 def failing_models(failure: str) -> ScriptedModels:
-    """Return models whose calls all fail: `no server`, `no reply` (empty text), or otherwise text that is not JSON."""
+    """Return models whose calls all fail.
+
+    `failure` is `no server`, `no reply` (empty text), or any other text for replies that are not JSON.
+    """
 
     def fail(*_: object) -> Any:
         if failure == "no server":

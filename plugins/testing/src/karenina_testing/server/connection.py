@@ -104,7 +104,10 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _serve(self) -> None:
-        """Serve the complete requests in order, until a reply takes time. Raises `MalformedRequest`."""
+        """Serve the complete requests in order, until a reply takes time.
+
+        Raises `MalformedRequest` if a request cannot be read.
+        """
         while not self._busy and not self._transport.is_closing():
             request = self._take()
             if request is None:

@@ -40,7 +40,7 @@ class Request:
 
     @cached_property
     def text(self) -> str:
-        """The body as text."""
+        """The body as text, with U+FFFD for bytes that are not UTF-8."""
         return self.data.decode("utf-8", "replace")
 
     @cached_property

@@ -155,7 +155,7 @@ def content_length(difference: int) -> Fault:
 
 
 def slow_start(seconds: float) -> Fault:
-    """Return a fault that delays the first byte of the good reply."""
+    """Return a fault that delays the first byte of the good reply by `seconds`."""
     return Fault(f"slow_start:{seconds:g}", lambda _, good: replace(good, delay=good.delay + seconds))
 
 
@@ -173,7 +173,7 @@ def drip(seconds: float, size: int = 1) -> Fault:
 
 
 def oversized(megabytes: float) -> Fault:
-    """Return a fault that sends so many megabytes of spaces before the good body."""
+    """Return a fault that sends `megabytes` of spaces before the good body."""
     blocks = round(megabytes * 2**20 / _BLOCK)
     return Fault(
         f"oversized:{megabytes:g}", lambda _, good: _with_chunks(good, [*repeat(b" " * _BLOCK, blocks), _bytes(good)])
@@ -181,7 +181,7 @@ def oversized(megabytes: float) -> Fault:
 
 
 def bomb(megabytes: float) -> Fault:
-    """Return a fault that sends the good body compressed, with so many megabytes of spaces before it."""
+    """Return a fault that sends the good body compressed, with `megabytes` of spaces before it."""
     packing = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = [packing.compress(b" " * _BLOCK) for _ in range(round(megabytes * 2**20 / _BLOCK))]
 
@@ -199,7 +199,7 @@ def redirect(to: str, code: int = 302) -> Fault:
 
 
 def raw(data: bytes, end: Any = "close") -> Fault:
-    """Return a fault that sends `data` instead of the whole reply, including the status line."""
+    """Return a fault that sends `data` in place of the whole reply, status line included."""
     return Fault("raw", lambda _, __: Reply(raw=data, end=end))
 
 

@@ -162,11 +162,11 @@ class ScriptedServer:
         return entry, entry.reply
 
     def failed(self, problem: BaseException) -> None:
-        """Record a problem."""
+        """Record a problem, which is raised at the end of the block."""
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Record in the log entry whether the whole reply was sent."""
+        """Record in the log entry whether the whole reply was sent; None, for a request that is no call, is ignored."""
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()
@@ -207,7 +207,7 @@ class ScriptedServer:
     # --- Start and stop.
 
     def __enter__(self) -> Self:
-        """Start the server; it is listening when this returns."""
+        """Start the server; it is listening when this returns. Raises `RuntimeError` if it does not start."""
         started: threading.Event = threading.Event()
         failed: list[BaseException] = []
 
