@@ -62,12 +62,16 @@ class LabelledAnswer:
 
 
 def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
-    """Return the majority vote (None if there is none), and whether votes are tied. Votes of None do not count."""
+    """Return the majority vote, and whether votes are tied; votes of None do not count.
+
+    The majority vote is None if there are no votes, or if they are tied.
+    """
     right, wrong = votes.count(True), votes.count(False)
     return (None, bool(right)) if right == wrong else (right > wrong, False)
 
 
 def _most_common(counts: Counter[str]) -> str | None:
+    """Return the most frequent value; None if there is no value, or if two are equally frequent."""
     top = counts.most_common(2)
     return top[0][0] if top and (len(top) == 1 or top[0][1] > top[1][1]) else None
 
@@ -75,9 +79,10 @@ def _most_common(counts: Counter[str]) -> str | None:
 def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
-    """Return the labelled answers with their weights. `unit_of` returns the statistical unit of a question id.
+    """Return the labelled answers with their weights. Labels of unknown answers are left out.
 
-    With `whole`, the draw is ignored, and each answer has weight 1.
+    `unit_of` returns the statistical unit of a question id. With `whole`, the draw is ignored, and each answer has
+    weight 1.
     """
     draw = labels.draw if not whole else None
     strata = {drawn.item: drawn.stratum for drawn in draw.items} if draw is not None else {}
@@ -122,6 +127,10 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
+    """Return the agreement of one judge with people.
+
+    Returns None if the judge gave no verdict on an answer labelled right or wrong.
+    """
     rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
     judged: list[tuple[LabelledAnswer, bool, bool]] = []
@@ -207,18 +216,22 @@ _Hits = Sequence[tuple["LabelledAnswer", bool]]
 
 
 def _agreed(hits: _Hits) -> Rate:
+    """Return the weighted share of hits, with its interval."""
     return weighted_rate(*_columns(hits))
 
 
 def _size(hits: _Hits) -> float:
+    """Return the effective number of labels behind a share of hits; 0 without labels."""
     return effective_labels(*_columns(hits))
 
 
 def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
+    """Return the units, the hits and the weights of labelled answers as separate lists."""
     return [entry.unit for entry, _ in hits], [hit for _, hit in hits], [entry.weight for entry, _ in hits]
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
+    """Return Cohen's kappa, weighted by the draw; None if all ratings of one side are the same."""
     pairs = [(a, b) for _, a, b in rated]
     return as_coefficient(
         cohen_kappa([entry.unit for entry, *_ in rated], pairs, [entry.weight for entry, *_ in rated])
@@ -226,6 +239,7 @@ def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coeffi
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:
+    """Return how often each pair of values occurs, by the judge's value and then by the labellers' value."""
     table: dict[str, dict[str, int]] = {}
     for value, own in pairs:
         row = table.setdefault(value, {})

@@ -157,7 +157,10 @@ def truth_text(answer: Answer) -> str:
 
 
 def readable(value: str) -> str:
-    """Return a JSON value in readable form: a string without quotes, and *nothing* for null."""
+    """Return a JSON value in readable form: a string without quotes, and *nothing* for null.
+
+    Text that is not JSON is returned unchanged.
+    """
     with suppress(ValueError):
         parsed = from_json(value)
         return parsed if isinstance(parsed, str) else "nothing" if parsed is None else value
@@ -165,7 +168,11 @@ def readable(value: str) -> str:
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
-    """Return the answers in results. A later result with the same answer and judge replaces an earlier one."""
+    """Return the answers in results, with the judgements of each judge.
+
+    A later result with the same answer and judge replaces an earlier one. Results with an empty answer are only
+    counted, in `missing`.
+    """
     answers = Answers()
     missing: dict[str, set[tuple[str, int]]] = {}
     for result in results:
@@ -174,7 +181,7 @@ def collect_answers(results: Iterable[VerificationResult]) -> Answers:
             missing.setdefault(meta.answering_id, set()).add((meta.question_id, meta.replicate or 1))
             continue
         id = answer_id(result)
-        answer = answers.by_id.get(id) or answers.by_id.setdefault(id, _answer(id, result))
+        answer = answers.by_id.get(id) or answers.by_id.setdefault(id, _make_answer(id, result))
         answer.judgements[meta.parsing_id] = Judgement(
             meta.parsing_id,
             meta.parsing_model,
@@ -187,7 +194,8 @@ def collect_answers(results: Iterable[VerificationResult]) -> Answers:
     return answers
 
 
-def _answer(id: str, result: VerificationResult) -> Answer:
+def _make_answer(id: str, result: VerificationResult) -> Answer:
+    """Return the answer in a result, without judgements."""
     meta = result.metadata
     rows = result_table([result], "fields")
     truth = {str(row["field"]): str(row["truth"]) for row in rows if row["truth"] is not None}
@@ -204,6 +212,7 @@ def _answer(id: str, result: VerificationResult) -> Answer:
 
 
 def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
+    """Return the values that the judge extracted, without the scores of traits that a program computes."""
     fields = [
         Extraction("field", str(row["field"]), str(row["extracted"]))
         for row in result_table([result], "fields")
@@ -218,4 +227,5 @@ def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
 
 
 def _score(row: Row) -> str:
+    """Return the score of a trait as JSON text; for a literal trait, the name of its class."""
     return json.dumps(row["label"], ensure_ascii=False) if row["label"] is not None else str(row["value"])

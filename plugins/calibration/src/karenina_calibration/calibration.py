@@ -49,7 +49,7 @@ _LONGEST = 200
 class LabelledRun:
     """The results of a run with their labels, and the statistical units of their questions.
 
-    `place` names the labels in messages, and `source` is the result file. If its results were scored again after the
+    `place` names the labels in messages, and `source` is the result file. If the results were scored again after the
     draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from other
     results, or if none of them is about an answer in these results.
     """
@@ -106,9 +106,10 @@ def calibrate(
     """Return the agreement of a run's judges with labels, and its corrected pass rate.
 
     `labels` are label files or filled-in sheets; the label file beside the results is read too, if it exists. `cluster`
-    is as in `karenina.compare`. `quality_from` is another labelled result file: then the pass rate is corrected by the
+    is as in `karenina.compare`. If `quality_from` names another labelled result file, the pass rate is corrected by the
     sensitivity and specificity of the same judges there, which are assumed to carry over. `worst` is the maximum number
-    of worst items; None lists all. Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    of worst items; None lists all. Raises `ResultFileError` or `JournalError` if results cannot be read, and
+    `ConfigError` if there are no labels, or if they are malformed or about other results.
     """
     everything = [result for run in read_runs([results]) for result in run.results]
     source = str(results) if isinstance(results, str | Path) else None
@@ -131,6 +132,7 @@ def calibrate(
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
+    """Return the label files, with the one beside the results first. Raises `ConfigError` if there are none."""
     paths = [Path(label) for label in labels]
     if isinstance(results, str | Path):
         beside = find_labels_file(Path(results))
@@ -208,7 +210,11 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Return the pass rate of each model and judge, corrected by the same judge's error rates in another run."""
+    """Return a calibration with the pass rate of each model and judge, corrected by labels of another run.
+
+    `other` is the calibration of that run, whose judges' error rates are assumed to carry over; `name` is its file. A
+    rate that cannot be corrected gets a note.
+    """
     units = assign_units(results, cluster)
     qualities = {verdict.judge: verdict for verdict in other.verdicts}
     counts: dict[tuple[str, str], Clusters] = defaultdict(Clusters)
@@ -249,7 +255,7 @@ def _carried(
 
 
 def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
-    """Yield the labelled answers that a judge got wrong."""
+    """Yield the labelled answers for which a verdict or an extracted value of a judge is wrong."""
     for entry in labelled:
         answer = entry.answer
         verdicts = [

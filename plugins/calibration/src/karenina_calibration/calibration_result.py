@@ -36,8 +36,8 @@ class VerdictAgreement(ReportModel):
 class ValueAgreement(ReportModel):
     """The agreement of people with the values that a judge extracted for one field or trait.
 
-    `kappa` and `table` compare these with values that people gave themselves. Without such values, `kappa` is None and
-    `table` empty.
+    `kappa` and `table` compare the judge's values with values that people gave themselves. Without such values, `kappa`
+    is None and `table` empty.
     """
 
     kind: Kind

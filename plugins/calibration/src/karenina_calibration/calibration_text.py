@@ -68,6 +68,7 @@ def calibration_sections(found: Calibration) -> Iterator[Section]:
 
 
 def _fact_rows(calibration: Calibration) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each fact about the labels."""
     if calibration.source is not None:
         yield "Run", in_one_line(calibration.source)
     drawn = f" of {calibration.drawn:,} drawn answers" if calibration.drawn is not None else " answers"
@@ -84,6 +85,7 @@ def _fact_rows(calibration: Calibration) -> Iterator[tuple[str, str]]:
 
 
 def _ceiling_text(agreement: LabellerAgreement) -> str:
+    """Return how often labellers agree with each other, with Krippendorff's alpha if it is defined."""
     alpha = (
         f", Krippendorff's alpha {coefficient_text(agreement.krippendorff)}"
         if agreement.krippendorff is not None
@@ -96,6 +98,7 @@ def _ceiling_text(agreement: LabellerAgreement) -> str:
 
 
 def _corrected(rate: CorrectedPassRate, *, several: bool) -> Iterator[Section]:
+    """Yield the section on a model's corrected rate, with the model in its title if there are `several`."""
     title = "Corrected pass rate" + (f" of {in_one_line(rate.model)}" if several else "")
     rows = [("", corrected_text(rate))]
     if rate.missing:
@@ -137,7 +140,7 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Return the line on how many more labels would halve the interval."""
+    """Return the line that states how many more labels would halve the interval, or that no number would."""
     if found.more_labels is not None:
         return f"{found.more_labels:,} more labels would halve the interval"
     if found.remaining > _TELLS_NOTHING:
@@ -149,7 +152,7 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Return the note on answers to these questions whose labels were given for another truth."""
+    """Return the note on answers whose labels were given for another truth; it names at most 8 questions."""
     distinct = list(dict.fromkeys(questions))  # several models may have answered one
     more = f" and {len(distinct) - _MOST_NAMES} more" if len(distinct) > _MOST_NAMES else ""
     names = in_one_line(", ".join(distinct[:_MOST_NAMES])) + more
@@ -170,6 +173,7 @@ def outside_text(outside: int, answers: int, results: str | Path, labels: Path |
 
 
 def _carried(rate: CarriedPassRate) -> tuple[str, str]:
+    """Return the name and text of a rate corrected by labels of another run, or of one that cannot be corrected."""
     raw = f"raw {rate_text(rate.raw)}{undecided_text(rate.raw)}"
     name = in_one_line(f"{rate.model}, judged by {rate.judge}")
     if rate.value is None:
@@ -181,6 +185,7 @@ def _carried(rate: CarriedPassRate) -> tuple[str, str]:
 
 
 def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each rate of a judge: agreement, kappa, sensitivity, specificity, raw rates."""
     yield "agree", f"{rate_text(agreement.agreement)} of {quantity(agreement.agreement.out_of, 'labelled answer')}"
     undefined = "undefined: all verdicts, or all labels, are the same"
     yield "kappa", coefficient_text(agreement.kappa) if agreement.kappa is not None else undefined
@@ -192,15 +197,21 @@ def _verdict_rows(agreement: VerdictAgreement) -> Iterator[tuple[str, str]]:
 
 
 def _share_text(rate: Rate, what: str) -> str:
+    """Return a rate, followed by `what` it is a share of; `no right answers` or similar without a value."""
     return f"no {what.partition(' that')[0]}" if rate.value is None else f"{rate_text(rate)} of {rate.out_of:,} {what}"
 
 
 def _table(agreement: VerdictAgreement) -> Grid:
+    """Return the table that counts a judge's verdicts by the labels of people."""
     rows = [[name, f"{row[RIGHT]:,}", f"{row[NOT_RIGHT]:,}"] for name, row in agreement.table.items()]
     return Grid([["verdict", "people: right", "not right"], *rows])
 
 
 def _values(calibration: Calibration) -> Iterator[Section]:
+    """Yield the agreement on extracted values; nothing if there are none.
+
+    Fields and traits with at most `MOST_CLASSES` values also get a confusion table.
+    """
     if not calibration.values:
         return
     rows = [
@@ -225,6 +236,7 @@ def _values(calibration: Calibration) -> Iterator[Section]:
 
 
 def _confusion(agreement: ValueAgreement) -> Grid:
+    """Return the table that counts a judge's values by the values that people gave."""
     classes = sorted({own for row in agreement.table.values() for own in row} | set(agreement.table))
     shown = [name for name in classes if name in agreement.table]
     return Grid(
@@ -236,6 +248,7 @@ def _confusion(agreement: ValueAgreement) -> Grid:
 
 
 def _worst_rows(calibration: Calibration, at: int) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each fact about the worst item with index `at`."""
     item = calibration.worst[at]
     verdict = {True: "right", False: "not right", None: "unclear"}[item.right]
     yield in_one_line(item.question_id), in_one_line(item.question)
@@ -252,17 +265,18 @@ def rate_text(found: Rate) -> str:
 
 
 def bounds(found: Rate) -> str:
-    """Return the interval of a rate."""
+    """Return the interval of a rate, called rough if there are few questions; `-` if there is none."""
     rough = "rough " if found.is_rough else ""
     return "-" if found.low is None else f"{rough}[{percent(found.low)}, {percent(found.high)}]"
 
 
 def coefficient_text(found: Coefficient) -> str:
-    """Return a coefficient with its interval."""
+    """Return a coefficient with its interval, if it has one."""
     if found.low is None or found.high is None:
         return f"{found.value:.3f}"
     return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def _range(coefficient: Coefficient) -> str:
+    """Return the interval of a coefficient in percent."""
     return f"[{percent(coefficient.low)}, {percent(coefficient.high)}]"

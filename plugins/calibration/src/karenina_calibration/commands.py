@@ -22,7 +22,7 @@ def label_files(incomplete: str) -> list[str]:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """Adds commands to `karenina`, and corrected pass rates to `show`, `compare` and `report`."""
+    """The plugin that adds commands to `karenina`, and corrected pass rates to `show`, `compare` and `report`."""
 
     @staticmethod
     @hookimpl

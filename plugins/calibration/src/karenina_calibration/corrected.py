@@ -105,6 +105,7 @@ def correct_rate(
 def _strata(
     own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
 ) -> list[StratumLabels]:
+    """Return the strata of a rate with their counts of answers and labels. `place` maps an answer to its stratum."""
     members: dict[Stratum, list[Answer]] = defaultdict(list)
     for answer in own:
         members[place(answer)].append(answer)
@@ -121,7 +122,10 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Return the PPI++ estimate; None unless each answer has a verdict of exactly one judge and some are unlabelled."""
+    """Return the PPI++ estimate of the share of right answers.
+
+    Returns None unless each answer has a verdict of exactly one judge, at least two are labelled, and some are not.
+    """
 
     def verdict(answer: Answer) -> bool | None:
         return next(iter(answer.judgements.values())).verdict if len(answer.judgements) == 1 else None

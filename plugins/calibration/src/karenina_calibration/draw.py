@@ -62,7 +62,7 @@ class Draw(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Check that strata and items are consistent."""
+        """Raise `ValueError` if strata and items are inconsistent."""
         kinds = Counter((stratum.model, verdict) for stratum in self.strata for verdict in set(stratum.verdicts))
         any_of = {model for model, verdict in kinds if verdict == ANY}
         if twice := [kind for kind, count in kinds.items() if count > 1 or (kind[0] in any_of and kind[1] != ANY)]:
@@ -114,6 +114,7 @@ class Draw(BaseModel):
         return number
 
     def _find_stratum(self, answer: Answer) -> int | None:
+        """Return the index of an answer's stratum; None if it belongs to none."""
         for number, stratum in enumerate(self.strata):
             if stratum.model == answer.model and (
                 (answer.drawn_as or answer.verdicts) in stratum.verdicts or ANY in stratum.verdicts
@@ -123,6 +124,7 @@ class Draw(BaseModel):
 
 
 def _no_stratum(answer: Answer) -> str:
+    """Return the part of a message that states which answer has no stratum."""
     return f"no stratum for the answer {answer.id} of {answer.model!r:.80}"
 
 
@@ -199,4 +201,5 @@ def _first(answers: Iterable[Answer], count: int, seed: int) -> Sequence[Answer]
 
 
 def _random(seed: int, purpose: str, item: str) -> bytes:
+    """Return a digest to sort an item by, which gives each seed and purpose its own random order."""
     return hashlib.sha256(f"{seed}/{purpose}/{item}".encode()).digest()

@@ -223,6 +223,7 @@ def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: S
 
 
 def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
+    """Return the items and hits of each unit."""
     counted = Clusters()
     for unit, hit in zip(units, hits, strict=True):
         counted.add(unit, hit=hit)
@@ -290,10 +291,12 @@ def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate
 
 
 def _variance(share: float, size: float) -> float:
+    """Return the variance of a share in a sample of this size."""
     return share * (1 - share) / size
 
 
 def _clip(value: float) -> float:
+    """Return the value, limited to the range from 0 to 1."""
     return min(1.0, max(0.0, value))
 
 
@@ -320,18 +323,20 @@ def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled:
     everything = [*verdicts, *unlabelled]
     covariance = _mean([label * other for label, other in zip(labels, verdicts, strict=True)])
     covariance -= _mean(labels) * _mean(verdicts)
-    spread = _sample_variance(everything) * len(everything) / (len(everything) - 1)
+    spread = _population_variance(everything) * len(everything) / (len(everything) - 1)
     weight = min(1.0, max(0.0, covariance / ((1 + count / others) * spread))) if spread else 0.0
     rest = [label - weight * other for label, other in zip(labels, verdicts, strict=True)]
     value = weight * _mean(unlabelled) + _mean(rest)
-    half = Z95 * sqrt(weight**2 * _sample_variance(unlabelled) / others + _sample_variance(rest) / count)
+    half = Z95 * sqrt(weight**2 * _population_variance(unlabelled) / others + _population_variance(rest) / count)
     return PoweredMean(value, value - half, value + half, weight)
 
 
 def _mean(values: Sequence[float]) -> float:
+    """Return the mean of the values, of which there must be at least one."""
     return sum(values) / len(values)
 
 
-def _sample_variance(values: Sequence[float]) -> float:
+def _population_variance(values: Sequence[float]) -> float:
+    """Return the variance of the values around their mean, divided by their number."""
     mean = _mean(values)
     return _mean([(value - mean) ** 2 for value in values])

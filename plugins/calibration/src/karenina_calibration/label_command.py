@@ -168,6 +168,7 @@ def label(
 
 
 def _user() -> str:
+    """Return the user name. Raises `ConfigError` if the system does not know it."""
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
@@ -175,6 +176,7 @@ def _user() -> str:
 
 
 def _labels_read(labels: Sequence[Label]) -> str:
+    """Return the start of a sentence that ends with a file, such as `1 label was read from`."""
     return f"{quantity(len(labels), 'label')} {'was' if len(labels) == 1 else 'were'} read from"
 
 
@@ -186,7 +188,7 @@ def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
-    """Return as text the number of answers to label, of those to label again, and of those labelled by others."""
+    """Return the number of answers to label as text, with those to label again and those labelled by others."""
     again = sum(bool(entry.why) for entry in asked)
     text = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []

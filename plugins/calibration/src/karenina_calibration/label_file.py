@@ -231,9 +231,10 @@ def has_labels(sources: Iterable[Path | None]) -> bool:
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Return the content of label files; the last draw counts. Raises `ConfigError`.
+    """Return the content of label files, of which the last draw counts.
 
-    If `with_draws` is False, draws are skipped and need not be readable.
+    If `with_draws` is False, draws are skipped and need not be readable. Raises `ConfigError`, with the line, if a file
+    cannot be read, or contains anything other than draws and labels.
     """
     labels = Labels()
     last: Path | None = None
@@ -254,6 +255,10 @@ def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
 
 
 def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
+    """Yield the kind, value and place of each line: the JSON of a draw, or a label.
+
+    Raises `ConfigError`, with the line, if the file cannot be read, or a line is neither.
+    """
     try:
         records = list(read_records(file, suffix=".jsonl", keep_problems=True))
     except FileError as error:
@@ -280,6 +285,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
 
 
 def _parse_draw(value: Any, place: str) -> Draw:
+    """Return the draw in a JSON value. Raises `ConfigError` if it is malformed, or another version wrote it."""
     if isinstance(value, dict) and value.get("format") != FORMAT:
         raise ConfigError([f"the draw in {place} was written by another version: read it with that version"])
     try:
@@ -292,22 +298,25 @@ def _parse_draw(value: Any, place: str) -> Draw:
 
 
 def append_draw(file: Path, draw: Draw) -> None:
-    """Add a draw to a file, which is created if it does not exist. Raises `ConfigError`."""
+    """Add a draw to a file, which is created if it does not exist. Raises `ConfigError` if it cannot be written."""
     _append(file, [f'{{"draw":{draw.model_dump_json()}}}'])
 
 
 def append_labels(file: Path, labels: Sequence[Label]) -> None:
-    """Add labels to a file. Raises `ConfigError`."""
+    """Add labels to a file, which is created if it does not exist. Raises `ConfigError` if it cannot be written."""
     _append(file, [label_line(label) for label in labels])
 
 
 def label_line(label: Label) -> str:
-    """Return a label as a line of JSON."""
+    """Return a label as a line of JSON, without a line break."""
     return f'{{"label":{label.model_dump_json(exclude_defaults=True)}}}'
 
 
 def _append(file: Path, lines: Sequence[str]) -> None:
-    """Append lines to a file in a single write, so that several labellers can work on the same file."""
+    """Append lines to a file in a single write, so that several labellers can work on the same file.
+
+    Raises `ConfigError` if the file cannot be written.
+    """
     data = "".join(f"{line}\n" for line in lines).encode()
     try:
         handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -65,8 +65,9 @@ class Labelling:
     ) -> Labelling:
         """Open the labelling of results, with the draw in the label file or a new one, which `save_draw` writes.
 
-        A `count` larger than the draw extends it; `redraw` ignores the label file. Raises `ConfigError`, also if `seed`
-        or `simple` does not match the recorded draw.
+        A `count` larger than the draw extends it; a smaller one has no effect. `redraw` ignores the label file. Raises
+        `ConfigError` if the label file cannot be read or belongs to other results, or if `seed` or `simple` does not
+        match the recorded draw.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
@@ -92,13 +93,13 @@ class Labelling:
         return cls(file, answers, labels.draw, labels, labels.draw is not before, drawn_from)
 
     def save_draw(self) -> None:
-        """Write the draw to the file if it is new. Raises `ConfigError`."""
+        """Write the draw to the file if it is new. Raises `ConfigError` if the file cannot be written."""
         if self.is_new_draw:
             append_draw(self.file, self.draw)
             self.is_new_draw = False
 
     def add(self, labels: Sequence[Label]) -> None:
-        """Add labels, and append them to the file. Raises `ConfigError`."""
+        """Add labels, and append them to the file. Raises `ConfigError` if the file cannot be written."""
         if labels:
             append_labels(self.file, labels)
         for label in labels:
@@ -106,7 +107,7 @@ class Labelling:
         self.labels.match_truths(self.answers, self.drawn_from)
 
     def drawn(self, items: Sequence[str]) -> list[Answer]:
-        """Return the answers with these ids."""
+        """Return the answers with the given ids, in the same order."""
         return [self.answers.by_id[item] for item in items]
 
     def asked_in_file(self, labeller: str | None) -> list[str]:
@@ -122,13 +123,15 @@ class Labelling:
         return [item for item in drawn if item in stale or item not in self.labels.by_item] if stale else drawn
 
     def ask(self, items: Sequence[str], labeller: str | None) -> list[AskedAnswer]:
-        """Return these answers with the extracted values to ask `labeller` about (None: anybody).
+        """Return the answers with the ids in `items`, each with the extracted values to ask `labeller` about.
 
-        Labels of extracted values do not depend on the truth. If it changed, labelled values are not asked about again.
+        If `labeller` is None, anybody may be asked. Labels of extracted values do not depend on the truth: if it
+        changed, labelled values are not asked about again.
         """
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
+        """Return an answer to ask about; if its label is stale, with the reason and only the values left to label."""
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
             return AskedAnswer(answer, answer.extractions)
@@ -145,7 +148,7 @@ class Labelling:
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
         """Return the labels in another label file or a sheet, and the number of labels about unknown answers.
 
-        Nothing is written. Raises `ConfigError`.
+        Nothing is written. Raises `ConfigError` if the file cannot be read, or contains a malformed label.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
@@ -157,7 +160,7 @@ class Labelling:
     def take_over(self, labels: Sequence[Label]) -> None:
         """Add the labels that the file does not contain yet, completed with the labeller's earlier extraction labels.
 
-        Raises `ConfigError`.
+        Raises `ConfigError` if the file cannot be written.
         """
         new = []
         for label in labels:
@@ -174,7 +177,10 @@ class Labelling:
 
 
 def move_away(file: Path) -> Path | None:
-    """Rename an existing label file, and return its new name; None if it does not exist. Raises `ConfigError`."""
+    """Rename an existing label file, and return its new name; None if it does not exist.
+
+    Raises `ConfigError` if it cannot be renamed.
+    """
     if not file.exists():
         return None
     moved = free_name(file)

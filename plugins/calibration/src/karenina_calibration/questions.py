@@ -34,7 +34,7 @@ _LONGEST_VALUE: Final = 100_000
 
 
 class Stop(Exception):
-    """Raised when the labeller stops."""
+    """Raised when the labeller quits."""
 
 
 def ask_answer(
@@ -47,7 +47,7 @@ def ask_answer(
     blind: bool,
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask about one answer, and return its label; None if it is skipped. Raises `Stop`.
+    """Ask about one answer, and return its label; None if it is skipped. Raises `Stop` if the labeller quits.
 
     `ask` prints a question and returns the reply. `earlier` are the labeller's extraction labels from before the truth
     changed, which are added to the new label. If `asks_verdict` is False, only extracted values are asked about.
@@ -89,6 +89,7 @@ def extraction_question(one: Extraction, longest: int = 300) -> str:
 
 
 def _ask(ask: Callable[[str], str], question: str) -> str:
+    """Ask until the reply is valid, and return it; `s` for skip. Raises `Stop` if the labeller quits."""
     while True:
         reply = ask(f"{question} [y]es, [n]o, [u]nclear, [s]kip, [q]uit").strip().lower()
         if reply in (QUIT, "quit"):
@@ -100,7 +101,10 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 
 
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
-    """Yield the lines that show an answer. They include the verdicts of judges unless `blind`."""
+    """Yield the lines that show an answer, with the verdicts of judges unless `blind`.
+
+    Only the first 20,000 characters of the answer are shown.
+    """
     answer = asked.answer
     text, more = clip(answer.text, _LONGEST, "; the labelling page shows the whole answer")
     rows = [("Question", clean(answer.question)), ("Answer", text + more), ("Truth", clean(truth_text(answer)))]
@@ -113,7 +117,7 @@ def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, bli
 
 
 def verdict_lines(answer: Answer) -> Sequence[str]:
-    """Return the verdict of each judge with its reason."""
+    """Return one line for each judge, with its verdict and the reason."""
     return [
         in_one_line(f"{judgement.outcome.value} ({judgement.judge}): {judgement.reason}")
         for judgement in answer.judgements.values()
@@ -123,10 +127,10 @@ def verdict_lines(answer: Answer) -> Sequence[str]:
 def write_label_page(
     path: Path, opened: Labelling, asked: Sequence[AskedAnswer], *, labeller: str, show_verdict: bool
 ) -> Path | None:
-    """Write the labelling page for the answers in `asked`, and return the new name of an earlier page.
+    """Write the labelling page for the answers in `asked`, and return the new name of an earlier page, if any.
 
     The page contains no verdict unless `show_verdict` is set. It saves a label file, and stores drafts in the browser
-    under the digest of the results. Raises `ConfigError`.
+    under the digest of the results. Raises `ConfigError` if `path` is a file of another kind, or cannot be written.
     """
     name = opened.file.name.removesuffix(SUFFIX)
     head = {
@@ -137,7 +141,7 @@ def write_label_page(
         "file": name,
         "items": [_item(entry, show_verdict=show_verdict) for entry in asked],
     }
-    source = PageSource(_read("label.js"), _read("label.css"), "Karenina labels", "page", FIRST_BYTES)
+    source = PageSource(_read_asset("label.js"), _read_asset("label.css"), "Karenina labels", "page", FIRST_BYTES)
 
     def write(file: BinaryIO) -> None:
         document = PageDocument(file, source)
@@ -154,6 +158,7 @@ def saved_name(file: Path, labeller: str) -> str:
 
 
 def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
+    """Return an answer as a JSON-compatible dict for the page; without verdicts unless `show_verdict`."""
     answer = asked.answer
     return {
         "item": answer.id,
@@ -176,5 +181,6 @@ def _item(asked: AskedAnswer, *, show_verdict: bool) -> dict[str, Any]:
     }
 
 
-def _read(name: str) -> str:
+def _read_asset(name: str) -> str:
+    """Return the text of a file in the folder `assets`."""
     return files("karenina_calibration").joinpath("assets", name).read_text("utf-8")

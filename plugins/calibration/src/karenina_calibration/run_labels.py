@@ -41,12 +41,12 @@ class RunLabels:
 
     @property
     def found(self) -> ModelRate | None:
-        """The corrected rate, if there is one."""
+        """The corrected rate; None if there is none."""
         return self.rate if isinstance(self.rate, ModelRate) else None
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of the runs whose result file has a label file."""
+    """Return the corrected rates of the runs whose result file has a label file, or why there are none."""
     opened: dict[Path, LabelledRun | str] = {}
     run_labels = []
     for run in runs:
@@ -77,16 +77,18 @@ def _open(source: Path, labels: Path) -> LabelledRun | str:
 
 
 def corrected_notes(runs: Sequence[NotedRun]) -> list[RunNote]:
-    """Return the corrected rate of each run with labels, and the corrected difference of each pair."""
+    """Return notes on the corrected rate of each run with labels, and on the corrected difference of each pair."""
     return _notes(runs, find_labels(runs))
 
 
 def _notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> list[RunNote]:
+    """Return the notes on corrected rates, followed by those on their differences."""
     several = len(run_labels) > 1 or len(runs) > 1
     return [*(_rate_note(label, several=several) for label in run_labels), *_difference_notes(runs, run_labels)]
 
 
 def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
+    """Return the note on a corrected rate, or on why there is none."""
     name = f"{NAME} {labels.label}".strip()
     of = f"{labels.model}: " if several and not labels.label and labels.model else ""
     stale = f"; {text}" if (text := _stale(labels)) else ""
@@ -97,7 +99,7 @@ def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
 
 
 def _stale(labels: RunLabels) -> str:
-    """Return a note on labels of this model's answers that were given for another truth; empty if there are none."""
+    """Return a note on labels of this model's answers that were given for another truth; "" if there are none."""
     if labels.run is None:
         return ""
     items = {item for item, _ in labels.run.labels.stale}
@@ -109,6 +111,7 @@ def _stale(labels: RunLabels) -> str:
 
 
 def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> Iterator[RunNote]:
+    """Yield a note for each pair of runs in which at least one has a corrected rate."""
     by_label = {label.label: label for label in run_labels if label.label and label.found is not None}
     for a, b in combinations([run.label for run in runs if run.label], 2):
         if a in by_label and b in by_label:
@@ -122,6 +125,7 @@ def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels])
 
 
 def _difference(a: RunLabels, b: RunLabels) -> RunNote:
+    """Return the note on the difference of two runs, which must both have a corrected rate."""
     assert a.found is not None
     assert b.found is not None
     change = corrected_difference(a.found.rate, b.found.rate)
@@ -177,6 +181,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _judge_rows(run_labels: Sequence[RunLabels]) -> list[list[Cell]]:
+    """Return a table row for each judge of each run, with its agreement and kappa; unusable labels are skipped."""
     rows: list[list[Cell]] = []
     for label in run_labels:
         if label.run is None:

@@ -43,11 +43,12 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write the answers to label as a sheet, and return the new name of an earlier sheet.
+    """Write the answers to label as a sheet, and return the new name of an earlier sheet, if any.
 
     The first row of an answer asks whether it is right. Each extracted value has a row that asks whether the answer
-    states this value. The column `why` states why an answer is asked about again. The sheet contains no verdict.
-    Raises `ConfigError`.
+    states this value. The column `why` states why an answer is asked about again. The sheet contains no verdict. Raises
+    `ConfigError` if `path` is a file of another kind, or cannot be written, and `LibraryMissing` if it is an Excel file
+    and openpyxl is not installed.
     """
     rows = [row for entry in asked for row in _rows(entry)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -60,6 +61,7 @@ def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
 
 
 def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
+    """Yield the rows of an answer: one about the answer, and one about each extracted value."""
     answer = asked.answer
     shown = (answer.question, answer.text, truth_text(answer), asked.why, answer.truth_id)
     yield [answer.id, ANSWER, "", "", "", "", *shown]
@@ -68,6 +70,8 @@ def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
+    """Return a function that writes the rows as CSV; text that could be a formula gets an apostrophe."""
+
     def write(file: BinaryIO) -> None:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
         writer = csv.writer(text)
@@ -79,6 +83,10 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
+    """Return a function that writes the rows as an Excel workbook; text is cut to 32,000 characters.
+
+    Raises `LibraryMissing` if openpyxl is not installed.
+    """
     try:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
@@ -113,7 +121,8 @@ def read_sheet(
 
     A sheet from elsewhere needs the column `right` (or `human_label`), and `item`, or `question_id` with
     `answering_model` and `replicate` if a question has several answers; `labeller` is optional. Rows without a label
-    are left out. Raises `ConfigError`, with the row, for a label other than yes, no or unclear.
+    are left out. Raises `ConfigError` if the sheet cannot be read or lacks a column, and, with the row, for a label
+    other than yes, no or unclear.
     """
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []
@@ -125,14 +134,14 @@ def read_sheet(
             raise ConfigError([f"{path} is not a label sheet: it needs a column `right`, with yes, no or unclear"])
         if not any(row.get(name, "").strip() for name in (*RIGHT, "own")):
             continue
-        about = _answer_of(row, answers, by_question, place)
+        about = _find_answer(row, answers, by_question, place)
         if about is None:
             strange.append(place)
         else:
             by_answer[about.id, _unprotected(row.get("labeller", "").strip()) or labeller].append((place, row))
     labels = []
     for (item, name), rows in by_answer.items():
-        label = _label(item, name, time, rows, answers.by_id[item])
+        label = _make_label(item, name, time, rows, answers.by_id[item])
         before = earlier.by_item.get(item, {}).get(name)
         labels.append(_with_earlier(label, before, rows) if before is not None else label)
     return labels, strange
@@ -153,10 +162,15 @@ def _asked(row: Row) -> tuple[str, str]:
 
 
 def _said(row: Row) -> str:
+    """Return the label in a row as it was written; "" if there is none."""
     return next((row[name] for name in RIGHT if row.get(name, "").strip()), "")
 
 
-def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
+def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
+    """Return the answer that a row is about; None if the results do not contain it.
+
+    Raises `ConfigError` if the row names no answer, or if several answers match.
+    """
     if "item" in row:
         return answers.by_id.get(row["item"].strip())
     if "question_id" not in row:
@@ -176,12 +190,16 @@ def _answer_of(row: Row, answers: Answers, by_question: Mapping[str, Sequence[An
     return matching[0] if matching else None
 
 
-def _label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
+def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
+    """Return the label that a labeller's rows give to an answer.
+
+    Raises `ConfigError`, with the row, if a row is malformed.
+    """
     right: bool | None = None
     extractions, notes = [], []
     truth = next((row["truth_id"].strip() for _, row in rows if row.get("truth_id", "").strip()), "")
     for place, row in rows:
-        verdict = _parse_answer(_said(row), place)
+        verdict = _parse_right(_said(row), place)
         kind, name = _asked(row)
         if row.get("note", "").strip():
             notes.append(_unprotected(row["note"].strip()))
@@ -228,7 +246,8 @@ def _as_json(text: str) -> str:
     return to_json(text).decode()
 
 
-def _parse_answer(text: str, place: str) -> bool | None:
+def _parse_right(text: str, place: str) -> bool | None:
+    """Return True for yes, False for no, and None for unclear or blank. Raises `ConfigError` for anything else."""
     word = text.strip().lower()
     if word in _YES:
         return True
@@ -240,6 +259,10 @@ def _parse_answer(text: str, place: str) -> bool | None:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield the place of each row, and its cells as text by lower-case column name.
+
+    Of equal names the first column counts. Raises `ConfigError` if the sheet cannot be read.
+    """
     try:
         with read_records(path, package="karenina-calibration") as records:
             names = {column: column.lower() for column in reversed(records.columns)}

@@ -1,4 +1,4 @@
-"""Draft answer templates with a model: a program checks each draft, and drafts that fail are left to the user.
+"""Draft answer templates with a model: each draft is checked automatically; the user writes those that fail.
 
 The entry points are `commands` and `plugin`.
 """
@@ -29,7 +29,7 @@ class plugin:  # noqa: N801 - the entry point's name
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """Adds the command `karenina draft`."""
+    """The plugin that adds the command `karenina draft`."""
 
     @staticmethod
     @hookimpl

@@ -33,7 +33,7 @@ _SHORT_MONTH: Final = 3
 def plain_words(text: str) -> str:
     """Return the text in lower case, without punctuation and repeated spaces.
 
-    If the text has only such characters, only the case is changed.
+    If no other characters are left, only the case and the spaces around the text are changed.
     """
     return normalize(text, _WORDS) or text.strip().casefold()
 
@@ -118,6 +118,7 @@ def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswe
 
 
 def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
+    """Yield the first two answers that differ by more than case and punctuation."""
     seen: set[str] = set()
     for question in questions:
         answer = question.raw_answer or ""
@@ -129,6 +130,7 @@ def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
 
 
 def _are_equal(one: str, other: str) -> bool:
+    """Return whether two answers are equal: as numbers or booleans if both are of this kind, else as words."""
     if _kind(one) == _kind(other) == "number":
         return numbers_in(one) == numbers_in(other)
     if _kind(one) == _kind(other) == "boolean":
@@ -137,6 +139,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _kind(answer: str) -> str:
+    """Return the kind of an answer: `boolean`, `date`, `number` (one, in at most two words), or `text`."""
     if boolean_in(answer) is not None:
         return "boolean"
     if date_of(answer) is not None:

@@ -51,7 +51,7 @@ class CheckedDraft:
 
 
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
-    """Check a proposal for a question with the answer `reference`.
+    """Check a proposal for a question with the answer `reference`, and return the draft with the problems.
 
     The checks are, in this order: the template builds; its truths pass and changed truths fail; its names and
     descriptions do not show a truth (`karenina check`); its truths are in the reference answer; the answers to other
@@ -84,7 +84,7 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
         return None
     if not accepted:
         return None
-    return f"the draft accepts {_short(other.answer)}, the answer to another question; make its rules stricter"
+    return f"the draft accepts {_quote(other.answer)}, the answer to another question; make its rules stricter"
 
 
 def read_value(kind: object, text: str) -> object:
@@ -145,10 +145,11 @@ def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str
         for truth in _values(declared["ground_truth"]):
             if not _states(reference, truth, declared["type"]):
                 shown = "true" if truth is True else "false" if truth is False else repr(truth)
-                yield f"the truth {shown} of {name!r} is not in the answer {_short(reference)}; copy it from there"
+                yield f"the truth {shown} of {name!r} is not in the answer {_quote(reference)}; copy it from there"
 
 
 def _states(reference: str, truth: object, kind: object) -> bool:
+    """Return whether the reference answer contains a truth, as a value of the field's type `kind`."""
     match truth:
         case bool():
             return boolean_in(reference) is truth
@@ -161,10 +162,12 @@ def _states(reference: str, truth: object, kind: object) -> bool:
 
 
 def _values(truth: object) -> list[object]:
+    """Return the values of a truth: the elements of a list, or the single value."""
     return truth if isinstance(truth, list) else [truth]
 
 
 def _texts(truth: object) -> list[str]:
+    """Return the values of a truth that are text."""
     return [value for value in _values(truth) if isinstance(value, str)]
 
 
@@ -174,6 +177,7 @@ def _is_telling(text: str) -> bool:
     return letters >= _MIN_LETTERS and (boolean_in(text) is None or " " in text.strip())
 
 
-def _short(text: str) -> str:
+def _quote(text: str) -> str:
+    """Return the `repr` of a text on one line, cut to 80 characters."""
     shown = " ".join(text.split())
     return repr(shown if len(shown) <= 80 else f"{shown[:77]}...")

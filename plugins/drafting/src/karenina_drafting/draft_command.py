@@ -103,7 +103,8 @@ def make_config(
 ) -> tuple[VerificationConfig, list[str]]:
     """Return the configuration for the run, and the names of the given settings that have no effect on drafts.
 
-    Raises `ConfigError` unless exactly one model is configured.
+    `tries` is the maximum number of drafts; None leaves the setting as it is. Raises `ConfigError` unless exactly one
+    model is configured.
     """
     owned = all_settings()
     used = {name: value for name, value in settings.given().items() if owned[name].owner in _OWNERS}
@@ -244,6 +245,7 @@ def draft(
 
 
 def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
+    """Print how many drafts passed, the questions without a draft and why, and what to review."""
     from karenina_drafting.drafts import foreign_synonyms
 
     passed = [draft for draft in drafts if draft.answer is not None]
@@ -265,6 +267,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
+    """Return the outcome of each draft, and the number of those that passed, as a JSON-compatible dict."""
     from karenina_drafting.drafts import foreign_synonyms
 
     return {
@@ -286,6 +289,7 @@ def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
 
 
 def _exit(screen: Screen, drafts: Sequence[Draft]) -> None:
+    """Exit with `NOTHING_JUDGED` if the model failed for every question; else return."""
     from karenina_terminal.screen import ExitCode
 
     asked = [draft for draft in drafts if draft.failed or draft.tries]

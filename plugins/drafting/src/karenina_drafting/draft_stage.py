@@ -1,4 +1,4 @@
-"""`DraftTemplate`: a model drafts a question's template, and a program checks the draft."""
+"""`DraftTemplate`: a model drafts a question's template, and the draft is checked automatically."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ _PROSE: Final = (
 
 
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Return the part of the prompt for a question: the question and the fenced reference answer."""
+    """Return the part of the prompt for a question: the question and the fenced reference answer.
+
+    With `from_response`, the answer is described as an expert's prose, and the number of fields is limited.
+    """
     parts = [*([_PROSE] if from_response else []), f"Question: {question}", f"Answer:\n{fence(reference, 'answer')}"]
     return "\n\n".join([*parts, "JSON:"])
 
@@ -111,7 +114,7 @@ async def find_misreadings(
 ) -> list[str]:
     """Return the problems that occur when the model itself fills in the template from answers; empty if there are none.
 
-    The reference answer must pass, and the first of the other answers must fail. Raises `PortError`.
+    The reference answer must pass, and the first of the other answers must fail. Raises `PortError` if a call fails.
     """
     try:
         filled = await _fill(context, bound, reference)
@@ -131,7 +134,10 @@ async def find_misreadings(
 
 
 async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-    """Return the template, filled in by the model from a text. Raises `PortError` and `StructuredError`."""
+    """Return the template, filled in by the model from a text.
+
+    Raises `PortError` if the call fails, and `StructuredError` if the reply does not fit the template.
+    """
     schema = bound.judge_schema()
     messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))
     reply = await call_structured(
@@ -181,7 +187,10 @@ class DraftTemplate(Stage):
         return config.section(DraftingSettings).draft_templates or Skip("draft_templates is false")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Draft and check a template, and veto the item if the last draft fails."""
+        """Draft and check a template, and veto the item if the last draft fails.
+
+        A reply that is not a proposal makes the outcome of the item `PARSE_ERROR`.
+        """
         try:
             last = await _draft(context)
         except StructuredError as error:
@@ -204,7 +213,10 @@ class DraftTemplate(Stage):
 
 
 async def _draft(context: VerificationContext) -> _Attempt:
-    """Return the first draft that passes its checks, or else the last one."""
+    """Return the first draft that passes its checks, or else the last one.
+
+    Raises `PortError` if a call fails, and `StructuredError` if a reply is not a proposal.
+    """
     from karenina_drafting.draft_checks import check_draft
 
     settings = context.settings

@@ -48,10 +48,11 @@ def collect_drafts(
 ) -> list[Draft]:
     """Return a draft for each question, in order; a question without a result had no answer to draft from."""
     by_id = {result.question_id: result for result in results}
-    return [_draft_of(question, by_id.get(question.id), tuple(others.get(question.id, ()))) for question in questions]
+    return [_make_draft(question, by_id.get(question.id), tuple(others.get(question.id, ()))) for question in questions]
 
 
-def _draft_of(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
+def _make_draft(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
+    """Return the draft in a result, or the reason why there is none; without a result, the question has no answer."""
     if result is None:
         return Draft(question, reason="it has no answer")
     recorded = result.extensions.get(_DISTRIBUTION, {}).get(RESULT_FIELD)
@@ -88,6 +89,7 @@ def check_new(path: Path) -> None:
 
 
 def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
+    """Yield the YAML file in parts; synonyms that the question's answer does not contain are marked by a comment."""
     passed = sum(draft.answer is not None for draft in drafts)
     yield f"# Drafted by {in_one_line(model)} with `karenina draft`; {passed} of {quantity(len(drafts), 'question')}.\n"
     yield "# Review every field before you use this file: does it ask for what matters, and is every rule right?\n"
@@ -115,6 +117,7 @@ def foreign_synonyms(draft: Draft) -> dict[str, str]:
 
 
 def _comment(draft: Draft) -> str:
+    """Return the comment on a question: how its draft was checked, or why there is none (at most 600 characters)."""
     if draft.answer is None:
         reason = in_one_line(draft.reason or "no reason is known")
         shown = reason if len(reason) <= _MOST_REASON else f"{reason[: _MOST_REASON - 3]}..."
@@ -125,10 +128,12 @@ def _comment(draft: Draft) -> str:
 
 
 def _tries(draft: Draft) -> str:
+    """Return the number of tries as text: `1 try` or `2 tries`."""
     return "1 try" if draft.tries == 1 else f"{draft.tries} tries"
 
 
 def _entry(draft: Draft) -> dict[str, Any]:
+    """Return the YAML entry of a question; it has an `answer` only if there is a draft."""
     question = draft.question
     entry: dict[str, Any] = {"id": question.id, "question": question.question}
     if question.raw_answer is not None:

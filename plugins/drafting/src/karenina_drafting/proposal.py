@@ -97,6 +97,11 @@ def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
 
 
 def _declare_field(field: ProposedField) -> dict[str, Any]:
+    """Return the declaration of a field.
+
+    Raises `ProposalError` if the truth is empty, a text is too long, there are too many values, or the truth does not
+    fit the primitive.
+    """
     texts = [text.strip() for text in field.ground_truth]
     if not texts or not all(texts):
         raise ProposalError("a ground_truth is empty")
@@ -112,7 +117,8 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
     return {"type": kind, "description": field.description.strip(), "ground_truth": truth, "verify_with": rule}
 
 
-def _text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, truth and rule of a text. Further truths and synonyms that differ from it are accepted too."""
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
     canonical = normalize(truth, _steps(truth))
@@ -123,7 +129,11 @@ def _text(field: ProposedField, texts: list[str]) -> tuple[object, object, objec
     return "str", truth, {"type": "ExactMatch", "normalize": steps}
 
 
-def _number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, truth and rule of a number.
+
+    Raises `ProposalError` unless the truth is one number, with a valid tolerance for `NumericTolerance`.
+    """
     numbers = numbers_in(_single(texts))
     if len(numbers) != 1:
         raise ProposalError(f"ground_truth must be one number for {field.primitive}, such as 4.5")
@@ -139,23 +149,29 @@ def _number(field: ProposedField, texts: list[str]) -> tuple[object, object, obj
     return "float", float(number), rule
 
 
-def _boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, truth and rule of a boolean. Raises `ProposalError` if the truth is not one."""
     truth = boolean_in(_single(texts))
     if truth is None:
         raise ProposalError("ground_truth must be true or false for BooleanMatch")
     return "bool", truth, "BooleanMatch"
 
 
-def _date(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, truth and rule of a date. Raises `ProposalError` if the truth is not a whole date."""
     truth: date | None = date_of(_single(texts))
     if truth is None:
         raise ProposalError("ground_truth must be a whole date for DateMatch, such as 2001-12-31")
     return "date", truth.isoformat(), "DateMatch"
 
 
-def _choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, truth and rule of a choice; without choices, those of a text.
+
+    Raises `ProposalError` unless there are at least two choices, with the truth among them.
+    """
     if not field.choices:  # small models use LiteralMatch for names
-        return _text(field, texts)
+        return _declare_text(field, texts)
     truth = _single(texts)
     choices = list(dict.fromkeys(choice.strip() for choice in field.choices if choice.strip()))
     if len(choices) < 2 or truth not in choices:
@@ -164,7 +180,8 @@ def _choice(field: ProposedField, texts: list[str]) -> tuple[object, object, obj
     return {"literal": choices}, truth, "LiteralMatch"
 
 
-def _collection(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+def _declare_collection(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
+    """Return the type, truth and rule of a list, whose order counts only for `OrderedMatch`."""
     steps = list(NORMALIZE if all(normalize(text, NORMALIZE) for text in texts) else _PLAIN)
     if field.primitive == "OrderedMatch":
         return "list[str]", texts, {"type": "OrderedMatch", "normalize": steps}
@@ -172,6 +189,7 @@ def _collection(field: ProposedField, texts: list[str]) -> tuple[object, object,
 
 
 def _single(texts: list[str]) -> str:
+    """Return the only text of a truth. Raises `ProposalError` if there are several."""
     if len(texts) != 1:
         raise ProposalError("ground_truth must be a single value; for several use SetContainment or OrderedMatch")
     return texts[0]
@@ -183,12 +201,12 @@ def _steps(truth: str) -> tuple[str, ...]:
 
 
 _KINDS: Final[Mapping[Rule, Any]] = {
-    "ExactMatch": _text,
-    "NumericExact": _number,
-    "NumericTolerance": _number,
-    "BooleanMatch": _boolean,
-    "DateMatch": _date,
-    "LiteralMatch": _choice,
-    "SetContainment": _collection,
-    "OrderedMatch": _collection,
+    "ExactMatch": _declare_text,
+    "NumericExact": _declare_number,
+    "NumericTolerance": _declare_number,
+    "BooleanMatch": _declare_boolean,
+    "DateMatch": _declare_date,
+    "LiteralMatch": _declare_choice,
+    "SetContainment": _declare_collection,
+    "OrderedMatch": _declare_collection,
 }

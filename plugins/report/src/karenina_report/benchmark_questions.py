@@ -29,9 +29,9 @@ class BenchmarkQuestions:
 def load_benchmark(
     benchmark: str | Path | Benchmark, *, columns: Mapping[str, str] | None = None, skip_broken: bool = False
 ) -> Benchmark:
-    """Return `benchmark`, or load it with `Benchmark.load` if it is a path. Raises `BenchmarkFileError`.
+    """Return `benchmark`, or load it with `Benchmark.load` if it is a path.
 
-    `columns` and `skip_broken` only apply to a path.
+    `columns` and `skip_broken` only apply to a path. Raises `BenchmarkFileError` if the file cannot be read.
     """
     if not isinstance(benchmark, str | Path):
         return benchmark
@@ -53,7 +53,10 @@ def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> 
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
-    """Return the columns and scales of a benchmark or a benchmark file. Raises `BenchmarkFileError`."""
+    """Return the columns and trait scales of a benchmark.
+
+    Raises `BenchmarkFileError` if `benchmark` is a path and the file cannot be read.
+    """
     benchmark = load_benchmark(benchmark)
     columns: dict[str, dict[str, tuple[str, ...]]] = {}
     scales = dict(_scales(benchmark.global_rubric, benchmark.dynamic_rubric))
@@ -65,7 +68,10 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
 
 
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the columns of a question with their values: author, sources and metadata entries that are not mappings."""
+    """Yield the columns of a question with their values.
+
+    The columns are its author, its sources, and the metadata entries that are not mappings.
+    """
     for name, value in {"author": question.author, "sources": question.sources, **question.metadata}.items():
         if value is None or isinstance(value, dict):
             continue
@@ -74,6 +80,7 @@ def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _scales(*rubrics: Rubric | None) -> Iterable[tuple[str, tuple[float, float]]]:
+    """Yield the name, lowest and highest score of each score or literal trait; traits without a range are skipped."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, ScaledTrait) and trait.kind in ("score", "literal"):

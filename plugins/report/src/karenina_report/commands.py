@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """Adds commands to `karenina`, and offers the export formats and the sections of the report page."""
+    """The plugin that adds commands to `karenina`, export formats, and sections of the report page."""
 
     @staticmethod
     @hookimpl

@@ -55,7 +55,7 @@ class CompareCommand(StrictCommand):
     """A command whose option `--fail-on-regression` has an optional value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; the option has the value 0 if no number follows it."""
+        """Parse the arguments; `--fail-on-regression` has the value 0 if no number follows it."""
         words: list[str] = []
         for at, word in enumerate(args):
             bare = word == _OPTIONAL and not (at + 1 < len(args) and is_number(args[at + 1]))
@@ -196,7 +196,7 @@ def _failures(comparison: Comparison, regression: float | None, within: float | 
 
 
 def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield the number of questions of a pair that the condition does not check, with the reasons."""
+    """Yield a note with the number of questions of a pair that are not checked, and why; nothing if all are."""
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
         f"only in {names[pair.b]}": len(pair.only_b),
@@ -214,7 +214,7 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
-    """Return the runs of each file."""
+    """Return the runs of each file, in the order of the files."""
     files: dict[str | None, list[ComparedRun]] = {}
     for run in comparison.runs:
         files.setdefault(run.source, []).append(run)
@@ -222,7 +222,7 @@ def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(comparison: Comparison) -> str:
-    """Return how to update older results of a single recording file; empty if there are none."""
+    """Return how to update older results of a single recording file, as the end of a message; "" if there are none."""
     old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:
         return ""
@@ -233,7 +233,7 @@ def _renamed(comparison: Comparison) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """Yield a note for each run that has no counterpart in the other files, and on questions that are not checked.
+    """Yield a note for each run without a counterpart in the other files, and for each pair with unchecked questions.
 
     There is also a note on runs that are compared with another model because the first file lacks theirs.
     """

@@ -21,7 +21,7 @@ _NOTHING: Final = b"\0"
 
 
 def _format_names(incomplete: str) -> list[str]:
-    """Return the export formats for shell completion."""
+    """Return the export formats that start with `incomplete`, for shell completion."""
     from karenina_core.plugins import command_plugins
     from karenina_report.exports.exporter import karenina_exporters
 
@@ -29,7 +29,7 @@ def _format_names(incomplete: str) -> list[str]:
 
 
 def _table_names(incomplete: str) -> list[str]:
-    """Return the tables for shell completion."""
+    """Return the tables that start with `incomplete`, for shell completion."""
     return matching(("results", "fields", "traits", "excerpts", "stages", "calls"), incomplete)
 
 
@@ -126,6 +126,7 @@ def export(
 
 
 def _print(exporter: Exporter, request: ExportRequest) -> None:
+    """Write an export to standard output. Raises `ConfigError` for a binary format on a terminal."""
     if exporter.is_binary and sys.stdout.isatty():
         raise config_error(f"a terminal cannot show the format {exporter.name}: name a file with -o")
     exporter.write(request, sys.stdout.buffer)
@@ -133,6 +134,11 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 
 
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
+    """Write an export to `output`, and report its path by `note`.
+
+    An existing file is renamed if an earlier export of the format could have written it. Raises `ConfigError` if not,
+    or if the output cannot be written.
+    """
     from karenina_report.exports.exporter import ANY_BYTES
     from karenina_report.options import write_whole
 

@@ -54,7 +54,7 @@ AnyTemplate = Annotated[
 
 
 def is_number(word: str) -> bool:
-    """Return whether the word is a number."""
+    """Return whether a word is a number, as `float` reads it."""
     try:
         float(word)
     except ValueError:
@@ -63,7 +63,10 @@ def is_number(word: str) -> bool:
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
-    """Return the score at which each trait is cut, from options such as `clarity=4`. Raises `ConfigError`."""
+    """Return the score at which each trait is cut, from options such as `clarity=4`.
+
+    Raises `ConfigError` for an option in another form, and for a trait that is given twice.
+    """
     cuts = {}
     for option in given or ():
         name, equals, score = option.rpartition("=")
@@ -76,7 +79,10 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
 
 
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
-    """Return the lowest and highest score of each trait, from options such as `clarity=1:5`. Raises `ConfigError`."""
+    """Return the lowest and highest score of each trait, from options such as `clarity=1:5`.
+
+    Raises `ConfigError` for an option in another form, and for a trait that is given twice.
+    """
     scales = {}
     for option in given or ():
         name, equals, ends = option.rpartition("=")
@@ -90,7 +96,7 @@ def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float
 
 
 def config_error(text: str) -> ConfigError:
-    """Return a `ConfigError`, whose class is imported only when it is needed."""
+    """Return a `ConfigError` with this message; its class is imported only when it is needed."""
     from karenina_core.errors import ConfigError
 
     return ConfigError([text])
@@ -115,7 +121,10 @@ def parse_report_options(
     scale: Sequence[str] | None,
     benchmark: Benchmark | None,
 ) -> ReportOptions:
-    """Return the options of the command line as keyword arguments. Raises `ConfigError`."""
+    """Return the options of the command line as keyword arguments.
+
+    Raises `ConfigError` if `cut` or `scale` contains a malformed option, or names a trait twice.
+    """
     return {
         "by": by,
         "cluster": cluster,
@@ -132,8 +141,8 @@ def read_named_benchmark(
     """Return the benchmark that `--benchmark` names; None without the option.
 
     `reading` contains the table options, as `parse_columns` returns them. If there are none, a table is read as in the
-    user's own runs that wrote `files`. Raises `BenchmarkFileError`, and `ConfigError` for table options without a
-    benchmark.
+    user's own runs that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError`
+    for table options without a benchmark.
     """
     if benchmark is None:
         if reading:

@@ -20,7 +20,7 @@ logger: Final = logging.getLogger("karenina")
 
 
 class Note(ReportModel):
-    """A note on the runs of a report, from a plugin or about the benchmark, with its numbers as JSON values."""
+    """A note on the runs of a report, from a plugin or about the benchmark, with its numbers in `values`."""
 
     name: str
     text: str
@@ -28,7 +28,7 @@ class Note(ReportModel):
 
 
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
-    """Return the notes of all plugins on these runs. If a plugin's function fails, log a warning and continue."""
+    """Return the notes of all plugins on runs. If a plugin's function fails, log a warning and continue."""
     notes = []
     for offer in command_plugins().offers(karenina_run_notes):
         try:

@@ -45,6 +45,7 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
+    """Yield the benchmarks of the user's own runs that produced the sources; those that cannot be read are skipped."""
     seen = set()
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
@@ -60,7 +61,10 @@ def _own_benchmarks(sources: Sequence[Source]) -> Iterator[Benchmark]:
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return the table options with which one of the user's own runs read `benchmark`; None if no run did."""
+    """Return the table options with which one of the user's own runs read `benchmark`; None if no run did.
+
+    Journals that cannot be read are skipped.
+    """
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
             command = _own_command(journal)
@@ -82,10 +86,15 @@ def _quietly() -> Iterator[None]:
 
 
 def _refuse(_record: logging.LogRecord) -> bool:
+    """Reject any log record."""
     return False
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:
+    """Return the command of the user's own run on a journal; empty if it is not known.
+
+    Raises `JournalError` or `UserStateError` if it cannot be read.
+    """
     with JournalView(journal) as view:
         return read_own_command(view.id(), journal) or {}
 
@@ -136,12 +145,13 @@ def rule_text(primitive: Primitive) -> str:
 
 
 def _parameters(primitive: Primitive) -> Iterator[str]:
+    """Yield the name and value of each parameter that differs from its default."""
     for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
         yield f"{name} {', '.join(map(_shown, value)) if isinstance(value, list) else _shown(value)}"
 
 
 def _shown(value: object) -> str:
-    """Return a parameter as text; for a synonym map, which can be long, only the number of its entries."""
+    """Return a parameter as text. For a synonym map, which can be long, return only the number of its entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")
     return str(value)

@@ -26,7 +26,7 @@ class NotedRun:
 
 @dataclass(frozen=True, slots=True)
 class RunNote:
-    """A note on runs: a name of one or two words, a text, and its numbers as JSON values."""
+    """A note on runs: a name of one or two words, a text, and its numbers in `values`, which are JSON-compatible."""
 
     name: str
     text: str
@@ -38,6 +38,6 @@ class RunNote:
 def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
     """Offer functions that return notes on the pass rates of runs, which `karenina show` and `compare` print.
 
-    A function that fails is left out, with a warning. Called for plugins with an entry point in the group
+    A function that fails is left out, with a warning. The hook is called for plugins with an entry point in the group
     `karenina.plugins`, without importing stages or adapters.
     """

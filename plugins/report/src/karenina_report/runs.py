@@ -80,7 +80,7 @@ class Run:
     rescored: bool = False
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result, and keep the parts that comparisons need."""
+        """Add a result to the totals, and keep the parts of it that comparisons need."""
         self.totals.add(result)
         self.seconds += result.metadata.execution_time
         self.stages.update(
@@ -95,7 +95,7 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """Counts of outcomes, and the pass rate."""
+        """The counts of outcomes, and the pass rate."""
         return self.totals.summary()
 
     @property
@@ -111,8 +111,8 @@ _DROPPED_FIELDS: Final[Mapping[str, Any]] = {"stages": [], "evaluation_input": N
 def read_runs(sources: Sequence[Source], model: str | None = None) -> list[Run]:
     """Return the runs in `sources`, in order: one for each answering model in each source.
 
-    `model` chooses one answering model by its id. Raises `ResultFileError`, `JournalError`, and `ConfigError` for a
-    source without results or a file that is given twice.
+    `model` chooses one answering model by its id. Raises `ResultFileError` or `JournalError` if a source cannot be
+    read, and `ConfigError` if a source has no results or is given twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model) for source in sources]
@@ -134,6 +134,7 @@ def check_named_once(files: Sequence[Path]) -> None:
 
 
 def _runs_of(source: Source, model: str | None) -> list[Run]:
+    """Return the runs of a source by answering model, only that of `model` if it is given; empty without results."""
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):
         answering = result.metadata.answering_id
@@ -153,6 +154,7 @@ def _runs_of(source: Source, model: str | None) -> list[Run]:
 
 
 def _is_rescored(source: Source) -> bool:
+    """Return whether `karenina rescore` wrote the source; False for journals and results in memory."""
     return (
         isinstance(source, str | Path)
         and not is_journal(Path(source))
@@ -177,11 +179,16 @@ def base_name(path: Path) -> str:
 
 
 def _source_name(source: Source) -> str | None:
+    """Return the path of a source as text; None for results in memory."""
     return str(source) if isinstance(source, str | Path) else None
 
 
 def iterate_results(source: Source) -> Iterator[VerificationResult]:
-    """Yield the results of a source. Raises `ConfigError`, `ResultFileError` and `JournalError`."""
+    """Yield the results of a source.
+
+    Raises `ResultFileError` or `JournalError` if it cannot be read, and `ConfigError` if a journal contains results of
+    another version.
+    """
     if not isinstance(source, str | Path):
         yield from source
     elif is_journal(Path(source)):
@@ -200,7 +207,10 @@ def is_journal(path: Path) -> bool:
 
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
-    """Yield the results of a journal's last run. Raises `ConfigError` for results of another version."""
+    """Yield the results of a journal's last run.
+
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains results of another version.
+    """
     with JournalView(path) as opened:
         for line in opened.results():
             try:
@@ -212,7 +222,10 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
 
 
 def find_journal(source: Source) -> Path | None:
-    """Return the journal of a source: the source itself, or the journal whose run wrote the result file."""
+    """Return the journal of a source: the source itself, or the journal whose run wrote the result file.
+
+    Returns None if there is none, and for results in memory.
+    """
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
@@ -241,7 +254,7 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why the cost of a source is unknown or incomplete, and how to fix it; None if it is known.
+    """Return why the cost of a source is unknown or incomplete, and how to fix it; None if the cost is known.
 
     `spent` is the cost in its journal, or None without a journal.
     """
@@ -258,7 +271,7 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
 
 
 def answer_id(result: VerificationResult) -> str:
-    """Return the id of the answer that a result is about. It is the same for all judges, and in label files."""
+    """Return the id of the answer that a result is about. The id is the same for all judges, and in label files."""
     meta = result.metadata
     names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
     parts = [*names, meta.replicate or 1]
@@ -267,7 +280,7 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of the truth that a labeller sees; labels store it to show which truth they were given for.
+    """Return the id of the truth that a labeller sees, which a label stores to show for which truth it was given.
 
     `reference` is the reference answer, and `truth` has the true values of fields as JSON text. The id starts with a
     letter, so that no spreadsheet reads it as a number.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class commands:  # noqa: N801 - the entry point's name
-    """Adds the command `karenina selftest`, and offers a report section and notes on runs."""
+    """The plugin that adds the command `karenina selftest`, a report section, and notes on runs."""
 
     @staticmethod
     @hookimpl

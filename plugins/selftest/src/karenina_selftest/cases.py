@@ -111,6 +111,7 @@ def pack_digest() -> str:
 
 @cache
 def _pack() -> dict[str, Any]:
+    """Return the content of `cases.yaml`, which is read only once."""
     import yaml
 
     pack: dict[str, Any] = yaml.safe_load(_read("cases.yaml"))
@@ -119,6 +120,7 @@ def _pack() -> dict[str, Any]:
 
 @cache
 def _subjects() -> Mapping[str, Question]:
+    """Return the questions of the pack by id, which are read only once."""
     from karenina_benchmark import Benchmark
 
     with as_file(files("karenina_selftest").joinpath("subjects.yaml")) as path:
@@ -126,4 +128,5 @@ def _subjects() -> Mapping[str, Question]:
 
 
 def _read(name: str) -> str:
+    """Return the text of a file in this package."""
     return files("karenina_selftest").joinpath(name).read_text("utf-8")

@@ -68,6 +68,7 @@ def state(labels: Mapping[str, str], said: Mapping[str, str], prefix: str = "") 
 
 
 def _label(name: str, description: str) -> str:
+    """Return the description of a field without a final period or colon; if it is empty, the name in words."""
     text = description.strip().rstrip(".:")
     return text if text else name.replace("_", " ")
 
@@ -75,26 +76,27 @@ def _label(name: str, description: str) -> str:
 Convert = Callable[[Decimal], Decimal]
 
 
-def _times(factor: str) -> Convert:
+def _multiply_by(factor: str) -> Convert:
+    """Return a function that multiplies a value by `factor`."""
     return lambda value: value * Decimal(factor)
 
 
 _UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
     (r"degrees? celsius|°\s?c\b", "degrees Fahrenheit", lambda value: value * Decimal("1.8") + 32),
-    (r"kilomet(er|re)s?|\bkm\b", "metres", _times("1000")),
-    (r"centimet(er|re)s?|\bcm\b", "millimetres", _times("10")),
-    (r"millimet(er|re)s?|\bmm\b", "micrometres", _times("1000")),
-    (r"\bmet(er|re)s?\b", "centimetres", _times("100")),
-    (r"kilograms?|\bkg\b", "grams", _times("1000")),
-    (r"milligrams?|\bmg\b", "micrograms", _times("1000")),
-    (r"\bgrams?\b", "milligrams", _times("1000")),
-    (r"millilit(er|re)s?|\bml\b", "microlitres", _times("1000")),
-    (r"\blit(er|re)s?\b", "millilitres", _times("1000")),
-    (r"\bdays\b|number of days", "hours", _times("24")),
-    (r"\bhours\b", "minutes", _times("60")),
-    (r"\bminutes\b", "seconds", _times("60")),
-    (r"\bweeks\b", "days", _times("7")),
-    (r"per ?cent(age)?\b|%", "parts per thousand", _times("10")),
+    (r"kilomet(er|re)s?|\bkm\b", "metres", _multiply_by("1000")),
+    (r"centimet(er|re)s?|\bcm\b", "millimetres", _multiply_by("10")),
+    (r"millimet(er|re)s?|\bmm\b", "micrometres", _multiply_by("1000")),
+    (r"\bmet(er|re)s?\b", "centimetres", _multiply_by("100")),
+    (r"kilograms?|\bkg\b", "grams", _multiply_by("1000")),
+    (r"milligrams?|\bmg\b", "micrograms", _multiply_by("1000")),
+    (r"\bgrams?\b", "milligrams", _multiply_by("1000")),
+    (r"millilit(er|re)s?|\bml\b", "microlitres", _multiply_by("1000")),
+    (r"\blit(er|re)s?\b", "millilitres", _multiply_by("1000")),
+    (r"\bdays\b|number of days", "hours", _multiply_by("24")),
+    (r"\bhours\b", "minutes", _multiply_by("60")),
+    (r"\bminutes\b", "seconds", _multiply_by("60")),
+    (r"\bweeks\b", "days", _multiply_by("7")),
+    (r"per ?cent(age)?\b|%", "parts per thousand", _multiply_by("10")),
 )
 
 
@@ -145,18 +147,19 @@ class _NoCases(Exception):
 
 
 def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
-    """Return the cases of the questions' templates. `trust` says which template code may run."""
+    """Return the cases of the questions' templates. `trust` determines which template code may run."""
     cases: list[Case] = []
     left_out: dict[str, str] = {}
     for question in questions:
         try:
-            cases += _cases_of(question, trust)
+            cases += _make_cases(question, trust)
         except (_NoCases, TemplateError) as error:
             left_out[question.id] = str(error)
     return OwnCases(cases, left_out)
 
 
-def _cases_of(question: Question, trust: Trust) -> list[Case]:
+def _make_cases(question: Question, trust: Trust) -> list[Case]:
+    """Return the cases of a question. Raises `_NoCases` or `TemplateError` if none can be made."""
     template = template_of(question, trust)
     if template is None:
         raise _NoCases("it has no template")
@@ -169,7 +172,7 @@ def _cases_of(question: Question, trust: Trust) -> list[Case]:
 
 
 def _values_of(bound: BoundTemplate) -> _Values:
-    """Return passing and failing values in words. Raises `_NoCases` if there are none."""
+    """Return passing and failing values in words. Raises `_NoCases`, with the reason, if there are none."""
     if not bound.judge_fields:
         raise _NoCases("its template needs no judge")
     if bound.is_slow:

@@ -94,6 +94,7 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
+    """Return the score of one judge, given all of its results and its name."""
     judged = [(cases[result.question_id], result) for result in results if result.outcome.judged]
     return JudgeScore(
         judge=results[0].metadata.parsing_model,
@@ -111,10 +112,12 @@ def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], nam
 
 
 def _missed(case: Case, result: VerificationResult) -> bool:
+    """Return whether the verdict is wrong; the result must have been judged."""
     return (result.outcome is Outcome.CORRECT) is not case.passes
 
 
 def _miss(case: Case, result: VerificationResult) -> Miss:
+    """Return a wrong verdict with the answer and the values that the judge extracted."""
     return Miss(
         case=case.id,
         family=case.family,
@@ -126,6 +129,7 @@ def _miss(case: Case, result: VerificationResult) -> Miss:
 
 
 def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) -> list[FamilyScore]:
+    """Return the counts of each family, separately for cases that must pass and cases that must fail."""
     groups: dict[tuple[str, bool], list[VerificationResult]] = {}
     for result in results:
         case = cases[result.question_id]
@@ -194,6 +198,7 @@ def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section
 
 
 def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each fact about a judge: its rates, and the cases that are in no rate."""
     yield "Judge", in_one_line(score.name)
     yield "False passes", _rate_text(score.false_pass, "that must fail")
     yield "False fails", _rate_text(score.false_fail, "that must pass")
@@ -206,6 +211,7 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, kind: str) -> str:
+    """Return a rate with its interval and counts, or that no case of this kind was judged."""
     if rate.value is None or rate.low is None or rate.high is None:
         return f"no case {kind} was judged"
     rough = "rough " if rate.is_rough else ""
@@ -216,6 +222,7 @@ def _rate_text(rate: Rate, kind: str) -> str:
 
 
 def _miss_facts(miss: Miss) -> Iterator[tuple[str, str]]:
+    """Yield the case, answer and extracted values of a wrong verdict; texts are cut to 100 characters."""
     yield "", f"{'passed' if miss.passed else 'failed'}: {miss.case}"
     yield "  answer", shorten(miss.response, _TEXT) or "(empty)"
     yield "  extracted", shorten(str(miss.extracted), _TEXT)

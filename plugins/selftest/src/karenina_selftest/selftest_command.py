@@ -213,6 +213,10 @@ def selftest(
 
 
 def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
+    """Return the benchmark in `file`; None without a file.
+
+    Raises `ConfigError` for table options without a file, and `BenchmarkErrors` if the file cannot be loaded.
+    """
     from karenina_cli.input.named_files import load_checked
 
     if file is None and reading:
@@ -229,7 +233,10 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return the selected cases, and the number of all cases. Raises `ConfigError` if none is selected."""
+    """Return the selected cases, and the number of all cases. At most `limit` cases are selected, evenly.
+
+    Raises `ConfigError` for an unknown family, and if no case is selected.
+    """
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases
     from karenina_selftest.own_cases import make_own_cases
@@ -253,6 +260,7 @@ def _select_cases(
 
 
 def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) -> None:
+    """Print the first 5 questions from which no cases are made, with the reasons; nothing if there are none."""
     if not left_out:
         return
     lines = [f"  {id}: {why}" for id, why in list(left_out.items())[:_MOST_LEFT_OUT]]
@@ -262,6 +270,10 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
 
 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
+    """Store the scores of the judges that judged any case.
+
+    Raises `UserStateError` if they cannot be stored.
+    """
     from karenina_selftest.store import settings_digest, store_scores
 
     tested = [score for score in scores if score.false_pass.out_of or score.false_fail.out_of]
@@ -269,6 +281,7 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
+    """Return a description of the cases: the digest of the pack, the file, and the number of cases."""
     from karenina_selftest.cases import pack_digest
 
     parts = [*([] if own_only else [f"pack {pack_digest()}"]), *([file.name] if file is not None else [])]
@@ -276,6 +289,7 @@ def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> 
 
 
 def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Path) -> None:
+    """Print the scores with at most `worst` wrong verdicts each, and how to see every case."""
     from karenina_selftest.scores import score_sections
     from karenina_terminal.text_layout import format_sections
 
@@ -287,6 +301,7 @@ def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Pat
 
 
 def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) -> None:
+    """Exit with `NOTHING_JUDGED` if no case was judged, or with `FAILED` if a limit is not met; else return."""
     from karenina_terminal.screen import ExitCode
 
     for text in unmet:
@@ -299,4 +314,5 @@ def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) ->
 
 
 def _limit(value: float | None) -> str:
+    """Return a lower limit with three digits, or that no case shows one."""
     return "not shown by any case" if value is None else f"{value:.3f}"

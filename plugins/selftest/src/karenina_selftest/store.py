@@ -92,6 +92,7 @@ def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, res
 
 
 def _write(path: Path, scores: list[StoredScore]) -> None:
+    """Replace the file of a judge by one with these scores, which only this user can read."""
     text = _Scores(scores=scores).model_dump_json(indent=1)
     replace_file(path, lambda file: file.write(text.encode()), private=True)
 
@@ -111,6 +112,7 @@ def read_scores(judge: str) -> Sequence[StoredScore]:
 
 
 def _path(judge: str) -> Path:
+    """Return the file of a judge's scores, whether it exists or not."""
     return state_folder() / "selftests" / f"{sha256(judge.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.json"
 
 
@@ -144,7 +146,10 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section on self-tests; none if no judge of the runs was tested."""
+    """Return the section on self-tests; none if no judge of the runs was tested.
+
+    Raises `UserStateError` if stored scores cannot be read.
+    """
     results = [result for run in page.runs for result in run.results if result.outcome.has_verdict]
     judges = sorted({result.metadata.parsing_model for result in results})
     stored = {judge: read_scores(judge) for judge in judges}
@@ -156,6 +161,7 @@ def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
+    """Return a table row for each score of a judge; without scores, one row that states that it was not tested."""
     if not scores:
         return [[judge, *[None] * 7, "not tested", ""]]
     return [
@@ -171,7 +177,10 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
 
 
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note with the last self-test of each judge of the runs, if the judge was tested."""
+    """Return a note with the last self-test of each judge of the runs, if the judge was tested.
+
+    Only the first 100 results of each run are read. Raises `UserStateError` if stored scores cannot be read.
+    """
     judges: dict[str, None] = {}
     for run in runs:
         results = iterate_results(run.source) if run.source is not None else ()
@@ -181,6 +190,7 @@ def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _text(stored: StoredScore) -> str:
+    """Return the rates of a self-test in a sentence, with its date and cases."""
     rate = stored.false_pass
     bounds = f" [{percent(rate.low)}, {percent(rate.high)}]" if rate.value is not None else ""
     unreadable = f"; {stored.unreadable:,} replies could not be parsed" if stored.unreadable else ""

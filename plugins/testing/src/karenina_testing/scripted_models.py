@@ -90,6 +90,8 @@ class ScriptedModels:
 
 
 class _Port:
+    """A port of any kind, which records each request and replies with what the models' functions return."""
+
     def __init__(self, models: ScriptedModels) -> None:
         self._models = models
 
@@ -97,6 +99,7 @@ class _Port:
         """Do nothing; there is nothing to close."""
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        """Record the request, and return the reply of `say`."""
         self._models.requests.append(Request("llm", tuple(messages), None, info))
         reply = self._models.say(messages, info)
         return reply if isinstance(reply, LLMReply) else LLMReply(reply, USAGE)
@@ -104,6 +107,7 @@ class _Port:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
+        """Record the request, and return the reply of `fill`; a mapping is returned as JSON text."""
         self._models.requests.append(Request("parser", tuple(messages), schema, info))
         filled = self._models.fill(messages, schema, info)
         if isinstance(filled, ParserReply):
@@ -111,6 +115,7 @@ class _Port:
         return ParserReply(filled if isinstance(filled, str) else json.dumps(filled), "json_schema", USAGE)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+        """Record the request, and return the trace of `act`."""
         self._models.requests.append(Request("agent", tuple(messages), None, info, options))
         done = self._models.act(messages, info)
         return done if isinstance(done, AgentReply) else AgentReply(tuple(done), USAGE)

@@ -60,7 +60,7 @@ class StagePorts:
         return prompt_instructions(self.plugins, task, interface)
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return the result of `ask`. Raises `PortError`."""
+        """Return the result of `ask`. Raises `PortError` if the call fails or reaches the time limit."""
         return await call_service(ask, self.request_timeout)
 
     def enter_workspace(self, workspace: Path) -> None:
@@ -76,9 +76,11 @@ class StagePorts:
         self._opened.clear()
 
     def _spec(self, model: ModelConfig) -> AdapterSpec:
+        """Return the declaration of a model's adapter. Raises `PluginError` if it is not installed."""
         return find_adapter(self.plugins, model.interface).spec
 
     def _port(self, kind: str, model: ModelConfig) -> Any:
+        """Return the port of a model, which is made only once. Raises `LookupError` if the adapter has no such port."""
         key = (kind, id(model))
         if key not in self._opened:
             make = getattr(self._spec(model), kind)
@@ -98,7 +100,7 @@ class _FilesInMemory:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store the content of a file."""
+        """Store the content of a file, given as bytes or as a path (in `below`, if it is given)."""
         content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
         self.contents[name] = content
         digest = sha256(content).hexdigest()
@@ -120,7 +122,7 @@ class StageRun:
         await self.pipeline.end(self.state)
 
     def artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return the artifact's value, or None if it was not set."""
+        """Return the artifact's value; None if it was not set."""
         value: T | None = self.state.read(key.name)
         return value
 
@@ -131,11 +133,11 @@ class StageRun:
 
     @property
     def error(self) -> ItemError | None:
-        """The error that the stage reported or raised."""
+        """The error that the stage reported or raised; None if there was none."""
         return self.state.error
 
     def field(self, name: str) -> Any:
-        """Return the value of a result field that the stage set, or None if it set no field of this name."""
+        """Return the value of a result field that the stage set; None if it set no field of this name."""
         for values in self.state.fields.values():
             if name in values:
                 return values[name]
@@ -212,7 +214,7 @@ class _Silent:
     """A listener that reports nothing."""
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Return None: nobody is notified of the stage's end."""
+        """Return None, so that the end of the stage is not reported."""
         return None
 
 

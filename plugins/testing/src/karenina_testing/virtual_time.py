@@ -43,6 +43,7 @@ class _JumpingSelector(selectors.DefaultSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return the events that are ready; if there are none, advance the clock by `timeout`."""
         ready = super().select(timeout and min(timeout, _GRACE))
         if timeout and not ready:
             self.now += timeout

@@ -114,7 +114,7 @@ class Difference(ReportModel):
     power: Power | None
 
     def limits(self, *, turned: bool = False) -> tuple[float, float] | None:
-        """Return the bounds of A minus B, or of B minus A if `turned`; None if there is no interval."""
+        """Return the bounds of A minus B or, if `turned`, of B minus A; None if there is no interval."""
         if self.low is None or self.high is None:
             return None
         return (-self.high, -self.low) if turned else (self.low, self.high)
@@ -198,10 +198,10 @@ class Pair(ReportModel):
     `lowest` is the pass rate difference with undecided results decided in favor of B, and `highest` with those decided
     in favor of A; results with the same values get the same verdict in both runs. Both are None if no result is
     undecided. `changed` maps questions that are left out to the parts that changed: template, truth or text. With
-    `any_template`, these questions are compared, and a note names them. `unpaired` questions have a verdict in at most
-    one of the runs. `unit` is the kind of statistical unit. `more_undecided` counts the questions that are undecided
-    more often in A, and those that are undecided more often in B. `rescored` contains the labels of runs written by
-    `karenina rescore`.
+    `any_template`, `changed` is empty: such questions are compared, and a note names them. `unpaired` questions have a
+    verdict in at most one of the runs. `unit` is the kind of statistical unit. `more_undecided` counts the questions
+    that are undecided more often in A, and those that are undecided more often in B. `rescored` contains the labels of
+    runs written by `karenina rescore`.
     """
 
     a: str
@@ -262,7 +262,7 @@ class Comparison(SectionsView, ReportModel):
         """Return the comparison with only some of its `changes`.
 
         `direction` keeps only flips to a `worse` or `better` verdict in the second run of a pair. `keywords` keeps only
-        questions with at least one of these keywords. Raises `ConfigError` if no changed question has a keyword.
+        questions with at least one of the given keywords. Raises `ConfigError` if no changed question has a keyword.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
@@ -285,10 +285,11 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the intervals of the pass rate difference `other` minus `label`, each after its condition as text.
+        """Return the condition and the interval of each pass rate difference `other` minus `label`.
 
-        The condition is empty for the interval over all results. Further intervals are for each judge, if there are
-        several, and for undecided results counted as wrong in `other` and right in `label`.
+        The condition is text for messages, and empty for the interval over all results. Further intervals are for each
+        judge, if there are several, and for undecided results counted as wrong in `other` and right in `label`. An
+        interval is None if there are fewer than two units.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

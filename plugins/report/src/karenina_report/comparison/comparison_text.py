@@ -33,7 +33,8 @@ _MOST_OF_A_VALUE: Final = 120
 
 
 @sections_of.register(Comparison)
-def _shown(comparison: Comparison) -> Iterator[Section]:
+def _short_sections(comparison: Comparison) -> Iterator[Section]:
+    """Yield what a notebook or terminal shows of a comparison, with at most 5 changes of each kind and pair."""
     return comparison_sections(comparison, most_changes=_MOST_SHOWN)
 
 
@@ -54,12 +55,13 @@ def comparison_sections(comparison: Comparison, most_changes: int) -> Iterator[S
 
 
 def _run_name(run: ComparedRun) -> str:
+    """Return the name, answering model, judges and file of a run on one line, without repetitions."""
     parts = [run.name, run.answering_model, f"judged by {', '.join(run.judges)}"]
     return in_one_line(", ".join([*dict.fromkeys(parts), *([run.source] if run.source is not None else [])]))
 
 
 def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
-    """Return the rows of the run table."""
+    """Return the rows of the run table, in which undecided items have rows only if a run has some."""
     undecided = any(run.summary.undecided for run in runs)
     return [
         ["", *(run.label for run in runs)],
@@ -94,6 +96,7 @@ def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list
 
 
 def _cost(run: ComparedRun) -> str:
+    """Return the cost as text: `>=` marks a lower bound, and `(all models)` a cost that several models share."""
     if run.cost_usd is None:
         return "unknown"
     text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"
@@ -101,6 +104,7 @@ def _cost(run: ComparedRun) -> str:
 
 
 def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most_changes: int) -> Iterator[Section]:
+    """Yield the sections of one pair. `rates` maps the label of each run to its pass rates by judge."""
     yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair, rates)])]
     others = [difference for difference in pair.differences if difference.metric != RATE]
     if others:
@@ -125,6 +129,7 @@ def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most
 
 
 def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each fact about a pair. `rates` is that of `_pair_sections`."""
     yield from _left_out_facts(pair)
     main = pair.difference()
     if main is None:
@@ -151,7 +156,10 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
 
 
 def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield what is left out, and other notes. They come first, because the rates cannot be understood without them."""
+    """Yield what is left out of a pair, and other notes.
+
+    These facts come first, because the rates cannot be understood without them.
+    """
     for what, ids in (
         (f"Only in {pair.a}", pair.only_a),
         (f"Only in {pair.b}", pair.only_b),
@@ -166,6 +174,7 @@ def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _difference_text(difference: Difference) -> str:
+    """Return the difference with its interval, which is called rough with fewer than 20 units."""
     if difference.low is None:
         unit = "question" if difference.questions == 1 else "unit"
         return f"{points(difference.difference)} points; one {unit} has no interval"
@@ -187,6 +196,7 @@ def _p_equals(p: float) -> str:
 
 
 def _size(difference: Difference, unit: str) -> str:
+    """Return the number of questions, the number of units if it differs, and the results per question if above 1."""
     alike = (
         ""
         if difference.units == difference.questions
@@ -197,10 +207,12 @@ def _size(difference: Difference, unit: str) -> str:
 
 
 def _questions(count: int) -> str:
+    """Return a number of questions as text: `1 question` or `1,000 questions`."""
     return quantity(count, "question")
 
 
 def _flips_text(difference: Difference, pair: Pair) -> str:
+    """Return how many questions flipped, and in how many of them each run is better."""
     flipped = difference.flipped
     return (
         f"{_questions(flipped.questions)}: {flipped.higher_in_a} better in {pair.a}, {flipped.higher_in_b} in {pair.b}"
@@ -208,6 +220,7 @@ def _flips_text(difference: Difference, pair: Pair) -> str:
 
 
 def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> str:
+    """Return which run is undecided more often, and the pass rates if undecided results are wrong."""
     lower = ", ".join(
         f"{label} {percent(group.pass_rate.if_undecided_wrong)}"
         + (f" by {in_one_line(group.judge)}" if len(rates[label]) > 1 else "")
@@ -222,6 +235,7 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
 
 
 def _bounds_text(difference: Difference, pair: Pair) -> str:
+    """Return the bounds that results without a verdict allow. The difference must have `bounds`."""
     bounds = difference.bounds
     assert bounds is not None
     holds = "the sign does not depend on them" if bounds.sign_holds else "the sign depends on them"
@@ -232,6 +246,7 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
 
 
 def _power_text(difference: Difference) -> str:
+    """Return what the comparison can detect, and with how many questions. The difference must have `power`."""
     power = difference.power
     assert power is not None
     most = f"{100 * power.detectable:.1f} points" if power.detectable <= 1 else "no difference, not even 100 points"
@@ -246,10 +261,12 @@ def _power_text(difference: Difference) -> str:
 
 
 def _group_interval(group: Group) -> str:
+    """Return the interval of a group, called rough with fewer than 20 questions; `-` if there is none."""
     return ("rough " if group.low is not None and group.questions < _FEW else "") + interval(group.low, group.high)
 
 
 def _changed_text(pair: Pair) -> str:
+    """Return which questions are left out because they changed, and how to make them comparable."""
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     others = [label for label in (pair.a, pair.b) if label not in pair.rescored]
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
@@ -259,14 +276,17 @@ def _changed_text(pair: Pair) -> str:
 
 
 def _names(ids: Sequence[str]) -> str:
+    """Return the number of questions and the ids of the first 5."""
     return f"{_questions(len(ids))}: {_ids(ids)}"
 
 
 def _ids(ids: Sequence[str]) -> str:
+    """Return the first 5 ids on one line, followed by `...` if there are more."""
     return ", ".join(in_one_line(id) for id in ids[:_MOST_NAMES]) + (", ..." if len(ids) > _MOST_NAMES else "")
 
 
 def _metric_row(difference: Difference) -> list[str]:
+    """Return the table row of a metric. The p value is the adjusted one, if there are several pairs."""
     p = p_value(difference.p if difference.p_adjusted is None else difference.p_adjusted)
     return [
         in_one_line(difference.metric),
@@ -279,6 +299,7 @@ def _metric_row(difference: Difference) -> list[str]:
 
 
 def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
+    """Yield a section for each kind of change, with at most `most` questions; nothing if `most` is 0."""
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
         ("To and from undecided", [changed for changed in pair.changes if changed.undecided and not changed.flipped]),
@@ -292,6 +313,7 @@ def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
 
 
 def _change_rows(change: Change) -> list[tuple[str, str]]:
+    """Return the lines about a changed question: its text, outcomes and extracted values, and what else differs."""
     rows = [("", shorten(change.question, _MOST_OF_A_QUESTION))]
     rows.append(("", f"{_outcomes(change.a.outcomes)} -> {_outcomes(change.b.outcomes)}"))
     rows += [("", _values_text(value)) for value in change.values]
@@ -320,7 +342,10 @@ def _values_text(values: FieldValues) -> str:
 
 
 def _extracted_text(counts: Mapping[str, int]) -> str:
-    """Return the first extracted values as text, each with its number of results if there are several values."""
+    """Return the first 5 extracted values, with the number of results for each if there are several values.
+
+    Returns `not extracted` if there are none.
+    """
     several = len(counts) > 1
     shown = [
         shorten(text, _MOST_OF_A_VALUE) + (f" ({count} of {sum(counts.values())})" if several else "")
@@ -330,10 +355,12 @@ def _extracted_text(counts: Mapping[str, int]) -> str:
 
 
 def _share(value: float | None) -> str:
+    """Return a mean with three significant digits; `not judged` for None."""
     return "not judged" if value is None else f"{value:.3g}"
 
 
 def _outcomes(counts: object) -> str:
+    """Return outcomes as text: `2 correct + 1 wrong`; without the count for a single result."""
     assert isinstance(counts, dict)
     if not counts:
         return "no result"
@@ -343,6 +370,7 @@ def _outcomes(counts: object) -> str:
 
 
 def _several_pairs_text(comparison: Comparison) -> str:
+    """Return the note that states how p values are adjusted for the number of pairs."""
     which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return (
         f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "

@@ -66,6 +66,7 @@ class MetricValues:
 
     @property
     def _sum(self) -> Fraction:
+        """The sum of the values, without those in `unpaired`."""
         return sum((value for values in self.values.values() for value in values), Fraction(0))
 
 
@@ -97,7 +98,7 @@ def pair_values(
     """Return the questions that have a value of the metric, or should have one.
 
     Only results of `judges` (default: those of the pairing) and questions in `ids` (default: all) are used. If both
-    runs contain the same stored answers, replicates that only one run judged are set apart as `unpaired`.
+    runs contain the same stored answers, the values of replicates that only one run judged are in `unpaired`.
     """
     counted = set(pairing.judges if judges is None else judges)
     paired = []
@@ -121,6 +122,7 @@ def pair_values(
 
 
 def _add_value(side: MetricValues, metric: Metric, result: VerificationResult, place: Place) -> None:
+    """Add the value of a result; count it as missing if the result should have one."""
     value = metric.value(result)
     if value is not None:
         side.values.setdefault(place, []).append(as_fraction(value))
@@ -143,7 +145,7 @@ def estimate_difference(
     *,
     same_answers: bool = False,
 ) -> Difference | None:
-    """Estimate the difference in a metric; None if no question has a value in both runs.
+    """Return the estimated difference in a metric; None if no question has a value in both runs.
 
     `unit_of` returns the statistical unit of a question id.
     """
@@ -186,15 +188,21 @@ def estimate_difference(
 
 
 def _mean(values: Iterable[Fraction | None]) -> float:
+    """Return the mean of the values that are not None, of which there must be at least one."""
     present = [value for value in values if value is not None]
     return float(sum(present, Fraction(0)) / len(present))
 
 
 def _plain(low: float | None, high: float | None, p: float | None) -> PlainInterval | None:
+    """Return the interval of the plain t test; None if a bound or the p value is None."""
     return None if low is None or high is None or p is None else PlainInterval(low=low, high=high, p=p)
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
+    """Return the bounds if missing values were 0 in one run and 1 in the other; None if no value is missing.
+
+    `total` is the sum of the questions' differences; its sign is compared with that of the bounds.
+    """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]
     if not any(unjudged) or not with_results:
@@ -206,6 +214,7 @@ def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | No
 
 
 def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float, *, same_answers: bool) -> Power | None:
+    """Return the power of a comparison; None without a standard error. `flipping` is the share that flipped."""
     if error is None:
         return None
     least = detectable(error)
@@ -220,7 +229,7 @@ def _power(error: float | None, both: Sequence[PairedQuestion], flipping: float,
 
 
 def _within(both: Sequence[PairedQuestion], *, same_answers: bool) -> float | None:
-    """Return the share of the variance of the differences that comes from replicates."""
+    """Return the share of the variance of the differences that comes from replicates; None with one replicate."""
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, [float(question.difference) for question in both]) if noises else None
 

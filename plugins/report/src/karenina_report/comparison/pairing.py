@@ -33,9 +33,10 @@ class Pairing:
     """The questions of two runs with their results.
 
     `changed` maps questions that are left out to the parts that differ between the runs: template, truth or text. With
-    `any_template`, these questions are compared, and a note names them. `judges` are the judges whose results are
-    compared, and `judge_name` returns the judge of a result. `same_answers` is True if both runs contain the same
-    stored answers; replicates are then paired. `same_judges` is True if both runs have the same judges.
+    `any_template`, `changed` is empty: such questions are compared, and a note names them. `judges` are the judges
+    whose results are compared, and `judge_name` returns the judge of a result. `same_answers` is True if both runs
+    contain the same stored answers; replicates are then paired. `same_judges` is True if both runs have the same
+    judges.
     """
 
     questions: dict[str, tuple[Results, Results]] = field(default_factory=dict)
@@ -52,8 +53,8 @@ class Pairing:
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
     """Return the questions, judges and answers that can be compared.
 
-    `any_judge` also compares runs with different judges or judge prompts, `any_template` also questions whose template,
-    truth or text changed. Raises `ConfigError` if nothing can be compared.
+    With `any_judge`, runs with different judges or judge prompts are compared too; with `any_template`, so are
+    questions whose template, truth or text changed. Raises `ConfigError` if nothing can be compared.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)
@@ -116,13 +117,18 @@ def _is_undecided(result: VerificationResult) -> bool:
 
 
 def _decided(result: VerificationResult, right: Collection[str]) -> VerificationResult:
+    """Return an undecided result as correct if its values are in `right`, else as wrong; other results unchanged."""
     if not _is_undecided(result):
         return result
     return result.model_copy(update={"outcome": Outcome.CORRECT if _values(result) in right else Outcome.WRONG})
 
 
 def _values(result: VerificationResult) -> str:
-    """Return what the verdict of an undecided result depends on: the extracted values, or else the whole response."""
+    """Return what the verdict of an undecided result depends on, as JSON text.
+
+    The text contains the extracted values, the field results and, unless all undecided fields were extracted, the whole
+    response.
+    """
     template = result.template
     undecided, extracted = result.undecided_fields(), template.parsed_llm_response or {}
     is_extracted = undecided and extracted.keys() >= set(undecided)
@@ -132,6 +138,7 @@ def _values(result: VerificationResult) -> str:
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
+    """Return the results of each question, by the NFC form of its id."""
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
         grouped[compose(result.question_id)].append(result)
@@ -139,7 +146,10 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set `judges` to those that both runs share (with `any_judge`, to all). Raises `ConfigError` if there are none."""
+    """Set the `judges` of a pairing to those with the same prompts in both runs (with `any_judge`, to all).
+
+    Raises `ConfigError` if there are none.
+    """
     ours, theirs = (_prompts(run.results, pairing.judge_name) for run in (a, b))
     if any_judge:
         pairing.judges = [*dict.fromkeys([*ours, *theirs])]
@@ -213,6 +223,7 @@ _RUN_SETTINGS: Final = frozenset({"answering_models", "parsing_models", "replica
 
 
 def _changing_results(names: Iterable[str]) -> list[str]:
+    """Return the settings that can change results; settings that no installed distribution owns are among them."""
     from karenina_core.config import all_settings
 
     settings = list(names)
@@ -221,7 +232,10 @@ def _changing_results(names: Iterable[str]) -> list[str]:
 
 
 def _differing(ours: Results, theirs: Results) -> list[str]:
-    """Return the parts of a question that differ between the runs."""
+    """Return the parts of a question that differ between the runs: question, template, truth.
+
+    A part that a run did not record is not compared.
+    """
     facts: Mapping[str, Callable[[VerificationResult], Hashable]] = {
         "question": lambda result: compose(result.metadata.question_text),
         "template": lambda result: result.metadata.template_id,
@@ -237,11 +251,12 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
 
 
 def _frozen(value: object) -> str | None:
+    """Return a value as JSON text, which can be an element of a set; None for None."""
     return None if value is None else json.dumps(value, sort_keys=True, default=str)
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether there are answers in both runs, and all of them have the same text."""
+    """Return whether both runs have answers to the same question and replicate, all with the same text."""
     some = False
     for ours, theirs in questions:
         answers = {our.metadata.replicate or 1: our.template.raw_llm_response for our in ours}
@@ -255,6 +270,7 @@ def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
 
 
 def _nothing_in_common(a: Run, b: Run, pairing: Pairing) -> str:
+    """Return the error message for two runs without a question that can be compared, with the reason."""
     if pairing.changed:
         what = " and ".join(dict.fromkeys(f"the {name}" for names in pairing.changed.values() for name in names))
         return (

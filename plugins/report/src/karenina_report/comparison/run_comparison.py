@@ -54,8 +54,9 @@ def compare(
     statistical unit. `cuts` maps traits to scores: the shares of results at or above them are compared too. `scales`
     maps traits to their lowest and highest score. `benchmark` (or its path) adds question metadata as columns, trait
     scales, and field rules; by default, the rules are those of the benchmark that the user ran. Raises
-    `ResultFileError`, `JournalError`, and `ConfigError` for runs that cannot be compared, such as those without a
-    common judge (unless `any_judge`) or without a common template (unless `any_template`).
+    `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` for an unknown
+    baseline, column or trait, and for runs that cannot be compared, such as those without a common judge (unless
+    `any_judge`) or without a common template (unless `any_template`).
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -95,7 +96,11 @@ def compare_runs(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs that are already read, as `compare` does."""
+    """Compare runs that are already read, as `compare` does.
+
+    Raises `ConfigError` for fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be
+    compared.
+    """
     if len(runs) < 2:
         raise ConfigError(
             [f"{runs[0].source or 'the result set'} contains only one answering model: name a second run to compare"]
@@ -141,7 +146,10 @@ def run_label(number: int) -> str:
 
 
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
-    """Return the index of the baseline. Raises `ConfigError` if no run has this index, label or name."""
+    """Return the index of the baseline; None without one.
+
+    Raises `ConfigError` if no run has this index, label or name, or if several have this name.
+    """
     if baseline is None:
         return None
     if isinstance(baseline, int):
@@ -179,6 +187,7 @@ def run_facts(run: Run, label: str) -> ComparedRun:
 
 
 def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair:
+    """Return the comparison of two runs. Raises `ConfigError` if they cannot be compared."""
     pairing = pair_runs(a, b, any_judge=options.any_judge, any_template=options.any_template)
     everything = [result for pair in pairing.questions.values() for side in pair for result in side]
     units = assign_units(everything, options.cluster, options.questions)
@@ -239,6 +248,7 @@ def _undecided_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
 
 
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:
+    """Return the difference by each judge; empty with one judge, or if the runs do not have the same judges."""
     if len(pairing.judges) < 2 or not pairing.same_judges:
         return {}
     by_judge = {}
@@ -252,6 +262,10 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
 
 
 def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
+    """Return the pass rates of the questions with each value of the column `by`, sorted by value.
+
+    A value without a question that has a verdict in both runs is left out. Raises `ConfigError` for an unknown column.
+    """
     values = find_column(
         by, [result for pair in pairing.questions.values() for side in pair for result in side], questions
     )
@@ -268,6 +282,10 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
+    """Return the pass rates of a group; None if none of its questions has a verdict in both runs.
+
+    A group of fewer than `LEAST_OF_A_GROUP` questions has no interval.
+    """
     difference = estimate_difference(main, questions, units.of)
     if difference is None:
         return None

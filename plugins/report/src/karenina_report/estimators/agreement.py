@@ -40,6 +40,7 @@ def raw_agreement(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Has
 
 
 def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Clusters:
+    """Return the items of each unit, counted as hits if both raters agree."""
     counted = Clusters()
     for unit, (one, other) in zip(units, pairs, strict=True):
         counted.add(unit, hit=one == other)
@@ -93,9 +94,10 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
 
 
 def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return Fleiss' kappa over the items that all raters rated; None if it is undefined.
+    """Return Fleiss' kappa over the items that all raters rated.
 
-    The interval is from a bootstrap over units. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
+    Returns None without such an item, with fewer than two raters, or if all ratings are the same. The interval is from
+    a bootstrap over units. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
     """
     whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
     raters = len(whole[0][1]) if whole else 0
@@ -115,10 +117,10 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return nominal Krippendorff's alpha over the items with two or more ratings; None if it is undefined.
+    """Return nominal Krippendorff's alpha over the items with two or more ratings.
 
-    The interval is from a bootstrap over units. Source: K. Krippendorff, Computing Krippendorff's Alpha-Reliability,
-    2011.
+    Returns None without such an item, or if all ratings are the same. The interval is from a bootstrap over units.
+    Source: K. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011.
     """
     rated = [
         (unit, [rating for rating in ratings if rating is not None]) for unit, ratings in zip(units, items, strict=True)
@@ -142,7 +144,7 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
 def _sums(
     items: Sequence[tuple[Hashable, Ratings]], measure: Callable[[Counter[Hashable]], float]
 ) -> tuple[list[float], list[list[int]]]:
-    """Return, for each unit, the sum of a measure over its items, and how many ratings of each class it has."""
+    """Return, for each unit, the sum of a measure over its items, and the number of its ratings of each class."""
     classes = list(dict.fromkeys(rating for _, ratings in items for rating in ratings))
     measured: dict[Hashable, float] = {}
     counted: dict[Hashable, Counter[Hashable]] = {}

@@ -23,7 +23,10 @@ _TINY: Final = 1e-300
 
 @lru_cache(maxsize=1024)
 def t_quantile(degrees: float, level: float = 0.95) -> float:
-    """Return the t for which the range from -t to t has probability `level`. Raises `ValueError` for bad arguments."""
+    """Return the t for which the range from -t to t has probability `level`.
+
+    Raises `ValueError` if `degrees` is not positive, or `level` is not between 0 and 1.
+    """
     if degrees <= 0 or not 0 < level < 1:
         raise ValueError(f"there is no quantile at level {level} with {degrees} degrees of freedom")
     low, high = 0.0, NormalDist().inv_cdf(0.5 + level / 2)
@@ -36,7 +39,7 @@ def t_quantile(degrees: float, level: float = 0.95) -> float:
 
 
 def t_two_sided(t: float, degrees: float) -> float:
-    """Return the probability of a value at least as far from 0 as `t`."""
+    """Return the probability that Student's t with `degrees` degrees of freedom is at least as far from 0 as `t`."""
     if t in (inf, -inf):
         return 0.0
     return _incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))
@@ -67,6 +70,7 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _away_from_zero(value: float) -> float:
+    """Return a value that can be divided by: a tiny positive number in place of one next to 0."""
     return value if abs(value) > _TINY else _TINY
 
 
@@ -106,8 +110,8 @@ def mean_difference(
 
     The variance is the cluster-robust one of a mean (G / (G - 1) times the sum of squared sums of residuals), with t at
     G - 1 degrees of freedom. `pseudo` adds two pseudo-units of average size: half a unit at +1/sqrt(K), half at
-    -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). They do not move
-    the mean, they keep the width above 0, and they preserve the coverage if nearly all questions agree. Raises
+    -1/sqrt(K), one at 0, K being the observations of a unit (`replicates` for each of its questions). The pseudo-units
+    do not move the mean, keep the width above 0, and preserve the coverage if nearly all questions agree. Raises
     `ValueError` if there are no differences.
     """
     if not differences:
@@ -135,7 +139,10 @@ def detectable(error: float) -> float:
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return the number of questions needed to find this difference with 80% power."""
+    """Return how many questions are needed to find `difference` with 80% power.
+
+    `error` is the standard error with `questions` questions.
+    """
     needed = questions * (detectable(error) / difference) ** 2
     return int(needed) + (needed > int(needed))
 
@@ -143,7 +150,7 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
     """Return the share of the differences' variance that comes from replicates, and that more replicates would reduce.
 
-    `within` has the variance that replicates add to each question's difference. None if nothing varies.
+    `within` has the variance that replicates add to each question's difference. Returns None if nothing varies.
     """
     count = len(differences)
     if not within or count < 2:
@@ -197,7 +204,10 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Count all sign patterns, by adding the units to the distribution of the sum one at a time."""
+    """Return the result of the test over all sign patterns.
+
+    The distribution of the sum is computed by adding one unit at a time.
+    """
     import numpy as np
 
     most = sum(map(abs, scores))
@@ -219,6 +229,7 @@ def _exact_test(scores: Sequence[int]) -> SignFlip:
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
+    """Return the result of the test over `DRAWS` random sign patterns, which are the same in each call."""
     import numpy as np
 
     scores = np.array(values)

@@ -19,7 +19,7 @@ from karenina_engine.results.rates import effective_size, wilson
 def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, float, float]:
     """Return the mean of values, each given with the unit it belongs to, and the bounds of its 95% interval.
 
-    The interval is Wilson's at the effective sample size, as for a rate. Raises `ValueError` without a value.
+    The interval is Wilson's at the effective sample size, as for a rate. Raises `ValueError` if there are no values.
     """
     sums: dict[Hashable, Fraction] = {}
     sizes: dict[Hashable, int] = {}
@@ -63,6 +63,7 @@ def pass_hat_k(right: int, judged: int, k: int) -> float:
 
 
 def _check(right: int, judged: int, k: int) -> None:
+    """Raise `ValueError` if `k` is below 1 or above `judged`, or `right` is not between 0 and `judged`."""
     if not 0 <= right <= judged or not 1 <= k <= judged:
         raise ValueError(f"{k} of {judged} replicates, {right} right, cannot be drawn")
 
@@ -130,6 +131,7 @@ def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceC
 
 
 def _at_least_0(components: dict[str, float]) -> dict[str, float]:
+    """Return the components with 0 in place of negative estimates."""
     return {name: max(0.0, component) for name, component in components.items()}
 
 

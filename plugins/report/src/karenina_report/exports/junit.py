@@ -36,7 +36,7 @@ def junit_xml(results: Iterable[VerificationResult]) -> bytes:
 
 
 def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Iterable[VerificationResult]]]:
-    """Group results by answering model and judge, in the order in which these first occur."""
+    """Group results by answering model and judge, in the order in which such pairs first occur."""
 
     def models(result: VerificationResult) -> str:
         return f"{result.metadata.answering_id} judged by {result.metadata.parsing_id}"
@@ -47,6 +47,7 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
+    """Add a test case for each result; return the number of tests, failures and errors, and the total seconds."""
     tests = failures = errors = 0
     seconds = 0.0
     for result in results:
@@ -70,6 +71,7 @@ def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult
 
 
 def _set_counts(element: Element, tests: float, failures: float, errors: float, seconds: float) -> None:
+    """Set the attributes `tests`, `failures`, `errors` and `time` of a suite, or of all suites."""
     for name, count in (("tests", tests), ("failures", failures), ("errors", errors)):
         element.set(name, str(int(count)))
     element.set("time", f"{seconds:.3f}")
@@ -89,10 +91,12 @@ def describe_item(result: VerificationResult) -> str:
 
 
 def _text(text: str) -> str:
+    """Return a text with U+FFFD in place of each character that XML does not allow."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _write(request: ExportRequest, file: BinaryIO) -> None:
+    """Write the results as JUnit XML."""
     file.write(junit_xml(request.results))
 
 

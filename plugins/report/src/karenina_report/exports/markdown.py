@@ -51,17 +51,20 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
 
 
 def _rate(rate: Rate) -> str:
+    """Return a pass rate with its counts and its undecided items; `none` if no item has a verdict."""
     text = "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
     return text + undecided_text(rate)
 
 
 def _interval(rate: Rate) -> str:
+    """Return the interval of a pass rate, called rough if there are few questions; "" if there is none."""
     if rate.low is None or rate.high is None:
         return ""
     return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"
 
 
 def _outcomes(summary: Summary) -> Iterator[str]:
+    """Yield a blank line, and a line with the count of each outcome that occurs."""
     counts = ", ".join(f"{count} {outcome}" for outcome, count in summary.outcomes.items() if count)
     yield ""
     yield f"Outcomes: {counts or 'none'}"
@@ -70,7 +73,10 @@ def _outcomes(summary: Summary) -> Iterator[str]:
 def _failed_items(
     failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
 ) -> Iterator[str]:
-    """Yield a table of failed items. `several` are the models to show, each with the function that returns its name."""
+    """Yield a table of the first 50 failed items, and the number of the others.
+
+    `several` are the models to show, each with the function that returns its name.
+    """
     if not failed:
         return
     yield ""
@@ -86,13 +92,14 @@ def _failed_items(
 
 
 def _text(text: str) -> str:
-    """Return a text for a table cell: on one line, truncated, and with Markdown and HTML escaped."""
+    """Return a text for a table cell: on one line, cut to 200 characters, and with Markdown and HTML escaped."""
     line = " ".join(text.split())
     short = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
     return _SPECIAL.sub(_ESCAPED, short)
 
 
 def _write(request: ExportRequest, file: BinaryIO) -> None:
+    """Write the results as a summary in Markdown."""
     for line in summary_lines(request.results):
         file.write(line.encode() + b"\n")
 

@@ -38,7 +38,7 @@ def built_in() -> Sequence[Exporter]:
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     """Return the exporter called `name`; without a name, the one for the suffix of `output`.
 
-    Without a suffix either, this is JSON lines. Raises `ConfigError` if no exporter fits, or several do.
+    Without a suffix either, this is JSON lines. Raises `ConfigError` if no exporter fits, or if several do.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
@@ -90,6 +90,7 @@ def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
 
 
 def _suffixes(offered: Iterable[Offer[Exporter]]) -> str:
+    """Return the suffixes of all formats, separated by commas."""
     return ", ".join(suffix for offer in offered for suffix in offer.value.suffixes)
 
 
@@ -118,7 +119,10 @@ class ResultSource:
         return (result for result in self.open() if self.model in (None, result.metadata.answering_id))
 
     def table(self, name: str) -> Table:
-        """Return a table of the results, or `calls` from the journal. Raises `ConfigError` for an unknown name."""
+        """Return a table of the results, or `calls` from the journal.
+
+        Raises `ConfigError` for an unknown name, and for `calls` without a journal.
+        """
         if name == "calls" and self.journal is not None:
             return Table(name, CALLS, self._calls)
         if name not in RESULT_TABLES:
@@ -126,6 +130,7 @@ class ResultSource:
         return result_table(self, name)
 
     def _calls(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the table of calls. There must be a journal; raises `JournalError` if it cannot be read."""
         assert self.journal is not None
         with JournalView(self.journal) as view:
             yield from view.calls()
@@ -135,7 +140,8 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
     """Return the results in a file: a journal, the results of a run, or an export that can be read back.
 
     If the journal of a run is beside its results, the journal is read instead, and `note` is called with a message
-    about that. Rescored results are read themselves. Raises `ConfigError`.
+    about that. Rescored results are read themselves. Raises `JournalError` if a journal cannot be read. A result file
+    or an export that cannot be read raises its error when the results are iterated.
     """
     if is_journal(path):
         return _of_journal(path, path, model)
@@ -151,12 +157,17 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
 
 
 def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
+    """Return the results in a journal; `path` is the file that the user named.
+
+    Raises `JournalError` if the journal cannot be read.
+    """
     with JournalView(journal) as view:
         distributions, run = view.status().distributions, view.run_digest()
     return ResultSource(path, lambda: journal_results(journal), journal, model, distributions, run)
 
 
 def _has_result_lines(path: Path) -> bool:
+    """Return whether a file starts like a result file of `karenina run`, whatever its name."""
     return _first_line(path).startswith((b'{"run":{', b'{"metadata":{'))
 
 
@@ -167,6 +178,7 @@ def _distributions(header: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _first_line(path: Path) -> bytes:
+    """Return the first line of a file, cut to a million bytes; empty if the file cannot be read."""
     try:
         with path.open("rb") as file:
             return file.readline(_LONGEST_LINE)

@@ -62,11 +62,13 @@ def protect(text: str) -> str:
 
 
 def _safe(value: Cell) -> str | int | float | bool | None:
+    """Return a value for a CSV cell; text that could be interpreted as a formula gets an apostrophe."""
     cell = _cell(value)
     return protect(cell) if isinstance(cell, str) else cell
 
 
 def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
+    """Write one table as CSV; the table of results gets whole results as its last column, if they are wanted."""
     table = request.tables(request.table or "results")
     whole = request.with_results and table.name == "results"
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -81,11 +83,15 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _read_csv(path: Path) -> Iterator[VerificationResult]:
+    """Yield the whole results in an exported CSV file. Raises `ConfigError` if it has none, or cannot be read."""
     return read_result_column(path, "CSV")
 
 
 def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
-    """Yield the whole results in the last column of an exported table. Raises `ConfigError`."""
+    """Yield the whole results in the last column of an exported table.
+
+    Raises `ConfigError` if the file cannot be read, or has no such column.
+    """
     try:
         with read_records(path, only=[RESULT_COLUMN], any_size=True, package="karenina-report") as records:
             if RESULT_COLUMN not in records.columns:
@@ -105,6 +111,10 @@ def no_results(path: Path) -> str:
 
 
 def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
+    """Write the chosen table, or else all, as an Excel workbook, and warn about what does not fit.
+
+    Raises `LibraryMissing` if openpyxl is not installed.
+    """
     try:
         from openpyxl import Workbook
     except ImportError as error:
@@ -131,7 +141,7 @@ class _Sheets:
         self._left_out: dict[str, int] = {}
 
     def add(self, name: str) -> None:
-        """Add the sheet of a table."""
+        """Add the sheet of a table. Rows and characters above the limits of Excel are left out, and counted."""
         table = self._request.tables(name)
         sheet = self._book.create_sheet(name)
         sheet.freeze_panes = "A2"
@@ -162,6 +172,7 @@ class _Sheets:
             self._request.warn(f"{rows} rows of the table {name} do not fit on a sheet: other formats have no limit")
 
     def _text(self, sheet: Any, value: Cell) -> object:
+        """Return a cell whose text is cut to 32,000 characters, and counted as cut, and is never read as a formula."""
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
@@ -181,6 +192,7 @@ class _Sheets:
 
 
 def _read_excel(path: Path) -> Iterator[VerificationResult]:
+    """Yield the whole results in an exported Excel workbook. Raises `ConfigError` if it has none, or cannot be read."""
     try:
         with read_records(path, sheet=_SHEET_OF_RESULTS, any_size=True, package="karenina-report") as records:
             for number, pieces in groupby(records, lambda record: record.values["result"]):
@@ -200,7 +212,11 @@ EXCEL = Exporter(
 )  # fmt: skip
 
 
-def _write(request: ExportRequest, file: BinaryIO) -> None:
+def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
+    """Write one table as Parquet; the table of results gets whole results as its last column, if they are wanted.
+
+    Raises `LibraryMissing` if pyarrow is not installed.
+    """
     table = request.tables(request.table or "results")
     frame = table.to_arrow()  # reports a missing pyarrow
     from pyarrow import array, string
@@ -212,10 +228,17 @@ def _write(request: ExportRequest, file: BinaryIO) -> None:
     write_table(frame, file)
 
 
-def _read(path: Path) -> Iterator[VerificationResult]:
+def _read_parquet(path: Path) -> Iterator[VerificationResult]:
+    """Yield the whole results in an exported Parquet file. Raises `ConfigError` if it has none, or cannot be read."""
     return read_result_column(path, "Parquet")
 
 
 PARQUET = Exporter(
-    "parquet", "one table as Parquet", (".parquet",), _write, is_binary=True, takes_table=True, read=_read
+    "parquet",
+    "one table as Parquet",
+    (".parquet",),
+    _write_parquet,
+    is_binary=True,
+    takes_table=True,
+    read=_read_parquet,
 )

@@ -43,7 +43,7 @@ class PageDocument:
         self._source = source or PageSource(read_asset("app.js"), read_asset("app.css"))
 
     def begin(self) -> None:
-        """Write everything before the data blocks."""
+        """Write everything that comes before the data blocks."""
         source = self._source
         policy = (
             f"default-src 'none'; script-src '{source_digest(source.script)}'; "
@@ -62,7 +62,10 @@ class PageDocument:
         )
 
     def add(self, id: str, value: Any) -> None:
-        """Write a data block: JSON, compressed and in base64, so that no text of a run is part of the document."""
+        """Write a data block: JSON, compressed and in base64, so that no text of a run is part of the document.
+
+        Numbers that are not finite become null.
+        """
         try:
             text = _dump(value)
         except ValueError:
@@ -77,18 +80,20 @@ class PageDocument:
         self._write(f"<script>{self._source.script}</script>\n</body>\n</html>\n")
 
     def _write(self, text: str) -> None:
+        """Write a text in UTF-8."""
         self._file.write(text.encode("utf-8"))
 
 
 def plain_json(value: Any) -> Any:
-    """Return a value as JSON types, with None for numbers that are not finite, which browsers cannot read.
+    """Return a value converted to JSON types, with None for numbers that are not finite, which browsers cannot read.
 
-    Raises `ValueError` for a value of another type.
+    Raises `ValueError` for a value that cannot be converted.
     """
     return to_jsonable_python(value, inf_nan_mode="null")
 
 
 def _dump(value: Any) -> str:
+    """Return a value as compact JSON. Raises `ValueError` if it contains a number that is not finite."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 

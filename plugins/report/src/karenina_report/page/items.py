@@ -39,7 +39,7 @@ Prompts = Mapping[str, "SentPrompt"]
 def make_item(
     result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return a result as JSON values for the page.
+    """Return a result as a JSON-compatible dict for the page.
 
     `rules` are the field rules of its template, and `calls` its rows in the table of calls. `files` are its files, as
     described by `PageFiles`.
@@ -87,6 +87,7 @@ def make_item(
 
 
 def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
+    """Return a call as a JSON-compatible dict; it has messages and a request only if its prompt is known."""
     keys = ("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds")
     call: dict[str, Any] = {**{key: row[key] for key in keys}, "reply": _reply_text(row)}
     if prompt is not None:
@@ -147,7 +148,10 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add an item of the run with this number. `cost` is the cost of its calls in US dollars; None if unknown."""
+        """Add an item of the run with number `run`.
+
+        `cost` is the cost of the item's calls in US dollars; None if it is unknown.
+        """
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
         granular = template.verify_granular_result
@@ -182,7 +186,7 @@ class ItemIndex:
             self._columns[name].append(value)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the index with the texts that it refers to, as JSON values."""
+        """Return the index, with the texts that it refers to, as a JSON-compatible dict."""
         ordered = [outcome for outcome in Outcome if outcome.value in self._outcomes]
         places = {self._outcomes[outcome.value]: place for place, outcome in enumerate(ordered)}
         return {
@@ -197,11 +201,13 @@ class ItemIndex:
 
 
 def _named(name: str, text: str, *, alone: bool) -> str:
+    """Return a field's text cut to 80 characters, after the field's name unless it stands `alone`."""
     shown = shorten(text, _MOST_OF_A_VALUE)
     return shown if alone else f"{shorten(name, _MOST_OF_A_VALUE)}: {shown}"
 
 
 def _position(positions: dict[str, int], text: str) -> int:
+    """Return the position of a text; a new text gets the next one."""
     return positions.setdefault(text, len(positions))
 
 
@@ -229,6 +235,7 @@ class PageFiles:
             yield f"the content of {quantity(count, 'file')} of items is left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
+        """Return a file with its content, or with a note that states why the content is missing."""
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:
             return {**shown, "note": f"left out by the run: {kept.left_out}"}
@@ -248,11 +255,13 @@ class PageFiles:
         return {**shown, "data": data, "picture": picture, "text": picture is None and _is_text(file.content)}
 
     def _miss(self, why: str) -> str:
+        """Count a file whose content is missing, and return the reason."""
         self._missing[why] += 1
         return why
 
 
 def _is_text(content: bytes) -> bool:
+    """Return whether the content is UTF-8 without a null character."""
     try:
         return "\0" not in content.decode("utf-8")
     except UnicodeDecodeError:

@@ -32,6 +32,7 @@ def run_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _outcomes(page: PageRuns) -> PageSection:
+    """Return the section with the count of each outcome in each run."""
     outcomes = {name for run in page.runs for name, count in run.summary.outcomes.items() if count}
     names = [outcome.value for outcome in Outcome if outcome.value in outcomes]
     columns = [Column("Run"), *(Column(name, "count") for name in names), Column("items", "count")]
@@ -43,6 +44,7 @@ def _outcomes(page: PageRuns) -> PageSection:
 
 
 def _models(page: PageRuns) -> PageSection:
+    """Return the section with the rates of each run, by judge if it has several, and with its calls and cost."""
     undecided = any(run.summary.undecided for run in page.runs)
     columns = [
         Column("Name"),
@@ -80,7 +82,10 @@ def _models(page: PageRuns) -> PageSection:
 
 
 def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
-    """Return the rates of all runs by a column in one table and plot; None if no run has more than one value in it."""
+    """Return the rates of all runs by a column in one table and plot; None if no run has more than one value in it.
+
+    The table has at most 200 values, those with the most judged results.
+    """
     by_run = {
         label: {group.value: group for group in group_rates(run.results, by, assign_units(run.results, None))}
         for label, run in zip(page.labels, page.runs, strict=True)

@@ -29,9 +29,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class IntervalPlot:
-    """A plot with one line per row: a point at `value`, and its interval from `low` to `high`. All are column names.
+    """A plot with one line per row: a point at `value`, and its interval from `low` to `high`.
 
-    Rows with the same label share a line if `series` names the column that tells them apart, such as the run.
+    All fields are column names. Rows with the same label share a line if `series` names the column that tells them
+    apart, such as the run.
     """
 
     label: str
@@ -43,7 +44,10 @@ class IntervalPlot:
 
 @dataclass(frozen=True, slots=True)
 class BarPlot:
-    """A plot with one bar per row, stacked from the `counts`. All are column names; outcomes have fixed colors."""
+    """A plot with one bar per row, stacked from the `counts`.
+
+    All fields are column names; outcomes have fixed colors.
+    """
 
     label: str
     counts: tuple[str, ...]
@@ -56,7 +60,7 @@ class TextBlock:
     text: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the block as JSON values."""
+        """Return the block as a JSON-compatible dict."""
         return {"kind": "text", "text": self.text}
 
 
@@ -83,7 +87,7 @@ class TableBlock:
             raise ValueError(f"the plot needs the column {missing[0]!r}, which the table does not have")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the block as JSON values."""
+        """Return the block as a JSON-compatible dict."""
         kind = "intervals" if isinstance(self.plot, IntervalPlot) else "bars"
         return {
             "kind": "table",
@@ -103,7 +107,7 @@ class PageSection:
     blocks: Sequence[TextBlock | TableBlock]
 
     def to_json(self, distribution: str) -> dict[str, Any]:
-        """Return the section as JSON values."""
+        """Return the section as a JSON-compatible dict."""
         return {
             "id": self.id,
             "title": self.title,
@@ -126,6 +130,7 @@ class PageRuns:
 
 
 def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
+    """Return the names of the columns that a plot uses; empty without a plot."""
     if isinstance(plot, IntervalPlot):
         return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()

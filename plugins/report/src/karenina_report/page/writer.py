@@ -58,8 +58,8 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     """Write the page of runs: result files, journals, or results in memory. Each source is read twice.
 
     An earlier page is renamed, and its new path is returned. `warn` is called with a message about everything that the
-    page lacks. Raises `ConfigError`, also if the output is a file of another kind, `ResultFileError` and
-    `JournalError`.
+    page lacks. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has
+    no results, an option names an unknown column or trait, or the output is a file of another kind.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     runs = read_runs(sources, options.model)
@@ -106,7 +106,10 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
-    """Return the prompts of the calls in the sources' journals, as far as the benchmark still produces them."""
+    """Return the prompts of the calls in the sources' journals, as far as the benchmark still produces them.
+
+    Returns no prompts without a benchmark. Warns about a journal whose prompts cannot be found.
+    """
     from karenina_engine.offline.replay import find_prompts
 
     prompts: dict[str, SentPrompt] = {}
@@ -129,7 +132,7 @@ def _unused_journal(source: Source) -> Path | None:
 
 
 def batched_items(items: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the items in lists of `CHUNK`."""
+    """Yield the items in lists of `CHUNK`; the last list may be shorter."""
     chunk: list[dict[str, Any]] = []
     for item in items:
         chunk.append(item)
@@ -168,6 +171,7 @@ def _compare(
 def _run_facts(
     page: PageRuns, sources: Sequence[Source], options: ReportOptions, questions: BenchmarkQuestions | None
 ) -> dict[str, Any]:
+    """Return the entry `runs` of the page's data: the facts, statistics and stages of each run."""
     statistics = describe_runs(
         page.runs,
         by=options.by,
@@ -193,6 +197,7 @@ def _run_facts(
 
 
 def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
+    """Yield the sections that plugins offer, as JSON-compatible dicts; one that fails is left out, with a warning."""
     for offer in active_plugins().offers(karenina_report_sections):
         try:
             for section in offer.value(page):
@@ -267,7 +272,8 @@ def write_report(
 
     `sources` and the other arguments are those of `compare`; a single run is not compared. `benchmark` also adds
     prompts. An existing report is renamed, and its new path returned. What cannot be shown is logged as a warning.
-    Raises `ConfigError`, `ResultFileError` and `JournalError`.
+    Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a source has no results,
+    an option names an unknown column or trait, or `output` is a file of another kind.
     """
     options = ReportOptions(
         by=by,

@@ -29,6 +29,7 @@ Column = Callable[["VerificationResult"], tuple[str, ...]]
 
 
 def _as_values(value: object) -> tuple[str, ...]:
+    """Return a value as a tuple with one text; an empty tuple for None and ""."""
     return () if value is None or value == "" else (str(value),)
 
 
@@ -105,7 +106,7 @@ class Units:
     notes: Sequence[str]
 
     def of(self, question_id: str) -> Hashable:
-        """Return the unit of a question."""
+        """Return the unit of a question. Raises `KeyError` for a question without results."""
         return self.by_question[question_id]
 
 

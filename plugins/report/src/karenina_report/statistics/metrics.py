@@ -170,32 +170,41 @@ def _number_metrics(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Metric]:
+    """Yield the metrics of a trait's numbers: the mean, and the share at or above its cut; nothing without numbers.
+
+    Numbers outside of 0 to 1 are rescaled, from `scales` or else from the lowest and highest that occur; if these are
+    equal, there is no mean.
+    """
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
         return
     if low >= 0 and high <= 1:
-        yield make(name, _unscaled)
+        yield make(name, _as_number)
     elif low < high:
         source = "" if name in scales else " (the lowest and highest that occur; --scale or --benchmark set others)"
         note = f"scores from {low:g} to {high:g}{source} count as 0 to 1"
-        yield make(f"{name} (mean)", partial(_scaled, low=low, high=high), note)
+        yield make(f"{name} (mean)", partial(_rescale, low=low, high=high), note)
     if name in cuts:
         yield make(f"{name} >= {cuts[name]:g}", partial(_reaches, cut=cuts[name]))
 
 
-def _unscaled(score: float | str) -> float | None:
+def _as_number(score: float | str) -> float | None:
+    """Return the score as it is; None for a label."""
     return None if isinstance(score, str) else score
 
 
-def _scaled(score: float | str, low: float, high: float) -> float | None:
+def _rescale(score: float | str, low: float, high: float) -> float | None:
+    """Return the score rescaled from [low, high] to [0, 1], and clipped; None for a label."""
     return None if isinstance(score, str) else min(1.0, max(0.0, (score - low) / (high - low)))
 
 
 def _reaches(score: float | str, cut: float) -> float | None:
+    """Return 1 if the score is at or above `cut`, else 0; None for a label."""
     return None if isinstance(score, str) else float(score >= cut)
 
 
 def _is_label(score: float | str, label: str) -> float | None:
+    """Return 1 if the score is this label, else 0; None for a number."""
     return float(score == label) if isinstance(score, str) else None
 
 
@@ -207,6 +216,8 @@ def _metric(
     scaled: Callable[[float | str], float | None],
     note: str = "",
 ) -> Metric:
+    """Return a metric of a trait. `scaled` returns the number for a score, or None if it has none."""
+
     def value(result: VerificationResult) -> float | None:
         score = _scores_of(result).get(trait)
         return None if score is None else scaled(score)

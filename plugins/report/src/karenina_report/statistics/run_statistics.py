@@ -67,8 +67,9 @@ def describe(
 
     A run is the results of one answering model; `model` selects one by its id. `by` is a column to group pass rates by.
     Questions with the same value in the column `cluster` (default: the question text) count as one statistical unit.
-    `cuts`, `scales` and `benchmark` are as in `karenina.compare`. Raises `ConfigError`, `ResultFileError` and
-    `JournalError`.
+    `cuts`, `scales` and `benchmark` are as in `karenina.compare`. Raises `ResultFileError`, `JournalError` or
+    `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results, or for an unknown
+    column or trait.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -91,13 +92,16 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics of runs that are already read, as `describe` does."""
+    """Return statistics of runs that are already read, as `describe` does.
+
+    Raises `ConfigError` for an unknown column or trait.
+    """
     check_trait_names([result for run in runs for result in run.results], [*(cuts or {}), *(scales or {})])
     all_scales = {**(questions.scales if questions is not None else {}), **(scales or {})}
-    return [_description(run, by, cluster, cuts or {}, all_scales, questions) for run in runs]
+    return [_describe_run(run, by, cluster, cuts or {}, all_scales, questions) for run in runs]
 
 
-def _description(
+def _describe_run(
     run: Run,
     by: str | None,
     cluster: str | None,
@@ -105,6 +109,7 @@ def _description(
     scales: Mapping[str, tuple[float, float]],
     questions: BenchmarkQuestions | None,
 ) -> RunStatistics:
+    """Return the statistics of one run. Raises `ConfigError` for an unknown column."""
     units = assign_units(run.results, cluster, questions)
     judge_name = make_judge_namer([run.results])
     verdicts = _verdicts(run.results, judge_name)
@@ -146,6 +151,7 @@ def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> 
 
 
 def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
+    """Return the pass rate of results, with an interval that accounts for correlation within units."""
     return pass_rate((units.of(result.question_id), result.outcome) for result in results)
 
 
@@ -155,6 +161,7 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
+    """Yield the means of partial credit and of traits; metrics without a value are left out."""
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
@@ -183,7 +190,10 @@ def _means(
 def group_rates(
     results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
 ) -> list[GroupRate]:
-    """Return the pass rate of the results with each value of the column `by`, sorted by value."""
+    """Return the pass rate of the results with each value of the column `by`, sorted by value.
+
+    Raises `ConfigError` if there is no such column.
+    """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
     for result in results:
@@ -196,7 +206,10 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k for each k, averaged over the judges of a question and then over questions."""
+    """Yield pass@k and pass^k for each k, averaged over the judges of a question and then over questions.
+
+    Yields nothing if no question has several judged replicates.
+    """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
         for judge, right in by_judge.items():
@@ -215,7 +228,10 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
 
 
 def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str]) -> Variance | None:
-    """Return the components of variance over the questions with every replicate judged by every judge."""
+    """Return the components of variance over the questions with every replicate judged by every judge.
+
+    Returns None for fewer than two such questions, and for one judge with one replicate.
+    """
     replicates = sorted({replicate for _, replicate in verdicts})
     questions = dict.fromkeys(question for question, _ in verdicts)
     cells = [
@@ -236,6 +252,7 @@ def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[st
 
 
 def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, str], units: Units) -> Agreement | None:
+    """Return the agreement of two judges; None if there is no answer that both judged."""
     a, b = judges
     both = [(answer, by_judge[a], by_judge[b]) for answer, by_judge in rated.items() if a in by_judge and b in by_judge]
     if not both:
@@ -255,6 +272,7 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
+    """Return the unit of each answer, and its verdicts in the order of `judges`, with None for a judge without one."""
     return (
         [units.of(question) for question, _ in rated],
         [[by_judge.get(judge) for judge in judges] for by_judge in rated.values()],

@@ -48,6 +48,7 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
 
 
 def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of each fact about a run."""
     names = [
         statistics.name,
         statistics.answering_model,
@@ -70,6 +71,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, units: str) -> str:
+    """Return a pass rate with its interval and counts, or that no item has a verdict."""
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""
@@ -80,10 +82,12 @@ def _rate_text(rate: Rate, units: str) -> str:
 
 
 def _units(statistics: RunStatistics) -> str:
+    """Return the kind of statistical unit in the plural, such as `questions`."""
     return f"{statistics.unit.replace('_', ' ')}s"
 
 
 def _variance_text(statistics: RunStatistics) -> str:
+    """Return the shares of the components of variance, or why they are not known."""
     variance = statistics.variance
     if variance is None:
         return "its components cannot be separated with one judge and one replicate, or with one question"
@@ -98,6 +102,7 @@ def _variance_text(statistics: RunStatistics) -> str:
 
 
 def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
+    """Yield the raw agreement of two judges, their shares of correct verdicts, and Cohen's kappa."""
     yield "", in_one_line(f"{pair.a} and {pair.b}")
     raw = pair.raw
     yield "  agree", f"{percent(raw.value)} {_bounds(raw.low, raw.high, of_100=True)} of {raw.out_of:,} answers"
@@ -107,18 +112,21 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
 
 
 def _coefficient_text(coefficient: Coefficient) -> str:
+    """Return a coefficient with its interval, or with the reason why it has none."""
     if coefficient.low is None or coefficient.high is None:
         return f"{coefficient.value:.3f}, without an interval: too few results have the rarer verdict"
     return f"{coefficient.value:.3f} {_bounds(coefficient.low, coefficient.high)}"
 
 
 def _rate_cells(rate: Rate) -> list[str]:
+    """Return the cells of a pass rate: right, judged, units, rate, and interval."""
     rough = "rough " if rate.is_rough and rate.low is not None else ""
     bounds = rough + _bounds(rate.low, rate.high, of_100=True)
     return [f"{rate.hits:,}", f"{rate.out_of:,}", f"{rate.clusters:,}", percent(rate.value), bounds]
 
 
 def _bounds(low: float | None, high: float | None, *, of_100: bool = False) -> str:
+    """Return an interval with three digits, or in percent if `of_100`; `-` if there is none."""
     if low is None or high is None:
         return "-"
     return f"[{percent(low)}, {percent(high)}]" if of_100 else f"[{low:.3f}, {high:.3f}]"

@@ -37,6 +37,7 @@ class _Gone:
     schema: Final = {"type": "object", "properties": {}}
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
+        """Raise `PortError`, as if the connection to the tool's server were lost."""
         raise PortError("the server is gone", category=ErrorCategory.CONNECTION)
 
 
@@ -45,6 +46,7 @@ class AgentContract(CallContract):
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
+        """Create a workspace with a note for the agent to read."""
         self.workspace = tmp_path
         (tmp_path / "note.txt").write_text(NOTE, "utf-8")
 
@@ -59,10 +61,11 @@ class AgentContract(CallContract):
         return lambda _: self.saying("It is 4711.")
 
     async def _run(self, port: AgentPort, **options: Any) -> AgentReply:
+        """Ask the agent one question in the workspace; `options` are fields of `AgentOptions`."""
         return await port.run(ASK, AgentOptions(workspace=self.workspace, **options))
 
     def run(self, url: str, **options: Any) -> AgentReply:
-        """Run a new agent against the server at `url` and return its reply."""
+        """Run a new agent against the server at `url`, and return its reply."""
         return self.using(lambda port: self._run(port, **options), url)
 
     def reads(self, name: str, id: str) -> ToolCall:
@@ -150,7 +153,7 @@ class AgentContract(CallContract):
         assert (reply.limit_reached, reply.trace[-1].content) == (False, "It is 4711.")
 
     def stopped(self, url: str, **options: Any) -> PortError:
-        """Run an agent that must fail and return its error."""
+        """Run an agent that must fail, and return its error."""
         with pytest.raises(PortError) as caught:
             self.run(url, **options)
         return caught.value
@@ -158,7 +161,7 @@ class AgentContract(CallContract):
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
         """Return the error of an agent whose server hangs after `call`.
 
-        On a busy machine, the first turn may reach the time limit; the test is then repeated with a longer one.
+        On a busy machine, the first turn may reach the time limit; the run is then repeated with a longer limit.
         """
         seconds = self.agent_seconds
         while True:
@@ -187,7 +190,7 @@ class AgentContract(CallContract):
         assert error.partial.usage == self.usage
 
     def test_waiting_for_a_guarded_request_is_not_counted(self) -> None:
-        """Only for ports that set `guards_calls`."""
+        """Skipped for ports that do not set `guards_calls`."""
         seconds = 4 * self.agent_seconds
 
         async def queued(ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
@@ -200,7 +203,7 @@ class AgentContract(CallContract):
             assert self.run(server.url, guard=queued, timeout=seconds).trace[-1].content == "It is 4711."
 
     def test_a_guarded_request_is_repeated_alone(self) -> None:
-        """Only for ports that set `guards_calls`."""
+        """Skipped for ports that do not set `guards_calls`."""
 
         async def stubborn(ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
             for _try in range(3):

@@ -81,7 +81,7 @@ class CallContract(PortContract):
         return asyncio.run(run())
 
     def failed(self, url: str, **fields: Any) -> PortError:
-        """Make one call that must fail and return its error."""
+        """Make one call that must fail, and return its error."""
 
         async def fail(port: Port) -> PortError:
             with pytest.raises(PortError) as caught:
@@ -96,7 +96,7 @@ class CallContract(PortContract):
             return self.failed(server.url, max_reply_bytes=2**20)
 
     def come_to(self, odd: OddReply, use: Callable[[Any], Coroutine[Any, Any, T]]) -> T | PortError:
-        """Return the result of `use`, or its `PortError`, when the server sends an odd reply."""
+        """Return the result of `use` if the server sends an odd reply, or the `PortError` that it raises."""
         with self.server(Reply(odd.body, odd.status)) as server:
             try:
                 return self.using(use, server.url)
@@ -273,7 +273,7 @@ def child_processes() -> set[int]:
 
 
 async def assert_nothing_left(before: set[int]) -> None:
-    """Assert that the loop has no other task and no child process is left; they get `WAIT` seconds to end."""
+    """Assert that the loop has no other task and no child process is left, after up to `WAIT` seconds."""
     until = time.monotonic() + WAIT
     while True:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -281,5 +281,5 @@ async def assert_nothing_left(before: set[int]) -> None:
         if not tasks and not processes:
             return
         if time.monotonic() > until:
-            raise AssertionError(f"left behind: {[*map(repr, tasks)]}, processes {sorted(processes)}")
+            raise AssertionError(f"the port left tasks {[*map(repr, tasks)]} and processes {sorted(processes)} behind")
         await asyncio.sleep(0.05)

@@ -41,8 +41,8 @@ def run_command(folder: Path, *arguments: str | Path, **environment: str) -> Com
     """Run `karenina` with these arguments in `folder`; `environment` adds environment variables.
 
     The user's own configuration has no effect: inherited variables that begin with KARENINA_ or PYTEST_ are removed,
-    and the home directory is `folder/state`. Raises `LookupError` if the command is not installed, and
-    `subprocess.TimeoutExpired` after `TIMEOUT` seconds.
+    and the home directory is `folder/state`. Standard input is empty. Raises `LookupError` if the command is not
+    installed, and `subprocess.TimeoutExpired` after `TIMEOUT` seconds.
     """
     state = folder / _STATE
     state.mkdir(exist_ok=True)
@@ -60,6 +60,7 @@ def run_command(folder: Path, *arguments: str | Path, **environment: str) -> Com
 
 
 def _find_command() -> str:
+    """Return the path of the command `karenina`. Raises `LookupError` if it is not installed beside this Python."""
     path = shutil.which("karenina", path=sysconfig.get_path("scripts"))
     if path is None:
         command = install_command("karenina-cli")
@@ -68,6 +69,7 @@ def _find_command() -> str:
 
 
 def _usual_environment() -> Mapping[str, str]:
+    """Return this process's environment without Karenina's and pytest's variables, for wide and plain output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KARENINA_", "PYTEST_"))}
     return {**environment, "COLUMNS": "400", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
 

@@ -40,11 +40,11 @@ class AnyFormat(Protocol):
 
     @property
     def read(self) -> Callable[[Path, Any], Any]:
-        """Read a file."""
+        """The function that reads a file."""
 
     @property
     def write(self) -> Callable[[Any, Path], Iterable[str | bytes]] | None:
-        """Write a benchmark."""
+        """The function that yields a benchmark as the parts of a file; None if the format cannot be written."""
 
 
 class FormatContract(PluginContract):
@@ -69,7 +69,7 @@ class FormatContract(PluginContract):
         return self.format.suffixes[0]
 
     def read(self, folder: Path, content: str | bytes) -> Any:
-        """Write `content` to a file in `folder` and return the benchmark read from it."""
+        """Write `content` to a file in `folder`, and return the benchmark that is read from it."""
         folder.mkdir(exist_ok=True)
         file = folder / f"sample{self.file_suffix}"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -119,7 +119,10 @@ class FormatContract(PluginContract):
             self.format.read(tmp_path / f"nowhere{self.file_suffix}", lambda _file, _names: True)
 
     def error(self, folder: Path, content: str | bytes) -> Any:
-        """Return the error in a file with this content: the one raised, else the benchmark's first problem."""
+        """Return the error in a file with this content: the one raised, else the benchmark's first problem.
+
+        Fails if the content is accepted without a problem.
+        """
         try:
             benchmark = self.read(folder, content)
         except KareninaError as error:
@@ -146,11 +149,11 @@ class AnyImportFormat(AnyFormat, Protocol):
 
     @property
     def rows(self) -> Callable[[Path], Iterable[AnyRow]]:
-        """Yield the rows of a file."""
+        """The function that yields the rows of a file."""
 
     @property
     def recognizes(self) -> Callable[[Path], bool] | None:
-        """Return whether a file is certainly in this format."""
+        """The function that returns whether a file is certainly in this format."""
 
 
 class ImportFormatContract(FormatContract):

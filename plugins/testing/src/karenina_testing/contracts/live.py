@@ -82,7 +82,10 @@ class LiveContract(PortContract):
         raise NotImplementedError(f"{type(self).__name__} must return the model to call")
 
     def secrets(self) -> Sequence[str]:
-        """Return the texts that no log or repr may show (by default, the API key). Called while a port is open."""
+        """Return the texts that no log or repr may show; by default, the API key.
+
+        This method is called while a port is open.
+        """
         key = self.live().endpoint_api_key
         return [key.get_secret_value()] if key is not None else []
 
@@ -168,9 +171,11 @@ class LiveLLMContract(LiveContract):
     port_name = "llm"
 
     def call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
+        """Continue a short conversation."""
         return port.invoke(CONVERSATION)
 
     def long_call(self, port: LLMPort) -> Coroutine[Any, Any, LLMReply]:
+        """Ask for a long story."""
         return port.invoke(LONG)
 
     def test_a_conversation_with_messages_both_ways_is_answered_in_words(self) -> None:
@@ -184,9 +189,11 @@ class LiveParserContract(LiveContract):
     port_name = "parser"
 
     def call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
+        """Request a short JSON object."""
         return port.parse(FILL, FORM)
 
     def long_call(self, port: ParserPort) -> Coroutine[Any, Any, ParserReply]:
+        """Request a JSON object that is too long for the token limit."""
         steps = {"type": "array", "items": {"type": "string", "minLength": 150}, "minItems": 15}
         schema = {"type": "object", "title": "Story", "properties": {"steps": steps}, "required": ["steps"]}
         return port.parse([*LONG, Message.user("Write it as JSON, as a list of 15 steps under the key steps.")], schema)
@@ -202,15 +209,18 @@ class LiveAgentContract(LiveContract):
 
     @pytest.fixture(autouse=True)
     def _workspace(self, tmp_path: Path) -> None:
+        """Create a workspace with a note for the agent to read."""
         self.workspace = tmp_path
         (tmp_path / "note.txt").write_text("The code is 4711.", "utf-8")
 
     port_name = "agent"
 
     def call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
+        """Continue a short conversation, without tools."""
         return port.run(CONVERSATION, AgentOptions(max_turns=1))
 
     def long_call(self, port: AgentPort) -> Coroutine[Any, Any, AgentReply]:
+        """Ask for a long story, without tools."""
         return port.run(LONG, AgentOptions(max_turns=1))
 
     def test_without_tools_the_answer_is_a_trace_of_one_message(self) -> None:
@@ -258,9 +268,9 @@ def open_sockets() -> set[str]:
 
 
 async def assert_sockets_closed(before: set[str]) -> None:
-    """Assert that only the sockets in `before` are open; others get `WAIT` seconds to close."""
+    """Assert that only the sockets in `before` are open, after up to `WAIT` seconds."""
     for _ in range(int(WAIT / 0.05)):
         if not open_sockets() - before:
             return
         await asyncio.sleep(0.05)
-    raise AssertionError(f"left open: {sorted(open_sockets() - before)}")
+    raise AssertionError(f"the port left sockets open: {sorted(open_sockets() - before)}")

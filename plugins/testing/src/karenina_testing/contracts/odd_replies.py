@@ -43,13 +43,14 @@ class OddReply:
 
 
 def chat(content: Any = "Oslo.", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
-    """Return a chat completion."""
+    """Return a chat completion; without `usage`, of 20 input and 8 output tokens. `message` has further fields."""
     choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
     counted = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28} if usage is None else usage
     return {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": counted}
 
 
-def _beside(body: dict[str, Any], **fields: Any) -> dict[str, Any]:
+def _with_fields(body: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the completion with `fields` added to its only choice."""
     return {**body, "choices": [{**body["choices"][0], **fields}]}
 
 
@@ -75,15 +76,15 @@ CHAT_ENDS: Final[Mapping[str, OddReply]] = {
         for reason in reasons
     },
     "error in the choice": OddReply(
-        _beside(chat("The capi", "error"), error={"code": 502, "message": "the upstream is gone"}),
+        _with_fields(chat("The capi", "error"), error={"code": 502, "message": "the upstream is gone"}),
         error=C.SERVER,
         words="the upstream is gone",
         tokens=(20, 8, 0, 0, 0),
     ),
     "stop for a reason of the provider": OddReply(
-        _beside(chat("The capi"), provider_specific_fields={"native_finish_reason": "network_error"}), **_FAILED
+        _with_fields(chat("The capi"), provider_specific_fields={"native_finish_reason": "network_error"}), **_FAILED
     ),
-    "stop for a full context": OddReply(_beside(chat("The capi"), native_finish_reason="MAX_TOKENS"), **_CUT),
+    "stop for a full context": OddReply(_with_fields(chat("The capi"), native_finish_reason="MAX_TOKENS"), **_CUT),
 }
 CHAT_EMPTY: Final[Mapping[str, OddReply]] = {
     "null": OddReply(chat(None), **_EMPTY),
@@ -225,7 +226,7 @@ CHAT_FORMS: Final[Mapping[str, OddReply]] = {
 
 
 def messages_reply(content: Any, stop: Any = "end_turn", usage: Any = None) -> dict[str, Any]:
-    """Return a Messages API reply."""
+    """Return a Messages API reply; without `usage`, of 20 input and 8 output tokens."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     counted = {"input_tokens": 20, "output_tokens": 8} if usage is None else usage
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}

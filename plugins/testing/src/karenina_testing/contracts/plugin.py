@@ -31,6 +31,7 @@ class PluginContract:
         return self._found()[0].distribution
 
     def _found(self) -> list[PluginInfo]:
+        """Return the plugins whose entry point has the value `entry_point`; fails if there is none."""
         infos = [info for info in Plugins.discover().describe() if info.target == self.entry_point]
         assert infos, f"no entry point is {self.entry_point!r}: install the package (pip install -e .)"
         return infos

@@ -54,7 +54,7 @@ class PriceSourceContract(PluginContract):
     unknown: ClassVar[Sequence[tuple[str, str | None]]] = (("no-such-model-4711", None),)
 
     def cost(self, model_name: str, served_by: str | None, usage: Usage) -> Decimal:
-        """Return the cost of `usage` in dollars."""
+        """Return the cost of `usage` in dollars; fails if the list does not contain the model."""
         listed = self.source.tariff(model_name, served_by)
         assert listed is not None, f"it has no price of {model_name!r} at {served_by!r}"
         picodollars = listed[0].cost(usage)

@@ -131,6 +131,7 @@ class PrimitiveContract(PluginContract):
         assert wrong == []
 
     def _model(self) -> type[BaseModel]:
+        """Return the class of the primitive; fails if it is not a pydantic model."""
         kind = type(self.primitive)
         assert issubclass(kind, BaseModel), "derive it from karenina_template.templates.Primitive"
         return kind

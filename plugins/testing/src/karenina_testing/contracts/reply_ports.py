@@ -59,6 +59,7 @@ class LLMContract(CallContract):
         return lambda _: self.saying("17p13.1")
 
     async def _ask(self, port: LLMPort) -> LLMReply:
+        """Ask one question, with information on the call that must not be sent."""
         return await port.invoke(CONVERSATION, info=CallInfo("item-77-of-nobodys-business", "Hidden?", 3, "answering"))
 
     def test_the_server_gets_the_messages_in_order(self) -> None:
@@ -143,6 +144,7 @@ class ParserContract(CallContract):
         return self.filling(FILLED)
 
     async def _fill(self, port: ParserPort) -> ParserReply:
+        """Request one JSON object."""
         return await port.parse(ASK, SCHEMA)
 
     def test_the_reply_is_the_json_that_the_model_wrote(self) -> None:
@@ -187,6 +189,10 @@ class ParserContract(CallContract):
 
 
 def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
+    """Return the outcome of an odd reply: an error, or JSON with its end.
+
+    An end other than `content_filter` is returned as `stop`.
+    """
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome))
     end = outcome.finish_reason if outcome.finish_reason == "content_filter" else "stop"
@@ -194,6 +200,7 @@ def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any
 
 
 def _expected_form(odd: OddReply) -> tuple[Any, ...]:
+    """Return the outcome that `odd` must have, in the form returned by `_describe_form`."""
     if odd.error is not None:
         return (odd.error, odd.words)
     return (json.loads(odd.text) if odd.text else "", odd.finish_reason)

@@ -42,12 +42,13 @@ def sample_results(
 
 
 def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
-    """Write the results to `file`, one JSON line each, and return `file`."""
+    """Write the results to `file`, one JSON object per line, and return `file`."""
     file.write_text("".join(result.model_dump_json() + "\n" for result in results), "utf-8")
     return file
 
 
 def _result(number: int, outcome: Outcome, model: str, more: str) -> VerificationResult:
+    """Return a result with this outcome for question number `number`; `more` is appended to most texts."""
     identity = ModelIdentity(interface="manual", model_name=model)
     values = {f"gene{more}": f"BCL2{more}", "year": 2015 + number}
     return VerificationResult(
@@ -110,11 +111,11 @@ class AnyExporter(Protocol):
 
     @property
     def takes_table(self) -> bool:
-        """Whether it can write the table that `--table` names."""
+        """Whether the format can write the table that `--table` names."""
 
     @property
     def read(self) -> Any:
-        """Read results back."""
+        """The function that reads results back; None if the format cannot."""
 
 
 class ExporterContract(PluginContract):
@@ -134,12 +135,12 @@ class ExporterContract(PluginContract):
         return {id for id in ids if id in text}
 
     def export(self, folder: Path, results: Iterable[VerificationResult], *options: str | Path) -> CommandRun:
-        """Export the results and return how the command ended; it prints the export unless `options` name a file."""
+        """Export the results, and return how the command ended; it prints the export unless `options` name a file."""
         write_results(folder / _RESULTS, results)
         return run_command(folder, "export", _RESULTS, "--format", self.exporter.name, *options)
 
     def exported(self, folder: Path, results: Iterable[VerificationResult], *options: str) -> bytes:
-        """Export the results to a file and return its content."""
+        """Export the results to a file, and return its content; fails if the command does."""
         output = folder / f"exported{self._suffix}"
         done = self.export(folder, results, "-o", output, *options)
         assert done.code == 0, done.err
@@ -147,6 +148,7 @@ class ExporterContract(PluginContract):
 
     @property
     def _suffix(self) -> str:
+        """The suffix of exported files; `.export` if the format has no suffix."""
         return self.exporter.suffixes[0] if self.exporter.suffixes else ".export"
 
     def test_it_has_a_name_a_summary_and_suffixes(self) -> None:
@@ -216,14 +218,14 @@ class ReportSectionContract(PluginContract):
         return sample_results()
 
     def report(self, folder: Path, *runs: Sequence[VerificationResult]) -> CommandRun:
-        """Run `karenina report` on these runs and return how it ended; the report is `report.html`."""
+        """Run `karenina report` on these runs, and return how it ended; the report is `report.html`."""
         files = [write_results(folder / f"run{number}.results.jsonl", run) for number, run in enumerate(runs)]
         return run_command(folder, "report", *files, "-o", "report.html")
 
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
-        """Return the plugin's sections in a report on these runs, by id, as JSON values.
+        """Return the plugin's sections in a report on these runs, by id, as JSON-compatible dicts.
 
-        Each has a `title`, and `blocks` with `columns` and `rows`, or a `text`.
+        Each has a `title`, and `blocks` with `columns` and `rows`, or a `text`. Fails if a section was left out.
         """
         done = self.report(folder, *runs)
         assert done.code == 0, done.err

@@ -82,6 +82,7 @@ class RunContract(PluginContract):
 
 
 def _field(gene: str, judged: bool) -> dict[str, object]:
+    """Return the declaration of a field that a judge fills in or, without `judged`, of a search for the gene."""
     if judged:
         return {"description": "The gene that the response names", "ground_truth": gene}
     primitive = {"type": "TraceContains", "substring": gene}
@@ -112,7 +113,7 @@ class ObserverContract(RunContract):
         return offered
 
     def observed_run(self, folder: Path) -> SampleRun:
-        """Run the sample benchmark under `settings` and return how it ended. No observer may fail."""
+        """Run the sample benchmark under `settings`, and return how it ended. Fails if an observer does."""
         run = self.run(folder, **self.settings)
         assert "an observer of" not in run.err, run.err
         assert "the observers of" not in run.err, run.err
@@ -308,4 +309,5 @@ class PanelContract(RunContract):
 
 
 def _right(_judge: int, question: str) -> str:
+    """Return the correct answer to a question, whatever the judge."""
     return GENES[question]

@@ -85,7 +85,10 @@ class StageContract(PluginContract):
     def run(
         self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
     ) -> StageRun:
-        """Run the stage alone, then its clean-up; `artifacts` replace those of the sample, `settings` are added."""
+        """Run the stage alone, then its clean-up, and return the run.
+
+        `artifacts` replace those of the sample, and `settings` are added to the contract's.
+        """
 
         async def run() -> StageRun:
             stage_run = await run_stage(
@@ -175,7 +178,10 @@ class StageContract(PluginContract):
 
 
 def failing_models(failure: str) -> ScriptedModels:
-    """Return models whose calls all fail: `no server`, `no reply` (empty text), or otherwise text that is not JSON."""
+    """Return models whose calls all fail.
+
+    `failure` is `no server`, `no reply` (empty text), or any other text for replies that are not JSON.
+    """
 
     def fail(*_: object) -> Any:
         if failure == "no server":
@@ -255,6 +261,7 @@ class ParseStageContract(StageContract):
         return self._artifacts(self.response)
 
     def _artifacts(self, response: str) -> dict[AnyKey, object]:
+        """Return the artifacts of an item with the template and this response."""
         return {
             ArtifactKeys.RAW_ANSWER_CLASS: type(
                 self.template.bind(dict.fromkeys(self.template.judge_fields), response)
@@ -303,4 +310,5 @@ class ParseStageContract(StageContract):
 
 
 def _parts(value: object) -> Iterable[object]:
+    """Return the elements of a list, or any other value as the only element."""
     return value if isinstance(value, list) else [value]

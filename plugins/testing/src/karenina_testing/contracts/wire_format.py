@@ -95,7 +95,7 @@ class WireFormat:
 
     @property
     def spec(self) -> AdapterSpec:
-        """The adapter's declaration."""
+        """The adapter's declaration for `interface`."""
         plugin = EntryPoint("contract", self.entry_point, "karenina.adapters").load()
         offered: list[AdapterSpec] = list(plugin.karenina_adapters())
         return next(spec for spec in offered if spec.interface == self.interface)
@@ -127,7 +127,7 @@ class PortContract(WireFormat):
     port_name: ClassVar[Literal["llm", "parser", "agent"]]
 
     def make(self, model: ModelConfig) -> Any:
-        """Return a new port for `model`."""
+        """Return a new port for `model`; fails if the adapter has no port of this kind."""
         factory = getattr(self.spec, self.port_name)
         assert factory is not None, f"the interface {self.interface} has no {self.port_name} port"
         return factory(model)

@@ -27,7 +27,10 @@ from karenina_testing.server.scripted import ScriptedServer
 
 
 def read_script(text: str) -> dict[str, dict[str, list[One]]]:
-    """Return the items of both sides from JSON lines. Raises `ValueError` with the line number."""
+    """Return the items of both sides from JSON lines.
+
+    Raises `ValueError`, with the line number, if a line is malformed.
+    """
     sides: dict[str, dict[str, list[One]]] = {"answer": {}, "judge": {}}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -42,6 +45,11 @@ def read_script(text: str) -> dict[str, dict[str, list[One]]]:
 
 
 def _read_line(case: Any) -> tuple[str, str | None, One]:
+    """Return a line's item, its side (None for both), and what is sent (None for the default reply).
+
+    Raises `TypeError` if the line is not a JSON object, and `ValueError` for an unknown side or fault, or without an
+    item.
+    """
     if not isinstance(case, Mapping):
         raise TypeError("it is not a JSON object")
     item = next((str(case[name]) for name in ("item", "question", "case") if name in case), None)
@@ -58,7 +66,7 @@ def _read_line(case: Any) -> tuple[str, str | None, One]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a server until it is stopped; print its URL when it listens."""
+    """Run a server until it is stopped; print its URL when it listens. Exits with status 2 for bad arguments."""
     parser = argparse.ArgumentParser(
         prog="python -m karenina_testing.server",
         description=__doc__,

@@ -57,12 +57,12 @@ class Connection(asyncio.Protocol):
         self._number = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the transport."""
+        """Store the transport, and report the connection to the owner."""
         self._transport = transport
         self._number = self._owner.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop a reply that is in progress."""
+        """Stop a reply that is in progress, and report the end of the connection to the owner."""
         self._gone.set()
         self._writable.set()
         self._owner.closed(self)
@@ -76,10 +76,10 @@ class Connection(asyncio.Protocol):
         self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        """Reply once a request is complete."""
+        """Store the data, and reply once a request is complete."""
         self._got += data
         if not self._busy and len(self._got) >= self._needed:
-            self._next()
+            self._serve_or_refuse()
 
     def close(self) -> None:
         """Abort the connection, and any reply in progress."""
@@ -88,7 +88,11 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _next(self) -> None:
+    def _serve_or_refuse(self) -> None:
+        """Serve the complete requests; refuse a malformed one with status 400, and close the connection.
+
+        Any other exception is reported to the owner, and closes the connection too.
+        """
         try:
             self._serve()
         except MalformedRequest as error:
@@ -100,6 +104,10 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _serve(self) -> None:
+        """Serve the complete requests in order, until a reply takes time.
+
+        Raises `MalformedRequest` if a request cannot be read.
+        """
         while not self._busy and not self._transport.is_closing():
             request = self._take()
             if request is None:
@@ -116,7 +124,7 @@ class Connection(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
 
     def _take(self) -> Request | None:
-        """Return the next request, or None while it is incomplete."""
+        """Return the next request; None while it is incomplete. Raises `MalformedRequest` if it is not HTTP."""
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
             if self._got and not self._got[:1].isalpha():
@@ -156,6 +164,7 @@ class Connection(asyncio.Protocol):
         self._finish(reply, leaves)
 
     def _finish(self, reply: Reply, leaves: bool) -> None:
+        """Close, reset or keep the connection as `reply.end` says; `leaves` is whether the client wants it closed."""
         if reply.end == "reset":
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
@@ -185,7 +194,7 @@ class Connection(asyncio.Protocol):
             return
         if reply.end != "hang":
             self._busy = False
-            self._next()
+            self._serve_or_refuse()
 
     async def _stream(self, reply: Reply) -> bool:
         """Send a stream in chunks. Return whether it was sent while the client was still connected."""
@@ -232,7 +241,10 @@ _MANY: Final = 64
 
 
 def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return the body of a chunked request and the bytes after it, or None while the body is incomplete."""
+    """Return the body of a chunked request and the bytes after it; None while the body is incomplete.
+
+    Raises `MalformedRequest` if the length of a chunk is not a number.
+    """
     parts: list[bytes] = []
     while True:
         line, mark, data = data.partition(b"\r\n")
@@ -248,6 +260,7 @@ def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _number(pattern: re.Pattern[bytes], text: bytes, system: int) -> int:
+    """Return the number in a text, in the number system `system`. Raises `MalformedRequest` if it is not one."""
     if not pattern.fullmatch(text):
         raise MalformedRequest("the length of the body is not a number that a server accepts")
     return int(text, system)

@@ -40,7 +40,7 @@ class Request:
 
     @cached_property
     def text(self) -> str:
-        """The body as text."""
+        """The body as text, with U+FFFD for bytes that are not UTF-8."""
         return self.data.decode("utf-8", "replace")
 
     @cached_property
@@ -200,6 +200,7 @@ def event(data: Any, name: str = "") -> bytes:
 
 
 def _text(content: Any) -> str:
+    """Return the text of a message's content, with a line break between parts; "" for content without text."""
     if isinstance(content, list):
         return "\n".join(_text(part) for part in content)
     if isinstance(content, dict):

@@ -76,7 +76,7 @@ empty: Final = Fault("empty", lambda _, good: replace(good, body="", chunks=None
 cut_json: Final = Fault("cut_json", lambda _, good: _with_body(good, lambda data: data[: len(data) // 3]))
 """The body ends after a third, with the matching Content-Length."""
 
-invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _spoil))
+invalid_utf8: Final = Fault("invalid_utf8", lambda _, good: _with_body(good, _insert_invalid_bytes))
 """The first text in the body starts with bytes that are not UTF-8."""
 
 byte_order_mark: Final = Fault("byte_order_mark", lambda _, good: _with_body(good, lambda data: b"\xef\xbb\xbf" + data))
@@ -155,7 +155,7 @@ def content_length(difference: int) -> Fault:
 
 
 def slow_start(seconds: float) -> Fault:
-    """Return a fault that delays the first byte of the good reply."""
+    """Return a fault that delays the first byte of the good reply by `seconds`."""
     return Fault(f"slow_start:{seconds:g}", lambda _, good: replace(good, delay=good.delay + seconds))
 
 
@@ -173,7 +173,7 @@ def drip(seconds: float, size: int = 1) -> Fault:
 
 
 def oversized(megabytes: float) -> Fault:
-    """Return a fault that sends so many megabytes of spaces before the good body."""
+    """Return a fault that sends `megabytes` of spaces before the good body."""
     blocks = round(megabytes * 2**20 / _BLOCK)
     return Fault(
         f"oversized:{megabytes:g}", lambda _, good: _with_chunks(good, [*repeat(b" " * _BLOCK, blocks), _bytes(good)])
@@ -181,7 +181,7 @@ def oversized(megabytes: float) -> Fault:
 
 
 def bomb(megabytes: float) -> Fault:
-    """Return a fault that sends the good body compressed, with so many megabytes of spaces before it."""
+    """Return a fault that sends the good body compressed, with `megabytes` of spaces before it."""
     packing = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = [packing.compress(b" " * _BLOCK) for _ in range(round(megabytes * 2**20 / _BLOCK))]
 
@@ -199,14 +199,15 @@ def redirect(to: str, code: int = 302) -> Fault:
 
 
 def raw(data: bytes, end: Any = "close") -> Fault:
-    """Return a fault that sends `data` instead of the whole reply, including the status line."""
+    """Return a fault that sends `data` in place of the whole reply, status line included."""
     return Fault("raw", lambda _, __: Reply(raw=data, end=end))
 
 
 def named(text: str) -> Fault:
     """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`.
 
-    The values after the colons are arguments of the function with that name. Raises `ValueError`.
+    The values after the colons are arguments of the function with that name. Raises `ValueError` for an unknown name,
+    and for values that do not fit the function.
     """
     name, *arguments = text.split(":")
     if name.isdecimal():
@@ -228,16 +229,19 @@ def named(text: str) -> Fault:
 
 
 def _number(value: str) -> int | float:
+    """Return the number in a text: an integer, or a float if it contains a point."""
     return float(value) if "." in value else int(value)
 
 
 def _bytes(reply: Reply) -> bytes:
+    """Return the body of a reply, or its whole stream without pauses, as bytes."""
     if reply.chunks is None:
         return reply.payload
     return b"".join(piece for piece in reply.pieces() if isinstance(piece, bytes))
 
 
 def _as_body(reply: Reply) -> Reply:
+    """Return a streamed reply as one that is sent as a whole; any other reply unchanged."""
     if reply.chunks is None:
         return reply
     headers = {"Content-Type": "text/event-stream", **reply.headers}
@@ -245,11 +249,13 @@ def _as_body(reply: Reply) -> Reply:
 
 
 def _with_body(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
+    """Return the reply with the result of `change` as its body; a stream becomes a single chunk."""
     data = change(_bytes(good))
     return replace(good, body=data) if good.chunks is None else replace(good, chunks=[data], done=False)
 
 
 def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
+    """Return the reply with the result of `change` as its stream; unchanged if it is not a stream."""
     if good.chunks is None:
         return good
     data = _bytes(good)
@@ -258,16 +264,19 @@ def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
 
 
 def _with_chunks(good: Reply, pieces: Iterable[Any]) -> Reply:
+    """Return the reply with `pieces` as its stream; its Content-Type is kept."""
     kind = {"Content-Type": "application/json"} if good.chunks is None else {}
     return replace(good, body="", chunks=pieces, done=False, headers={**kind, **good.headers})
 
 
 def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
+    """Return the reply with these headers, which replace those with the same name in any case."""
     names = {name.lower() for name in headers}
     return replace(good, headers={**{k: v for k, v in good.headers.items() if k.lower() not in names}, **headers})
 
 
-def _spoil(data: bytes) -> bytes:
+def _insert_invalid_bytes(data: bytes) -> bytes:
+    """Return the data with two bytes that are not UTF-8 at the start of the first text in it."""
     for mark in (b'"content": "', b'"text": "', b'"'):
         if mark in data:
             return data.replace(mark, mark + b"\xff\xfe", 1)
@@ -275,6 +284,7 @@ def _spoil(data: bytes) -> bytes:
 
 
 def _with_comments(data: bytes) -> bytes:
+    """Return a stream with a comment before it and after each event."""
     return b": a comment\n\n" + data.replace(b"\n\n", b"\n\n: ping\n\n")
 
 

@@ -78,8 +78,11 @@ def message_error(status: int, message: str) -> dict[str, Any]:
 
 
 def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
-    """Return a chat completion with one choice."""
-    usage = said.usage or _counted(said, request)
+    """Return a chat completion with one choice.
+
+    If `said` has no usage, it is estimated from the lengths of `request` and the text.
+    """
+    usage = said.usage or _estimate_usage(said, request)
     message: dict[str, Any] = {"role": "assistant", "content": said.text}
     if said.reasoning:
         message["reasoning_content"] = said.reasoning
@@ -112,8 +115,11 @@ def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
 
 
 def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
-    """Return a Messages API message."""
-    usage = said.usage or _counted(said, request)
+    """Return a Messages API message.
+
+    If `said` has no usage, it is estimated from the lengths of `request` and the text.
+    """
+    usage = said.usage or _estimate_usage(said, request)
     finish = said.finish or ("tool_calls" if said.calls else "stop")
     content: list[dict[str, Any]] = []
     if said.reasoning:
@@ -141,12 +147,14 @@ def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
     }
 
 
-def _counted(said: Say, request: Request | None) -> Usage:
+def _estimate_usage(said: Say, request: Request | None) -> Usage:
+    """Return a usage of one token for every four characters, but at least one input and one output token."""
     sent = len(request.data) if request is not None else 0
     return Usage(max(sent // 4, 1), max(len(said.text or "") // 4, 1), calls=1)
 
 
 def _completion_events(completion: Mapping[str, Any], counted: bool) -> Iterator[dict[str, Any]]:
+    """Yield the chunks of a streamed completion; the last one contains the usage if it is `counted`."""
     head = {"id": completion["id"], "object": "chat.completion.chunk", "created": 1, "model": completion["model"]}
     (choice,) = completion["choices"]
     message = choice["message"]
@@ -172,6 +180,8 @@ def _completion_events(completion: Mapping[str, Any], counted: bool) -> Iterator
 
 
 def _message_events(message: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield the events of a streamed message."""
+
     def named(kind: str, **fields: Any) -> bytes:
         return event({"type": kind, **fields}, kind)
 
@@ -194,6 +204,7 @@ _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the content of a block in pieces, as the API streams it."""
     if block["type"] == "text":
         yield from ({"type": "text_delta", "text": part} for part in _parts(block["text"]))
     elif block["type"] == "thinking":
@@ -205,4 +216,5 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _parts(text: str | None) -> Sequence[str]:
+    """Return a text in pieces of 16 characters; empty for None and ""."""
     return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)] if text else []

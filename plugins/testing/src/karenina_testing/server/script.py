@@ -67,7 +67,7 @@ class Side:
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault that `shares` assign to a call, if any."""
+        """Return the fault that `shares` assign to a call; None if they assign none."""
         if not self.shares:
             return None
         digest = hashlib.blake2b(f"{self.seed} {side} {item} {call}".encode("utf-8", "replace"), digest_size=8).digest()
@@ -100,7 +100,7 @@ class Entry:
 
     @property
     def fault(self) -> str | None:
-        """The name of the injected fault, if any."""
+        """The name of the injected fault; None if there was none."""
         return self.reply.name if self.reply is not None else None
 
     @property
@@ -110,7 +110,7 @@ class Entry:
 
     @property
     def body(self) -> Any:
-        """The reply's body as JSON values, text or bytes; for a stream, its chunks."""
+        """The reply's body as text, bytes or JSON-compatible data; the chunks of a stream; None without a reply."""
         if self.reply is None:
             return None
         if self.reply.raw is not None:
@@ -118,7 +118,7 @@ class Entry:
         return self.reply.body if self.reply.chunks is None else self.reply.chunks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the entry as JSON values, without stream bodies, and with secrets replaced by `***`.
+        """Return the entry as a JSON-compatible dict, without stream bodies, and with secrets replaced by `***`.
 
         Secrets are recognized by the names of headers and query parameters. Bodies are not masked.
         """
@@ -130,6 +130,7 @@ class Entry:
 
 
 def _mask_query(target: str) -> str:
+    """Return the path with the values of secret query parameters replaced by `***`."""
     path, mark, query = target.partition("?")
     parts = (part.partition("=") for part in query.split("&"))
     shown = (f"{name}{sign}{MASK if sign and _SECRET.search(unquote_plus(name)) else v}" for name, sign, v in parts)
@@ -203,7 +204,10 @@ class Script:
         return Entry(item, side, self._calls[side, item], request, time.monotonic())
 
     def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
-        """Return the reply to a call, or an awaitable of the reply."""
+        """Return the reply to a call, or an awaitable of the reply.
+
+        Raises `TypeError` for a value that cannot be a reply, and whatever a function of the script raises.
+        """
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
             sent, fault = _nth(side.items[entry.item], entry.call)
@@ -212,10 +216,10 @@ class Script:
         if sent is None:
             sent, usual = _nth(side.reply, entry.call)
             fault = fault or usual
-        reply = _made(sent, entry.request)
+        reply = _make_reply(sent, entry.request)
         if isinstance(reply, Reply):
             return reply if fault is None else fault(entry.request, reply)
-        return _spoiled(reply, fault, entry.request)
+        return _apply_fault(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
         """Return the KEY of the last mark `[item KEY]`, else the longest script key, else the last user message."""
@@ -237,11 +241,15 @@ def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
     return next((item for item in left if not isinstance(item, Fault)), None), fault
 
 
-def _made(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
+def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
+    """Return the reply for a value in a script, or an awaitable of it; functions are called with the request.
+
+    None stands for the text `I do not know.` Raises `TypeError` for a value that cannot be a reply.
+    """
     while callable(scripted) and not isinstance(scripted, Fault):
         scripted = scripted(request)
     if isinstance(scripted, Awaitable):
-        return _awaited(scripted, request)
+        return _await_reply(scripted, request)
     if scripted is None:
         scripted = _UNKNOWN
     if isinstance(scripted, str):
@@ -259,12 +267,14 @@ def _made(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
     )
 
 
-async def _awaited(coming: Awaitable[Any], request: Request) -> Reply:
-    reply = _made(await coming, request)
+async def _await_reply(coming: Awaitable[Any], request: Request) -> Reply:
+    """Return the reply for a value that a function of the script returns asynchronously."""
+    reply = _make_reply(await coming, request)
     return reply if isinstance(reply, Reply) else await reply
 
 
-async def _spoiled(coming: Awaitable[Reply], fault: Fault | None, request: Request) -> Reply:
+async def _apply_fault(coming: Awaitable[Reply], fault: Fault | None, request: Request) -> Reply:
+    """Return the awaited reply, changed by the fault if there is one."""
     good = await coming
     return good if fault is None else fault(request, good)
 

@@ -91,9 +91,9 @@ class ScriptedServer:
     # --- Called by tests.
 
     def says(self, *replies: One) -> None:
-        """Send these replies to the next calls, in order, and then repeat the last one.
+        """Send the given replies to the next calls, in order, and then repeat the last one.
 
-        They replace the scripts of both sides.
+        These replies replace the scripts of both sides.
         """
         left = list(replies)
         self.script.answers = Side(lambda _: left.pop(0) if len(left) > 1 else left[0])
@@ -106,16 +106,19 @@ class ScriptedServer:
 
     @property
     def bodies(self) -> list[Any]:
-        """The JSON bodies of all calls."""
+        """The JSON bodies of all calls. Raises `ValueError` if one is not JSON."""
         return [request.body for request in self.requests]
 
     def has_requests(self, number: int) -> bool:
-        """Wait up to `WAIT` seconds for `number` calls. Return whether they arrived. It blocks: call it in a thread."""
+        """Wait up to `WAIT` seconds for `number` calls, and return whether they arrived.
+
+        This blocks: call it in a thread.
+        """
         with self.log.came:
             return self.log.came.wait_for(lambda: len(self.log) >= number, WAIT)
 
     def all_closed(self) -> bool:
-        """Wait up to `WAIT` seconds until every connection is closed. Return whether all are. It blocks."""
+        """Wait up to `WAIT` seconds until every connection is closed, and return whether all are. This blocks."""
         with self.log.came:
             return self.log.came.wait_for(lambda: not self._open, WAIT)
 
@@ -155,15 +158,15 @@ class ScriptedServer:
             reply = faults.close(request, Reply())
         if not isinstance(reply, Reply):
             return entry, self._awaited(entry, reply)
-        entry.reply = self._late(reply)
+        entry.reply = self._delay(reply)
         return entry, entry.reply
 
     def failed(self, problem: BaseException) -> None:
-        """Record a problem."""
+        """Record a problem, which is raised at the end of the block."""
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Record in the log entry whether the whole reply was sent."""
+        """Record in the log entry whether the whole reply was sent; None, for a request that is no call, is ignored."""
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()
@@ -173,15 +176,17 @@ class ScriptedServer:
             self._counts["refused" if refused else "answered"] += whole
 
     async def _awaited(self, entry: Entry, coming: Awaitable[Reply]) -> Reply:
+        """Return the awaited reply, and log it. If it fails, record the problem and close the connection."""
         try:
             reply = await coming
         except Exception as problem:
             self.problems.append(problem)
             reply = faults.close(entry.request, Reply())
-        entry.reply = self._late(reply)
+        entry.reply = self._delay(reply)
         return entry.reply
 
-    def _late(self, reply: Reply) -> Reply:
+    def _delay(self, reply: Reply) -> Reply:
+        """Return the reply, delayed by `latency` if it has no fault; otherwise, count the fault."""
         if reply.name is not None:
             self._faults[reply.name] += 1
         elif self.latency:
@@ -189,6 +194,7 @@ class ScriptedServer:
         return reply
 
     def _other(self, request: Request) -> Reply:
+        """Return the reply to a request that is not a model call: models, counts, the log, or an empty object."""
         path = request.path.partition("?")[0]
         if path.endswith("/models"):
             return Reply({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
@@ -201,7 +207,7 @@ class ScriptedServer:
     # --- Start and stop.
 
     def __enter__(self) -> Self:
-        """Start the server; it is listening when this returns."""
+        """Start the server; it is listening when this returns. Raises `RuntimeError` if it does not start."""
         started: threading.Event = threading.Event()
         failed: list[BaseException] = []
 
@@ -267,6 +273,7 @@ def _blocked_error(thread: threading.Thread) -> TimeoutError:
 
 
 def _module(frame: FrameType) -> str:
+    """Return the name of the module whose code a frame executes; "" if it has none."""
     return str(frame.f_globals.get("__name__", ""))
 
 
