@@ -38,7 +38,10 @@ class CodeSource:
     places: list[str] = field(default_factory=list)
 
     def to_json(self, *, trusted: bool) -> dict[str, Any]:
-        """Return the source as JSON values for `--json`."""
+        """Return the source as a JSON-compatible dict.
+
+        `trusted` replaces the attribute, which is False even if trust has just been stored.
+        """
         return {
             "digest": self.digest,
             "reason": self.reason,
@@ -53,9 +56,9 @@ class CodeSource:
 class TrustFindings:
     """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
-    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` are those that
-    are not trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are
-    messages about templates that cannot be used even with trust.
+    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` contains those
+    that are not trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken`
+    contains messages about templates that cannot be used even with trust.
     """
 
     code: list[CodeSource] = field(default_factory=list)
@@ -210,6 +213,7 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
 
 
 def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
+    """Return what `--json` prints. `stored` is the number of contents that this command has trusted."""
     values = [
         {
             "name": content.name,
@@ -231,6 +235,7 @@ def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]
 
 
 def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
+    """Print the restricted values and the numbered lines of the code, and, to standard error, the broken templates."""
     if not (findings.code or findings.digests):
         text = f"{file} contains no code and no restricted value: nothing in it needs trust."
         screen.out.print(Text(text), soft_wrap=True)
@@ -254,6 +259,7 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
 
 
 def _confirm(findings: TrustFindings) -> bool:
+    """Ask on standard error whether to trust what is new, and return the answer. Ctrl-C raises click's `Abort`."""
     count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if findings.new else []

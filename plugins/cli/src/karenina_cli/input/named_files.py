@@ -27,7 +27,7 @@ def load_checked(
     columns: Mapping[str, str] | None = None,
     skip_broken: bool = False,
 ) -> Benchmark:
-    """Load a benchmark. Raises `BenchmarkErrors` with all errors in the file if it cannot be loaded."""
+    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file."""
     from karenina_benchmark import Benchmark, BenchmarkFileError
     from karenina_benchmark.checking import check_file
 
