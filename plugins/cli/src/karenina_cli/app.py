@@ -222,7 +222,7 @@ def _global_options(
 
 
 class _CleanFormatter(logging.Formatter):
-    """A log formatter for terminals: it replaces control characters, which a model's text may contain, by visible ones."""
+    """A log formatter for terminals, which replaces control characters in messages by visible ones."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of a log record, with visible characters in place of control characters."""

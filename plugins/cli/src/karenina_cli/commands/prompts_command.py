@@ -158,7 +158,10 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
-    """Return whether `names` contains the name or family of a task; None contains all, and also prompts without a task."""
+    """Return whether `names` contains the name or the family of a task.
+
+    None contains every task, and also prompts without a task.
+    """
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
 

@@ -163,7 +163,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason for the outcome: at most 200 characters if the item was judged, else with what to do about it."""
+    """Return the reason for the outcome: cut to 200 characters if the item was judged, else with advice."""
     return Text(shorten(result.why(), 200)) if result.outcome.judged else _cut(result.why())
 
 

@@ -54,7 +54,7 @@ class Limits(Generic[Number]):
         return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the limit of a group: its own, else that of its answering model, else the one for all, which may be None."""
+        """Return the limit of a group: its own, else that of its answering model, else that of all, or None."""
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]
@@ -183,7 +183,7 @@ class CIReports:
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
         """Write the reports; the summary includes `failures`, the reasons why the run fails.
 
-        An existing JUnit file is replaced (`check` protects other files). Raises `ConfigError` if a file cannot be written.
+        An existing JUnit file is replaced (`check` protects other files). Raises `ConfigError` if writing fails.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
