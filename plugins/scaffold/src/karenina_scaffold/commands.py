@@ -26,7 +26,10 @@ SCHEMA: Final = "benchmark.schema.json"
 
 
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
-    """Raise `ConfigError` if Karenina or an installed plugin already offers something of this kind under the name."""
+    """Raise `ConfigError` if Karenina or an installed plugin already offers something of this kind under the name.
+
+    `commands` are the names of the existing commands.
+    """
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)
     if name in (commands if kind.name == "command" else _offered(kind)):
