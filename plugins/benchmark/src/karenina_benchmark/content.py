@@ -106,7 +106,7 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Return an empty benchmark. Raises `ValueError` for an empty name."""
+        """Return an empty benchmark, created now. Raises `ValueError` if the name is empty."""
         benchmark = cls(name)
         benchmark.description = description
         benchmark.version = version
@@ -147,8 +147,10 @@ class BenchmarkContent:
 
         `question` is either the text, with the other arguments as the question's fields, or a complete `Question`
         without other arguments. `extra` contains fields owned by plugins, one table per plugin: `my_package={"level":
-        3}`. Raises `ValueError` for a duplicate id, a trait name that is also in the global rubric, and invalid fields,
-        and `TypeError` for a keyword argument that no installed plugin owns.
+        3}`.
+
+        Raises `ValueError` for a duplicate id, an invalid field, or a trait name that is also in the global rubric, and
+        `TypeError` for a keyword argument that no installed plugin owns.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
@@ -180,6 +182,7 @@ class BenchmarkContent:
 
     @staticmethod
     def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return fields owned by plugins by full name. Raises `TypeError` for a field that no installed plugin owns."""
         for name in extra:
             if not is_owned(name, "question_fields"):
                 raise TypeError(f"add_question() has no argument {name!r}, and no plugin {name} is installed")
@@ -244,7 +247,7 @@ class BenchmarkContent:
         return self.origins.get(self._written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Read all streamed questions, and move those that cannot be read to `broken`."""
+        """Build all streamed questions once, and move the errors of those that cannot be read to `broken`."""
         for id in self.ids if self.streamed else ():
             try:
                 self._questions[id]
@@ -254,7 +257,7 @@ class BenchmarkContent:
                 self.broken.append(error)
 
     def remove(self, question_id: str) -> Question:
-        """Remove a question and return it. Raises `KeyError` as `get` does."""
+        """Remove a question and return it. Raises `KeyError` if there is none with this id."""
         question = self.get(question_id)
         del self._questions[question.id]
         if self._written_ids is not None:
@@ -263,7 +266,10 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question with the id of `question`. Raises `KeyError` as `get` does."""
+        """Replace the question with the id of `question`.
+         Raises `KeyError` if there is none with this id, and `ValueError` for a trait name that is also in the global
+        rubric.
+        """
         written = self.get(question.id).id
         self.rubric_for(question)
         self._questions[written] = question if question.id == written else question.changed(id=written)
@@ -355,6 +361,7 @@ class BenchmarkContent:
         return named_after and self.id == _make_id(self.name)
 
     def _content(self) -> tuple[object, ...]:
+        """Return what is compared by `==`, besides the name and the id."""
         return (
             self.description,
             self.version,
@@ -372,6 +379,7 @@ class BenchmarkContent:
 
 
 def _make_id(name: str) -> str:
+    """Return an id that depends only on the name of the benchmark."""
     return uuid5(NAMESPACE_URL, f"karenina:benchmark:{name}").urn
 
 
@@ -389,10 +397,12 @@ def _as_stored(question: Question) -> Question:
 
 
 def _now() -> str:
+    """Return the current time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _as_list(name: str, texts: Iterable[str]) -> list[str]:
+    """Return the texts as a list. Raises `ValueError` for a single string, whose characters would become texts."""
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not one string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)

@@ -78,7 +78,10 @@ class Section:
         problems.raise_all()
 
     def text(self, key: str) -> str | None:
-        """Return the source text of a key's value (also of numbers and dates); None if it is missing or null."""
+        """Return the source text of a key's value (also of numbers and dates); None if the key is missing or null.
+
+        Raises `BenchmarkFileError` for a list or a mapping.
+        """
         value = self.value.get(key)
         if value is None:
             return None
@@ -88,7 +91,10 @@ class Section:
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the texts in a list; a single text is returned as a list of one."""
+        """Return the texts in a list; a single text is returned as a list of one, and a missing key as an empty list.
+
+        Raises `BenchmarkFileError` for an entry that is not a scalar.
+        """
         value = self.value.get(key)
         if value is None:
             return []
@@ -101,7 +107,10 @@ class Section:
         return [self.document.written[(*self.path, key, position)] for position in range(len(value))]
 
     def section(self, key: str) -> Section | None:
-        """Return the mapping under a key; None if it is missing or null."""
+        """Return the mapping under a key; None if the key is missing or null.
+
+        Raises `BenchmarkFileError` for other values.
+        """
         value = self.value.get(key)
         if value is None:
             return None
@@ -112,7 +121,7 @@ class Section:
     def sections(self, key: str, problems: Problems) -> list[Section]:
         """Return the mappings in the list under a key; a single mapping is returned as a list of one.
 
-        Entries that are not mappings are left out and reported in `problems`.
+        Entries that are not mappings are left out and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
         """
         value = self.value.get(key)
         if value is None:

@@ -167,6 +167,10 @@ def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFi
 
 
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
+    """Return the fields of a question, converted from the cells of a row; changes `values`.
+
+    Numbers become text, lists and objects become JSON, and keywords in one text are split.
+    """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
         if isinstance(value, list | Mapping):
@@ -187,6 +191,10 @@ def _make_template(
     strategy: Any,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
+    """Return the field `answer_template` for a row, or no field if there is no template.
+
+    Raises `DeclarationError`, and `KeyError` for a column that the row does not have.
+    """
     if answer is not None:
         return {"answer_template": make_row_template(answer, strategy, row.values)}
     if answer_template is None:

@@ -71,7 +71,8 @@ def make_rescore_request(
     judges are `judges`, or else those in the configuration file or in the user's own run. `note` prints what is left
     out.
 
-    If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError`.
+    If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError` if the
+    benchmark is not known, if the run's files have changed, or if a judge is missing.
     """
     from karenina_benchmark import Benchmark
 
@@ -111,6 +112,7 @@ def make_rescore_request(
 
 
 def _absolute(path: Path | None) -> Path | None:
+    """Return the absolute path; None stays None."""
     return path.absolute() if path is not None else None
 
 
@@ -121,7 +123,7 @@ def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that may be taken from files; print the names of others that affect results."""
+    """Return the settings in a journal that may be taken from files; `note` prints which others affect results."""
     free, others = labels.free_settings()
     owned = owned_settings()
     changing = [name for name in others if name not in owned or owned[name].changes_results]
@@ -132,7 +134,10 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run, with their secrets. Raises `ConfigError`."""
+    """Return the judges of the user's own run, with their secrets; none if the run is not the user's.
+
+    Raises `ConfigError` if a secret is not available.
+    """
     if command is None:
         return ()
     stored = {name: value for name, value in command["config"].items() if name == "parsing_models"}
@@ -158,8 +163,8 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
     """Compare the extracted values in a result file with `benchmark`, and return what changes. No model is called.
-
-    The new results are written to `output`. Raises `ConfigError` if no result is for a question in the benchmark.
+     The new results are written to `output`. Results for questions that the benchmark does not contain are skipped.
+    Raises `ConfigError` if all results are skipped.
     """
     began = time.monotonic()
     before, after = RunTally(), RunTally()
@@ -225,6 +230,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
 
 
 def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
+    """Return the result, changed in place to an outcome without a verdict, with the reason `why`."""
     now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
     now.metadata.completed_without_errors = False
     return now

@@ -42,7 +42,8 @@ def preset_path(name: str) -> Path:
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
     """Save the settings of `config` listed in `names` as a preset and return its file.
 
-    A preset with the same name is replaced. Secrets are left out with a warning. Raises `ConfigError`.
+    A preset with the same name is replaced. Secrets are left out with a warning. Raises `ConfigError` if the name is
+    invalid or the preset cannot be saved.
     """
     from pydantic_core import PydanticSerializationError, to_json
 
@@ -89,5 +90,6 @@ def _with_absolute_paths(name: str, value: Any) -> Any:
 
 
 def _with_absolute_recording(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model with an absolute path to its recordings; other models stay as they are."""
     traces = model.get("manual_traces")
     return {**model, **({"manual_traces": str(Path(traces).absolute())} if isinstance(traces, str) else {})}

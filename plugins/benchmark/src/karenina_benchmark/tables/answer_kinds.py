@@ -234,6 +234,7 @@ def is_prose(text: str) -> bool:
 
 
 def _ends_sentence(text: str) -> bool:
+    """Return whether the text ends with the end of a sentence."""
     return any(match.end() == len(text.rstrip()) for match in _SENTENCE_END.finditer(text.rstrip()))
 
 
@@ -258,6 +259,7 @@ def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
 
 
 def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
+    """Return the first reading, in a fixed order of kinds, that is certain; None if none is."""
     kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
     return next((readings[kind] for kind in kinds if kind in readings and readings[kind].is_certain), None)
 
@@ -289,6 +291,7 @@ def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[An
 
 
 def _as_text(cell: Cell) -> Answer:
+    """Return a cell as text, prose or object, without trying other kinds; an empty cell is *empty*."""
     if is_empty(cell.value):
         return Answer("empty")
     text = cell_text(cell.value)
@@ -298,6 +301,7 @@ def _as_text(cell: Cell) -> Answer:
 
 
 def _is_object(value: Any) -> bool:
+    """Return whether a cell is an object (also one written as JSON text), or a list with objects or lists."""
     if isinstance(value, str):
         if not value.lstrip().startswith("{") or len(value) > _LONGEST_OBJECT:
             return False
@@ -340,6 +344,7 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
+    """Return a text as *yes or no*; None if it is neither, or if the question asks for something else."""
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
     if word in _DIGITS and asks_whether(question) and not asks_an_amount(question):
@@ -350,6 +355,7 @@ def _read_boolean(text: str, question: str) -> Answer | None:
 
 
 def _read_letter(text: str, question: str) -> Answer | None:
+    """Return a text as the letter of an option; None unless the question offers that option."""
     match = _LETTER.fullmatch(text)
     labels = offered_labels(question) if match is not None else ()
     if match is None or match[1].upper() not in labels:
@@ -360,6 +366,7 @@ def _read_letter(text: str, question: str) -> Answer | None:
 
 
 def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
+    """Return a text as a number; None if it is none, or if it names options or is a code."""
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
@@ -370,6 +377,10 @@ def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
 
 
 def _is_certain(quantity: Quantity, text: str) -> bool:
+    """Return whether a quantity is a number even without the other answers in its column.
+
+    A quantity that looks like a code, or has a unit that is not known, is uncertain.
+    """
     if quantity.is_code or sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return False
     if not quantity.unit:
@@ -379,6 +390,7 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
+    """Return a text as a date, in ISO 8601 unless it is ambiguous; None if it is no date or has a time of day."""
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
         return None
@@ -391,6 +403,7 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
+    """Return a text as a list; a single item is an uncertain list of one. None for text that may be a sentence."""
     items = _items(text)
     if items:
         return Answer("list", items)

@@ -228,6 +228,7 @@ def choose_roles(
 
 
 def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
+    """Move the best column for a role, if there is one, from `free` to `chosen`."""
     column = find_role(free, role)
     if column is not None:
         chosen[role] = column
@@ -282,7 +283,7 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has at most six different values, all of them verdicts such as `correct`."""
+    """Return whether a column has one to six different values, all of them verdicts such as `correct`."""
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
     return bool(values) and len(values) <= _MOST_GRADES and values <= set(grades)
 
@@ -302,6 +303,7 @@ def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a column has a value in some row; also True if there are no rows."""
     return not rows or any(row.get(column) not in (None, "", [], {}) for row in rows)
 
 
@@ -336,6 +338,7 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
+    """Yield the marks of options that follow each other without a gap: a, b, c; or 0, 1, 2; or 1, 2, 3."""
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))
         if numbered

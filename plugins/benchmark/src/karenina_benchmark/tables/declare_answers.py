@@ -147,7 +147,8 @@ def declare_answers(
     are compared word for word. `subject` is what the field is about, such as *gene*, if a template has several fields;
     `descriptions` are the user's own. If the name of `column` is like `must_include`, the cells contain texts to search
     for in the response itself, and the other arguments are ignored, except that `any_of` is taken from the name.
-    Raises `WrongTypeError`.
+
+    Raises `WrongTypeError` if a row names an unknown kind, or one that its answer does not have.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
@@ -226,6 +227,10 @@ def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
 
 
 def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
+    """Return an answer as the kind that its row names; None if the row names none.
+
+    Raises `WrongTypeError` if there is no such kind, or if the answer does not have it.
+    """
     if type is None or not str(type).strip():
         return None
     name = str(type).strip().casefold()
@@ -278,6 +283,10 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
+    """Return the `NumberWithUnit` rule for a number.
+
+    If the number has no unit, the rule has the one of the question.
+    """
     truth = read_quantity(answer.truth, answer.decimal)
     unit = asked_unit(cell.question) if truth is not None and not truth.unit else None
     options = {**({"unit": unit} if unit else {}), **({} if answer.decimal == "." else {"decimal": answer.decimal})}
@@ -296,6 +305,7 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
+    """Return the message that answers are sentences, which cannot be compared. `prose` are their positions."""
     what = "is a sentence" if len(prose) == 1 else "are sentences"
     shown = _examples(cells, prose[:1])
     return f"{len(prose)} of {quantity(count, 'answer')} {what} such as {shown}, and no other text has the same words"
@@ -369,6 +379,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
+    """Return the message that answers are objects, which cannot be compared; empty if there are none."""
     if not objects:
         return ""
     what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"
@@ -376,6 +387,7 @@ def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int)
 
 
 def _asks_yes_or_no(question: str) -> bool:
+    """Return whether a question is answered with yes or no, or true or false; True for an empty question."""
     return not question or asks_whether(question) or asks_true_or_false(question)
 
 
@@ -394,6 +406,7 @@ def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
 
 
 def _examples(cells: Sequence[Cell], places: Sequence[int]) -> str:
+    """Return the first three cells at `places`, each cut to 60 characters, and how many more there are."""
     shown = [
         f"{shorten(cell_text(cells[at].value), _LONGEST)!r}{f' ({cells[at].place})' if cells[at].place else ''}"
         for at in places[:_EXAMPLES]

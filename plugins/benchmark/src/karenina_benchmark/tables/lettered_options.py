@@ -97,6 +97,7 @@ def read_options(cell: Any) -> Options:
 
 
 def _text(item: Any) -> str:
+    """Return an option as text; empty for null, a list, or an object without a text."""
     if isinstance(item, Mapping):
         item = next((item[key] for key in ("text", "content", "value") if isinstance(item.get(key), str)), "")
     if isinstance(item, bool) or item is None or isinstance(item, list):
@@ -116,6 +117,10 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
+    """Return the options in a text, split at their letters, or else at the first separator that splits it.
+
+    The list is empty if nothing splits the text, or if the text is too long.
+    """
     if len(text) > _LONGEST:
         return []
     marks = list(_INNER_MARK.finditer(text))
@@ -216,6 +221,7 @@ def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[
 
 
 def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
+    """Return the letters that a cell names, in order; empty if one of them is not the letter of an option."""
     parts = cell if isinstance(cell, list) else parse_list(cell) if isinstance(cell, str) else None
     if parts is None:
         text = str(cell).strip()
@@ -226,6 +232,7 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
+    """Return the letters of the options whose texts a cell contains; empty if a text fits no option or several."""
     parts = cell if isinstance(cell, list) else (parse_list(cell) if isinstance(cell, str) else None) or [cell]
     letters: list[str] = []
     for part in parts:
@@ -242,6 +249,7 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_place(cell: Any, options: Options, first: int) -> tuple[str, ...]:
+    """Return the letter of the option at a position, counted from `first`; empty if the cell is no position."""
     cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = str(cell).strip().removesuffix(".0")
     place = int(text) - first if text.isascii() and text.isdecimal() and len(text) < 3 else -1

@@ -121,14 +121,14 @@ class QuestionRows:
 
 
 def name_columns(columns: Sequence[str]) -> str:
-    """Return the names of columns for a message: at most 30, and the number of further columns."""
+    """Return the names of columns for a message: the first 30, and the number of further columns."""
     more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
     return ", ".join(map(repr, columns[:_MOST_NAMED])) + more
 
 
 def cell_text(cell: Any) -> str:
     """Return a cell as text, with lists and objects as JSON."""
-    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_json(cell) else str(cell)
+    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_nested(cell) else str(cell)
 
 
 def _question_text(cell: Any) -> str:
@@ -136,7 +136,8 @@ def _question_text(cell: Any) -> str:
     return as_text(cell) if is_conversation(cell) else cell_text(cell)
 
 
-def _is_json(cell: Any) -> bool:
+def _is_nested(cell: Any) -> bool:
+    """Return whether a cell is a list or an object."""
     return isinstance(cell, list | Mapping)
 
 
@@ -264,6 +265,7 @@ def context_text(cell: Any, depth: int = 0) -> str:
 
 
 def _options_of(row: Row, roles: Roles) -> Options:
+    """Return the options of a row by letter; empty if there are fewer than two."""
     if roles.options:
         cells = {letter: row.values.get(column) for letter, column in roles.options.items()}
         texts = {letter: cell_text(cell).strip() for letter, cell in cells.items() if cell is not None and cell != ""}
@@ -308,7 +310,7 @@ def _with_right_options(
         if row.options and row.truth is not None and not letters and not right.problem
     ]
     if lost:
-        done.warnings.append(f"the right answer is none of the options, and compared as text, in {_list(lost)}")
+        done.warnings.append(f"the right answer is none of the options, and compared as text, in {_first_places(lost)}")
     return [
         replace(row, text=join_options(row.text, row.options), right=letters)
         for row, letters in zip(rows, right.letters, strict=True)
@@ -316,6 +318,7 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
+    """Add notes on how columns were interpreted, and warnings about columns that may have been meant differently."""
     roles = done.roles
     done.notes.append(roles.describe())
     context = roles.get(CONTEXT)
@@ -372,6 +375,7 @@ def _same(column: str, other: str) -> bool:
     return any(fold_name(column).startswith(word) and fold_name(other).startswith(word) for word in _EXPECTED)
 
 
-def _list(places: Iterable[str]) -> str:
+def _first_places(places: Iterable[str]) -> str:
+    """Return the first three places, and how many more there are."""
     listed = list(places)
     return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

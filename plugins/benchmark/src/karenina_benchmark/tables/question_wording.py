@@ -116,6 +116,7 @@ def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
+    """Return whether the name of a unit is probably meant as a unit, and not as a word, a letter or an abbreviation."""
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
     return not (len(name) == 2 and name.isupper() and find_unit(name) != name)  # AU, PC and PM have other meanings
