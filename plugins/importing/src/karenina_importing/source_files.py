@@ -89,13 +89,16 @@ def bounded(path: Path) -> Iterator[None]:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON value in a file. Raises `BenchmarkFileError`."""
+    """Return the JSON value in a file. Raises `BenchmarkFileError` if the file cannot be read or is not JSON."""
     with bounded(path):
         return files.read_json(path, surrogates=True)
 
 
 def read_lines(path: Path) -> Iterator[SourceRow]:
-    """Yield the JSON objects in a file with one per line; a line that is not an object is a row with a problem."""
+    """Yield the JSON objects in a file with one per line; a line that is not an object is a row with a problem.
+
+    Raises `BenchmarkFileError` if the file cannot be read.
+    """
     with bounded(path), files.read_records(path, suffix=".jsonl", surrogates=True, keep_problems=True) as records:
         for record in records:
             if record.problem is not None:
@@ -108,7 +111,10 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive; the file size limit applies to its unpacked content. Raises `BenchmarkFileError`."""
+    """Open a zip archive; the file size limit applies to its unpacked content.
+
+    Raises `BenchmarkFileError` if it cannot be read or is too large.
+    """
     extra = "karenina-importing[zstd]"
     with (
         bounded(path),
@@ -119,7 +125,10 @@ def open_archive(path: Path) -> Iterator[archives.Archive]:
 
 
 def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
-    """Return the JSON value in a file of an archive. Raises `BenchmarkFileError`."""
+    """Return the JSON value in a file of an archive.
+
+    Raises `BenchmarkFileError` if it cannot be read or is not JSON.
+    """
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
 
@@ -135,6 +144,7 @@ def head_of(path: Path) -> FileHead:
 
 @lru_cache(maxsize=1)
 def _head_of(path: Path, _changed: int, _size: int) -> FileHead:
+    """Return the beginning of a file. The other arguments are keys of the cache: a changed file is read again."""
     return FileHead(path)
 
 
@@ -151,7 +161,10 @@ class FileHead:
             return file.read(512) or b""
 
     def text(self, size: int = 1 << 16) -> str:
-        """Return the first `size` bytes, decoded as UTF-8; invalid bytes become replacement characters."""
+        """Return the first `size` bytes, decoded as UTF-8; invalid bytes become replacement characters.
+
+        Raises `BenchmarkFileError` if the file cannot be read.
+        """
         with bounded(self.path), bounded_files.open_file(self.path) as file:
             return (file.read(size) or b"").decode("utf-8", "replace")
 

@@ -1,9 +1,10 @@
 """lm-evaluation-harness samples: `samples_TASK_DATE.jsonl`, written by `--log_samples`.
 
 Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool writes
-the target as text; a list of right answers (`['Paris', 'paris']`) is read back as a list. `request` is added: the text
-of the first request, or its messages if a chat template was applied. If all targets in a file are labelled texts
-separated by marks (`PER: Ada $$ LOC: Lima`), they are lists, and an empty target is an empty list.
+the target as text; a list of right answers (`['Paris', 'paris']`) is read back as a list. The key `request` is added to
+each row; it contains the text of the first request, or its messages if a chat template was applied. If all targets in a
+file are labelled texts separated by marks (`PER: Ada $$ LOC: Lima`), each target is read as a list, and an empty target
+as an empty list.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether the first line of a file is a sample."""
     keys = head.record.keys()
     is_sample = {"doc_id", "doc"} <= keys and bool({"resps", "filtered_resps", "arguments"} & keys)
     return Fit.YES if is_sample else Fit.NO
@@ -73,6 +75,7 @@ def _items(target: str) -> list[str] | None:
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
+    """Return the field for a list of labelled texts, all of which are needed."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},
