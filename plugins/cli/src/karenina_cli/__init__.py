@@ -17,7 +17,7 @@ _INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Run the command with this process's arguments, and exit with its exit code; after Ctrl-C, that is always 130."""
+    """Run the command with this process's arguments, and exit with its exit code, which is always 130 after Ctrl-C."""
     try:
         _run()
     except KeyboardInterrupt:

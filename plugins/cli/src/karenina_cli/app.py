@@ -91,7 +91,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def build_app() -> typer.Typer:
-    """Return the Typer application of `build_command`."""
+    """Return the Typer application from which `build_command` makes the command."""
     return _build()[0]
 
 
@@ -234,8 +234,8 @@ class _CleanFormatter(logging.Formatter):
 def _log_to(screen: Screen, verbose: int) -> None:
     """Send the log to standard error.
 
-    Two kinds of messages are dropped: those that commands also print as errors, and, without `-v`, those about single
-    items, which are in the results.
+    Two kinds of messages are dropped: messages that commands also print as errors, and, without `-v`, messages about
+    single items, which are also in the results.
     """
     from rich.logging import RichHandler
 

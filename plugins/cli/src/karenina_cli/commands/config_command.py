@@ -100,7 +100,7 @@ def config(
 
 
 def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
-    """Return a JSON Schema (draft 2020-12) for a configuration file with these names."""
+    """Return a JSON Schema (draft 2020-12) for a configuration file with the settings `owned`."""
     from pydantic import ConfigDict, create_model
 
     from karenina_benchmark.formats.file_schema import with_tables
@@ -127,7 +127,10 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values, by place in the file; for models, also the `extra` of each adapter."""
+    """Return the fields of a setting's values, by their place in the file; empty if the values have no fields.
+
+    For models, the `extra` fields of each adapter are included.
+    """
     model = nested_model(setting.info.annotation)
     if model is None:
         return {}

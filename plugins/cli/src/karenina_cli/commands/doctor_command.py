@@ -78,7 +78,7 @@ def doctor(
 
 
 def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
-    """Yield the findings of all checks. `read` returns the configuration or raises `KareninaError`."""
+    """Yield the findings of all checks, in order. `read` returns the configuration or raises `KareninaError`."""
     from karenina_core import plugins as plugin_room
     from karenina_core.config import plugins_of
 

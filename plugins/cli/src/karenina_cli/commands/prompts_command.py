@@ -38,7 +38,7 @@ TRUTH = "contains the ground truth, by design"
 
 
 class PromptsCommand(StrictCommand):
-    """A command whose option `--task` lists the tasks if no name follows it."""
+    """A command whose option `--task` may be given without a name, which makes the command list the tasks."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; `--task` without a name gets an empty value."""

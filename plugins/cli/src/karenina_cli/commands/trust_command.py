@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class CodeSource:
     """Source code that runs only if it is trusted.
 
-    `reason` says what makes it code, and `line` where in the source; `places` are the parts of the file that contain
-    it.
+    `reason` says what makes it code, and `line` says where in the source; `places` lists the parts of the file that
+    contain it.
     """
 
     digest: str
@@ -162,9 +162,9 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
-    """Return the distinct pieces of code, and broken templates. Without a benchmark, `file` is a template.
+    """Return the distinct pieces of code, and messages about broken templates. Nothing is executed.
 
-    Executes nothing. Raises `BenchmarkFileError` if the file cannot be read.
+    Without a benchmark, `file` is a template. Raises `BenchmarkFileError` if the file cannot be read.
     """
     from karenina_benchmark.errors import read_text
     from karenina_core.data.trust import digest_of
@@ -199,7 +199,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
 
 def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
-    """Return the sources of callable traits, each with its place in the benchmark."""
+    """Return the source of each callable trait, with its place in the benchmark."""
     rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
     for question in benchmark:
         rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]

@@ -47,7 +47,10 @@ def read_configuration(
 
     `options` maps an option of the command, such as `--budget`, to the settings that it sets. A relative path in
     `manual_traces` is relative to the file in which it is written, or to the working directory if it is given on the
-    command line. Raises `ConfigError`, which states the origin of each problem, and `typer.BadParameter`.
+    command line.
+
+    Raises `typer.BadParameter` for an invalid option, and `ConfigError`, which states the origin of each problem, for
+    invalid settings and for files that cannot be read.
     """
     from karenina_benchmark.config.config_files import (
         ConfigLayers,

@@ -17,22 +17,25 @@ from karenina_terminal import completion
 
 
 def benchmark_argument(help: str, metavar: str = "FILE") -> Any:
-    """Return an argument for a benchmark file, whose name the shell completes."""
+    """Return an argument for a benchmark file. The shell completes the file name."""
     return typer.Argument(metavar=metavar, help=help, autocompletion=completion.benchmark_files)
 
 
 def benchmark_option(help: str) -> Any:
-    """Return an option for a benchmark file, whose name the shell completes."""
+    """Return an option for a benchmark file. The shell completes the file name."""
     return typer.Option(metavar="FILE", help=help, autocompletion=completion.benchmark_files)
 
 
 def name_argument(help: str, complete: Callable[[str], list[str]], metavar: str = "NAME") -> Any:
-    """Return an argument for a name that the shell completes with `complete`."""
+    """Return an argument for a name. The shell completes the name with `complete`."""
     return typer.Argument(metavar=metavar, help=help, autocompletion=complete)
 
 
 def question_option(help: str) -> Any:
-    """Return the option `--question`, which takes the id of a question of the benchmark in the argument `file`."""
+    """Return the option `--question` for the id of a question.
+
+    The ids come from the benchmark in the argument `file`.
+    """
     return typer.Option("--question", "-q", metavar="ID", help=help, autocompletion=completion_values.question_ids)
 
 

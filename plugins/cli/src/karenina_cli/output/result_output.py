@@ -109,7 +109,7 @@ def print_result(
 
 @dataclass(frozen=True, slots=True)
 class _UnwrappedText:
-    """A text that is printed without wrapping, which would take minutes for several megabytes."""
+    """A text that is printed without wrapping: wrapping several megabytes would take minutes."""
 
     text: str
 
@@ -132,10 +132,9 @@ def _print_block(console: Console, head: Text, grid: Table) -> None:
 
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table; if there are more than `MAX_ROWS`, only the first `MAX_ROWS` that are not correct.
-
-    Of items that failed for the same reason, only the first has a row; the others are listed below. `path` is the
-    result file.
+    """Print results as a table.
+     Of more than `MAX_ROWS` results, only the first `MAX_ROWS` that are not correct are printed. Of items that failed
+    for the same reason, only the first has a row; the others are listed below the table. `path` is the result file.
     """
     several = len({result.item[1:] for result in results}) > 1
     failures = Failures(console, len(results))
@@ -234,7 +233,7 @@ class Failures:
         return True
 
     def print(self, path: Path | None) -> None:
-        """Print which items failed for the same reason as a printed one. `path` is the result file."""
+        """Print which items failed for the same reason as an item that was printed. `path` is the result file."""
         for first, numbers in self._others.items():
             several = len(numbers) > 1
             verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"

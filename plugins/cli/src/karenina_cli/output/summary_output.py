@@ -43,8 +43,8 @@ def print_summary(
 ) -> None:
     """Print the pass rate of each group with its denominator and interval, unjudged items, bounds, and tokens.
 
-    `path` is the result file, if there is one; `cost` is the cost as text. `notes` are names and texts that are printed
-    below the pass rate. With `all_failures`, every reason why items were not judged is printed.
+    `path` is the result file, if there is one; `cost` is the cost as text. `notes` contains names and texts that are
+    printed below the pass rate. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -137,7 +137,7 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`; None if one of their journals is missing or unreadable.
+    """Return what the runs that wrote `files` have spent; None if one of their journals is missing or unreadable.
 
     A run whose models are all free needs no journal.
     """
@@ -157,7 +157,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
 
 def _without_cost(files: Sequence[Path]) -> list[Path]:
-    """Return the files without a journal, except those of free runs."""
+    """Return the files whose runs have no journal, except those of free runs."""
     from karenina_engine.journal.view import find_journal
     from karenina_engine.results.result_file import read_header
 
@@ -165,7 +165,7 @@ def _without_cost(files: Sequence[Path]) -> list[Path]:
 
 
 def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
-    """Return one line on the spending of the runs that wrote `files`, by model.
+    """Return one line on what the runs that wrote `files` have spent, by model.
 
     `lines` is the result of `read_spending`; if it is None, the line says why the cost is unknown.
     """

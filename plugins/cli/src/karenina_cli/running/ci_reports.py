@@ -29,7 +29,7 @@ _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karen
 
 @dataclass(frozen=True, slots=True)
 class Limits(Generic[Number]):
-    """The limits of an option: one for all groups, and limits for single models or groups, by name.
+    """The limits of an option: one for all groups, and others by the name of a model or a group.
 
     A group consists of the results of one answering model and judge.
     """
@@ -89,10 +89,7 @@ def read_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions that every group of a run must meet.
-
-    They are a minimum pass rate, and a maximum number of items that were not judged.
-    """
+    """Conditions that every group of a run must meet: a minimum pass rate, and a maximum number of unjudged items."""
 
     fail_under: Limits[float]
     max_unjudged: Limits[int]

@@ -265,7 +265,7 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Return how to trust the code in this file, with its path in place of `FILE` in the items' reasons."""
+    """Return how to trust the code in this file; the items' reasons only say `FILE`."""
     return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
 
 
@@ -339,7 +339,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     """Make Ctrl-C and SIGTERM stop the run inside the block; `note` prints a message to the user.
 
     After the first signal, no new item is started, and calls in flight have `GRACE` seconds to finish. The second
-    signal raises `KeyboardInterrupt`. Only the main thread receives signals: in another thread this does nothing.
+    signal raises `KeyboardInterrupt`. In any thread but the main one, which receives the signals, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
