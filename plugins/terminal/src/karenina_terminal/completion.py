@@ -20,7 +20,7 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
     """Return the values that start with `incomplete`, without duplicates.
 
     Values with characters other than letters, digits and some punctuation are left out: the zsh script evaluates what
-    it reads, so a value from somebody else's file could run a command.
+    it reads, so a value from another person's file could run a command.
     """
     return [
         fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)

@@ -21,7 +21,7 @@ _LONGEST: Final = 1000
 
 
 class WholeSummaries(TyperGroup):
-    """A command group that lists whole summaries: they are wrapped, not truncated."""
+    """A command group that lists whole summaries, which are wrapped and not truncated."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""

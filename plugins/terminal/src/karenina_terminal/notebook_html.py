@@ -112,7 +112,7 @@ def _block_html(block: Title | Facts | Grid) -> Part:
 
 @singledispatch
 def sections_of(_value: object) -> Iterable[Section]:
-    """Return the sections that represent a value; none unless its type is registered."""
+    """Return the sections that represent a value; none if the value's class is not registered."""
     return ()
 
 

@@ -152,7 +152,7 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row: the columns `texts` are wrapped, the others contain numbers.
+    """Print a table with a heading row. The columns in `texts` are wrapped; the others contain numbers.
 
     The table fits the terminal, or the width in `COLUMNS`. In a file or a pipe, each row is one line.
     """

@@ -36,7 +36,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Texts with their names; a text without a name continues the previous one."""
+    """Names with their texts; a text with an empty name continues the previous one."""
 
     rows: Sequence[tuple[str, str]]
     indent: int = 0
@@ -115,7 +115,7 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
-    """Yield the lines of a table: the columns `texts` left-aligned, the others right-aligned.
+    """Yield the lines of a table: the columns in `texts` are left-aligned, the others right-aligned.
 
     If the table is too wide, text columns are wrapped; columns with numbers are not. If it is still too wide, it is
     split into parts, each of which repeats the text columns before the first number column, or only the first column.
@@ -148,7 +148,7 @@ def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[in
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Return the lines of a text (at least one), each at most `width` terminal columns wide; long words are broken."""
+    """Return the lines of a text, one or more, each no wider than `width` terminal columns; long words are broken."""
     lines = [""]
     for paragraph in text.split("\n"):
         for word in paragraph.split():
