@@ -49,7 +49,7 @@ class Names:
         return cls("-".join(words).lower(), module, class_name, f".{''.join(words).lower()}")
 
     def to_dict(self) -> dict[str, str]:
-        """Return the names by field."""
+        """Return the names by the name of their field."""
         return asdict(self)
 
     def check_free(self) -> None:
