@@ -62,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Pass the error to a pytest-xdist worker."""
+    """Pass the error about pytest's configuration file to a pytest-xdist worker."""
     node.workerinput[_OF_WORKERS] = node.config.stash[FROM_FILES]
 
 

@@ -49,9 +49,9 @@ class BenchmarkFile(pytest.File):
         return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
 
     def results_of(self, question: str) -> Sequence[VerificationResult]:
-        """Return the results for a question. The first call runs the file's selected questions.
+        """Return the results for a question. The first call runs all selected questions of the file.
 
-        If the run fails, this and every later call raise its `KareninaError` or `BadParameter`.
+        If the run fails, this call and every later one raise its `KareninaError` or `BadParameter`.
         """
         if self._results is None and self._error is None:
             try:
