@@ -36,8 +36,8 @@ class Benchmark(BenchmarkContent):
     """A set of questions for the evaluation of models, stored in one file.
 
     Create one with `create` or `load`. `len()` and iteration work as for a list of questions; `in` takes an id. Two
-    benchmarks are equal if their files would be equal: a template class equals its source. The file's `path`, and a
-    name and an id derived from it, are not compared.
+    benchmarks are equal if their files would be equal (a template class equals its source), whatever the `path`. A name
+    or an id that is derived from the path is not compared either.
     """
 
     @classmethod
@@ -104,7 +104,7 @@ class Benchmark(BenchmarkContent):
         return check_file(Path(path), trust, columns)[1]
 
     def check(self, trust: Trust | Literal["all"] | None = None) -> CheckReport:
-        """Check the questions, templates, truths and traits, and report all problems. See `check_file`."""
+        """Check the questions, templates, truths and traits, and report all problems; see `check_file`."""
         from karenina_benchmark.checking import CheckReport, check_content
 
         return CheckReport(tuple(check_content(self, trust, quality=True)), len(self))
@@ -264,7 +264,7 @@ class Benchmark(BenchmarkContent):
 
         Use it after you change truths, tolerances, weights, patterns, primitives, compositions or `verify()`; see
         `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run. With `ask`, models are called
-        where a prompt would show a changed truth. `progress` works as in `run_verification`.
+        for prompts that contain a changed truth. `progress` works as in `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
         from karenina_engine.progress.progress_display import choose_display

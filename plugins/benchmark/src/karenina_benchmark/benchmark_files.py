@@ -51,14 +51,14 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error, with the number of further errors and the option that skips broken questions."""
+    """Return the first error, which also says how many others there are and how to skip broken questions."""
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with the rest as its `others` and the command that lists all of them."""
+    """Return the first error, with the rest as its `others`. It names the command that lists all of them."""
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
     listed = f"; `karenina check FILE` lists {count}" if others else ""

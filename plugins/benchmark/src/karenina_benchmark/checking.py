@@ -206,7 +206,7 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as written in the file, where a plugin's field can be in a table of its own.
+    """Return the path of a value as it is written in the file, where a plugin's fields may be in a table of their own.
 
     The path is empty if the enclosing value is not in the file.
     """
@@ -235,7 +235,10 @@ class _Check:
         self._fields = OwnedFields(active_plugins())
 
     def read_config(self) -> VerificationConfig:
-        """Return the configuration in the benchmark's `config` section; if it has errors, only `evaluation_mode`."""
+        """Return the configuration in the benchmark's `config` section.
+
+        If it has errors, they are added to the findings, and only `evaluation_mode` is kept.
+        """
         values = dict(self._benchmark.run_config)
         try:
             return VerificationConfig(**values)
@@ -377,7 +380,7 @@ class _Check:
                 self._add("warning", place, what, "add it there, or remove the trait", *path, question=question)
 
     def check_restricted(self) -> None:
-        """Warn about restricted values that need trust."""
+        """Warn about each restricted value that is not trusted yet."""
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
 
         path = self._benchmark.path

@@ -44,8 +44,8 @@ class _Places(Protocol):
 class BenchmarkContent:
     """The content of a benchmark, as file formats read and write it; `Benchmark` adds loading, saving and runs.
 
-    Two contents are equal if their files would be equal: a template class equals its source. `path`, and a name and an
-    id derived from it, are not compared.
+    Two contents are equal if their files would be equal (a template class equals its source), whatever the `path`. A
+    name or an id that is derived from the path is not compared either.
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
@@ -116,9 +116,9 @@ class BenchmarkContent:
 
     @classmethod
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
-        """Return a benchmark for a file that contains only questions: it is named after the file, and has no dates.
+        """Return a benchmark for a file that contains only questions. It is named after the file, and has no dates.
 
-        File formats use it. Raises `ValueError` if two questions have the same id.
+        Used by file formats. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -189,7 +189,10 @@ class BenchmarkContent:
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append several questions: all of them, or none if one raises (see `add_question`)."""
+        """Append several questions and return them: all, or none if one cannot be added.
+
+        Raises `ValueError` for a duplicate id, or a trait name that is also in the global rubric.
+        """
         added: dict[str, Question] = {}
         for question in questions:
             id = compose(question.id)
@@ -222,7 +225,7 @@ class BenchmarkContent:
     def streamed(self) -> bool:
         """Whether the questions stay in the file and are built each time they are accessed.
 
-        If so, accessing a question that cannot be read raises `BenchmarkFileError` with the line number.
+        If they do, accessing a question that cannot be read raises `BenchmarkFileError` with the line number.
         """
         return not isinstance(self._questions, dict)
 
@@ -320,9 +323,9 @@ class BenchmarkContent:
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions in which one of `words` may occur; over all questions if they are in memory.
-
-        Lines of a streamed file are searched as text, so most questions need not be built.
+        """Iterate over the questions in which one of `words` may occur.
+         If the questions are in memory, these are all of them. The lines of a streamed file are searched as text, so
+        most of its questions need not be built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
@@ -336,7 +339,10 @@ class BenchmarkContent:
         return isinstance(question_id, str) and self._written_id(question_id) in self._questions
 
     def _written_id(self, question_id: str) -> str:
-        """Return the id as it is spelled in the benchmark: Unicode allows several spellings of the same characters."""
+        """Return the id as it is spelled in the benchmark: Unicode allows several spellings of the same characters.
+
+        An unknown id is returned unchanged.
+        """
         if question_id.isascii() or question_id in self._questions:
             return question_id
         if self._written_ids is None:
@@ -384,7 +390,7 @@ def _make_id(name: str) -> str:
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question with the source of its template class, as it would be in a file."""
+    """Return the question as it would be in a file: with the source of its template class, if there is one."""
     if question.answer_class is None:
         return question
     from karenina_template.question_template import template_source_of

@@ -50,12 +50,18 @@ class Section:
     value: Mapping[str, Any]
 
     def where(self, *path: str | int) -> str:
-        """Return the line of this mapping, or of `path` inside it; without a line, the row, or an empty string."""
+        """Return the line of this mapping, or of `path` inside it, as `line 3`.
+
+        If the file has no lines, return the row, or an empty string.
+        """
         line = self.document.line((*self.path, *path))
         return f"line {line}" if line else self.document.place
 
     def where_in_text(self, line: int | None, *path: str | int) -> str:
-        """Return the file's line for line `line` of the text at `path`; if it is not known, the line of the text."""
+        """Return the line of the file in which line `line` of the text at `path` is, as `line 3`.
+
+        If `line` is None, or the text is not a block scalar, return where the text is.
+        """
         first = self.document.text_lines.get((*self.path, *path))
         return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
 
@@ -64,7 +70,7 @@ class Section:
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` if there are keys that are not in `known`, with a suggestion for each."""
+        """Raise `BenchmarkFileError` if there are keys that are not in `known`, with a suggestion for each of them."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return

@@ -32,7 +32,7 @@ _OUTPUT: Final = "output"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output to evaluate, with an id and the question that it answers."""
+    """An output to evaluate, with its id and the question that it answers."""
 
     id: str
     response: Response
@@ -97,8 +97,8 @@ def prepare_evaluation(
 ) -> tuple[Benchmark, VerificationConfig]:
     """Return a benchmark with one question for each output, and the configuration for judging the outputs.
 
-    Raises `ConfigError` if there is neither a template nor a rubric, if `config` sets `answering_models`, or
-    `parsing_models` in addition to `judge`, and if two outputs have the same id.
+    Raises `ConfigError` if there is neither a template nor a rubric, if two outputs have the same id, or if `config`
+    names models that answer, or judges in addition to `judge`.
     """
     if template is None and not rubric:
         raise ConfigError(["there is nothing to judge an output by: give template=, rubric= or both"])

@@ -177,7 +177,7 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
 
 
 def _response_names(columns: Any) -> list[str]:
-    """Return the columns or keys that can contain an output, the most specific first."""
+    """Return the columns or keys that can contain an output, starting with the most specific one."""
     names = list(map(str, columns))
     return [
         *ranked_columns(names, RESPONSE),

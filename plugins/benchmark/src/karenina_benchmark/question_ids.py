@@ -22,8 +22,8 @@ _MAX_CHARACTERS: Final = 24
 def make_question_id(position: int, text: str) -> str:
     """Return an id made of a question's position in its file (from 1) and its first words, as in `q1-which-gene-is`.
 
-    The position distinguishes questions that begin with the same words. There are at most three words; fewer if they
-    are longer than 24 characters together.
+    The position distinguishes questions that begin with the same words. The id has up to three words; fewer if they are
+    longer than 24 characters together.
     """
     words = [match[0].lower() for match in _WORD.finditer(text[:500])][:_MAX_WORDS]
     while len(words) > 1 and len("-".join(words)) > _MAX_CHARACTERS:

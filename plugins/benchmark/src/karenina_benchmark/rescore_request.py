@@ -45,7 +45,7 @@ _COMPARED: Final = ("right", "partial", "wrong", "undecided")
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """A journal, and the benchmark, configuration and question ids to score its items with."""
+    """A journal, and what its items are scored with: the benchmark, the configuration, and the ids of the questions."""
 
     journal: Path
     benchmark: Benchmark
@@ -117,7 +117,7 @@ def _absolute(path: Path | None) -> Path | None:
 
 
 def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the user's command, without secrets (they do not affect scores) and models."""
+    """Return the settings of the user's command, without its models and without secrets, which affect no score."""
     stored = command["config"].items()
     return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
 
@@ -146,7 +146,10 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call, matched to the run's judges by id. Raises `ConfigError` if one is missing."""
+    """Return the judges to call, in the order of the run's judges, which have the same ids.
+
+    Raises `ConfigError` if one is missing.
+    """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
     missing = [id for id in ids if id not in by_id]

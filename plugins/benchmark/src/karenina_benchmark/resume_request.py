@@ -89,8 +89,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     """Return the description of a journal's last run, and the user's own command for that run, if there is one.
-
-    Raises `JournalError`, and `ConfigError` for a journal without a run or a state file that cannot be used.
+     Raises `JournalError` if the journal cannot be read, and `ConfigError` for a journal without a run or a state file
+    that cannot be used.
     """
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()
@@ -120,7 +120,7 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
     """Return the current settings in the user's configuration file and environment.
 
-    Those in the benchmark's `config` section are included if the section has not changed since the command was run.
+    The benchmark's `config` section is included if it has not changed since the command was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -144,7 +144,7 @@ def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[st
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
     """Return the user's trust, plus the files outside of the folder that the command's `--trust-all` covered.
 
-    These files are added only if they are unchanged, because the benchmark may have changed since then.
+    These files are added only if the run's data is unchanged, because the benchmark may have changed since then.
     """
     stored = load_trust()
     if not command["trust_all"] or command["paths"] is None or not has_same_data(command):

@@ -96,7 +96,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, with numeric truths that are compared as text spelled as in the file.
+    """Return the fields, in which numeric truths that are compared as text are spelled as in the file.
 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.
@@ -133,7 +133,7 @@ def _compares_text(declared: Mapping[str, Any]) -> bool:
 
 
 def field_at(source: str, line: int | None) -> str | None:
-    """Return the field that `line` of a generated source belongs to; None for other lines and other sources."""
+    """Return the field that `line` of a generated source belongs to; None if the line belongs to no field."""
     above = source.splitlines()[: line or 0]
     return next((match[1] for text in reversed(above) if (match := _FIELD.match(text))), None)
 
@@ -355,7 +355,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
 
 
 def _to_float(truth: str | float) -> float:
-    """Return the truth of a float field; an integer that a float cannot represent exactly stays an int."""
+    """Return the truth of a float field. An integer that a float cannot represent exactly stays an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
     if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
         return whole

@@ -49,7 +49,10 @@ class TooManyValues(Exception):
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
-    """Parse a YAML document that must be a mapping; see `read`. Raises `BenchmarkFileError` with the line."""
+    """Parse a YAML document that must be a mapping; see `read`.
+
+    Raises `BenchmarkFileError`, with the line, if the YAML is invalid or not a mapping.
+    """
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
         what = "the file is not a mapping of keys to values"
@@ -58,10 +61,9 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML document; the value of an empty one is None. Raises `BenchmarkFileError` with the line.
-
-    If `problems` is given, duplicate keys and values that cannot be read are added to it instead of raised, and the
-    first value of a duplicate key is used.
+    """Parse a YAML document, whose value is None if it is empty.
+     Raises `BenchmarkFileError` with the line if the YAML is invalid or too large. If `problems` is given, duplicate
+    keys and values that cannot be read are added to it instead, and the first value of a duplicate key is used.
     """
     import yaml
 

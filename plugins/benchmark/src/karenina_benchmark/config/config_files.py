@@ -215,7 +215,10 @@ class ConfigLayers:
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return `table` with relative paths to recordings resolved against the folder of `file` (None: unchanged)."""
+    """Return `table` with relative paths to recordings resolved against the folder of `file`.
+
+    If `file` is None, the paths stay as they are.
+    """
     folder = file.parent if file is not None else Path()
     return {
         name: [_resolve_recording(model, folder) for model in value]

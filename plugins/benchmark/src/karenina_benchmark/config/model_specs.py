@@ -157,9 +157,9 @@ def _origin(model: Mapping[str, Any]) -> str:
 
 
 def recording_interface() -> str:
-    """Return the interface of the adapter that replays recordings, even if it is not installed yet.
+    """Return the interface of the adapter that replays recordings, even if that adapter is not installed yet.
 
-    Raises `ConfigError` if several adapters do.
+    Raises `ConfigError` if several adapters replay recordings.
     """
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog

@@ -17,14 +17,14 @@ _SUFFIX: Final = ".json"
 
 
 def presets_folder() -> Path:
-    """Return the folder with the presets; it may not exist."""
+    """Return the folder with the presets, which may not exist."""
     from karenina_engine.user_files import trust_path
 
     return trust_path().parent / "presets"
 
 
 def list_presets() -> dict[str, Path]:
-    """Return the presets, sorted by name, each with its file."""
+    """Return the file of each preset by name, sorted by name."""
     return {path.stem: path for path in sorted(presets_folder().glob(f"*{_SUFFIX}"))}
 
 
@@ -68,7 +68,10 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
 
 def delete_preset(name: str) -> Path:
-    """Delete a preset and return its file. Raises `ConfigError` if it does not exist or cannot be deleted."""
+    """Delete a preset and return the path of its file.
+
+    Raises `ConfigError` if the preset does not exist or cannot be deleted.
+    """
     from karenina_core.errors import ConfigError
 
     path = preset_path(name)

@@ -133,7 +133,7 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
     """Raise `ValueError` for an unknown property that would be read as a known value when the file is loaded again.
 
-    `known` are the names of properties that are read as values of the benchmark or question. `written` are the
+    `known` contains the names of properties that are read as values of the benchmark or question, and `written` the
     properties that are written for these values.
     """
     names = {entry["name"] for entry in written}
@@ -409,7 +409,10 @@ _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
 def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Return the traits under `globalRubric`, which are plain objects, as `Rating`s; keep unknown content in `rest`."""
+    """Return the traits under `globalRubric`, which are plain objects, as `Rating`s.
+
+    Unknown content is kept in `rest`.
+    """
     plain = rest.get("globalRubric")
     if not isinstance(plain, dict):
         return []

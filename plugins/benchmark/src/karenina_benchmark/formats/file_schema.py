@@ -192,7 +192,7 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 
 
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
-    """Add the schema of a model with its `type` in a file: `name`, unless the model has a `type` field."""
+    """Add the schema of a model to `defs`, with its `type` in a file: `name`, unless the model has a field `type`."""
     try:
         schema = model.model_json_schema(ref_template=_REF)
     except PydanticInvalidForJsonSchema:  # a plugin's model may have any type

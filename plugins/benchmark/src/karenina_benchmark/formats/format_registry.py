@@ -141,7 +141,7 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 def suffix_of(plugins: Plugins, path: Path) -> str:
     """Return the longest suffix of an installed format at the end of the name (`.bench.json`), else `path.suffix`.
 
-    The suffix is in lower case.
+    The returned suffix is in lower case.
     """
     name = path.name.lower()
     suffixes = [suffix for offer in list_formats(plugins) for suffix in offer.value.suffixes]
@@ -177,7 +177,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and names of formats, for messages."""
+    """Return the suffixes and the name of each format as one text, for messages."""
     return "; ".join(
         f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes
     )

@@ -52,11 +52,10 @@ _MAX_BROKEN_LINES = 1000
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
-    """Read a benchmark whose questions stay in the file; return it and the ids of questions with `unread` content.
-
-    The name of the benchmark is that in the first line, or else the file's. Errors in a line (not a JSON object, no
-    question, or an id that is already used) are collected in `broken`. Raises `BenchmarkFileError` if no line can be
-    read, or if there are more than 1000 such errors.
+    """Return a benchmark whose questions stay in the file, and the ids of questions with `unread` content.
+     The name of the benchmark comes from the first line, or else from the file's name. Errors in a line (not a JSON
+    object, no question, or an id that is already used) are collected in `broken`. Raises `BenchmarkFileError` if no
+    line can be read, or if there are more than 1000 such errors.
     """
     file = _open(path)
     try:
@@ -202,7 +201,7 @@ class QuestionLines(MutableMapping[str, Question]):
     """A mapping of the questions in a file by id, each built from its line when it is accessed.
 
     Changes stay in memory; the file is never changed. Access raises `BenchmarkFileError` if the line is not a valid
-    question, or if it has changed since loading.
+    question, or if the line has changed since loading.
     """
 
     def __init__(self, path: Path, file: IO[bytes], index: _Index) -> None:

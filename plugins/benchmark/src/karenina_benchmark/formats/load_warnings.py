@@ -30,7 +30,7 @@ def find_warnings(
 ) -> tuple[list[str], list[str]]:
     """Return two lists of warnings: about content that has no effect, and about traits that cannot be scored.
 
-    `unread` are the ids of further questions with `unread` content that are not in `questions`.
+    `unread` contains the ids of questions with `unread` content that are not in `questions`.
     """
     scenarios = scenario_names(benchmark)
     parts = {"hasPart"} if scenarios else set()
@@ -77,7 +77,7 @@ def find_warnings(
 
 
 def scenario_names(benchmark: BenchmarkContent) -> list[str]:
-    """Return the names of the reference's scenarios in a checkpoint; they are part of its unknown content."""
+    """Return the names of the reference's scenarios, which are part of a checkpoint's unknown content."""
     parts = benchmark.unread.get("hasPart")
     return [
         str(part.get("name"))

@@ -161,9 +161,9 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Return the table without rows whose cells are all empty, and a note about these rows.
+    """Return the table without rows whose cells are all empty, and a list with a note about these rows.
 
-    If all rows are empty, the table is returned unchanged.
+    If all rows are empty, or none is, the table is returned unchanged and the list is empty.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -237,7 +237,7 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
-    """Return the row with the complete text of its question and its right answer or answers."""
+    """Return the row with the complete text of its question, and with its right answers as text."""
     if question is None:
         return row
     roles = chosen.roles

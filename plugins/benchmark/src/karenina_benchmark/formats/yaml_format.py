@@ -185,7 +185,7 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their locations. Raises `BenchmarkFileError`, with both lines if an id is repeated."""
+    """Add questions with their locations. Raises `BenchmarkFileError` for each id that is repeated, with both lines."""
     problems = Problems()
     for id, (origin, question) in questions.items():
         if id in benchmark:
@@ -203,7 +203,7 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping; `id` is the default id. Raises `BenchmarkFileError` with all errors."""
+    """Read a question from a mapping; `id` is the default id. Raises one `BenchmarkFileError` with all errors in it."""
     problems = Problems()
     attempt = problems.attempt
     content = section.value
@@ -239,7 +239,7 @@ def read_question(section: Section, id: str) -> Question:
 
 
 def _read_owned(section: Section) -> dict[str, Any]:
-    """Return the fields owned by plugins, by full name."""
+    """Return the fields owned by plugins, by full name. Raises `BenchmarkFileError` for a field that is given twice."""
     try:
         flat = flatten(section.value, QUESTION_KEYS)
     except ValueError as error:
@@ -259,7 +259,10 @@ def _read_example(section: Section) -> dict[str, str]:
 
 
 def _read_template(section: Section) -> tuple[str | None, Template | None]:
-    """Return the source of the template, and the loaded template if the file declares its fields."""
+    """Return the source of the template, and the loaded template if the file declares its fields.
+
+    Raises `BenchmarkFileError` for an invalid declaration, a strategy without fields, and fields beside a source.
+    """
     fields = section.section("answer")
     source = section.text("template")
     if fields is None:
@@ -331,7 +334,7 @@ def _part_of(reason: str) -> str:
 
 
 def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
-    """Add the questions from a table. Raises `BenchmarkFileError` with all errors."""
+    """Add the questions from a table. Raises one `BenchmarkFileError` with all errors in it."""
     problems = Problems()
     attempt = problems.attempt
     attempt(section.check_keys, _IMPORT_KEYS)

@@ -118,9 +118,8 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A right answer and its kind; `truth` is a boolean, an ISO 8601 date, a list of strings, or a string.
-
-    An ambiguous date stays as it is written. `is_certain` says whether the answer has this kind even without the other
-    answers in its column. `decimal` is the decimal mark of a number.
+     An ambiguous date stays as it is written. `is_certain` says whether the kind is clear even without the other
+    answers in the column. `decimal` is the decimal mark of a number.
     """
 
     kind: Kind
@@ -133,7 +132,7 @@ class Answer:
 class ColumnKinds:
     """The answers in a column with their kinds, in order; `kind` is the column's kind, or None if there are several.
 
-    `unfit` are the positions of the answers that do not have the column's kind.
+    `unfit` contains the positions of the answers that do not have the column's kind.
     """
 
     answers: tuple[Answer, ...]
@@ -183,7 +182,7 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Read a right answer as the kind that the user named; return None if that is not possible.
+    """Read a right answer as the kind that the user named; return None if it cannot be read as that kind.
 
     `marks` is the notation in the answer's column. An empty cell is returned as *empty*.
     """
@@ -217,7 +216,7 @@ def is_error_cell(value: Any) -> bool:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as text; a float has at most 15 significant digits, as in spreadsheets."""
+    """Return a cell as text; a float is rounded to 15 significant digits, as in spreadsheets."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -265,7 +264,7 @@ def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers; multi-line lists become prose if at least as many multi-line texts are prose."""
+    """Return the answers, in which multi-line lists are prose if as many multi-line texts or more are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -276,7 +275,7 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers; all texts become prose if most of them are prose."""
+    """Return the answers, in which all texts are prose if more than half of them are."""
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
         at
@@ -417,7 +416,7 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a text that names several of the question's options, such as *1, 3*; else none."""
+    """Return the labels in a text that names several of the question's options, such as *1, 3*; else an empty list."""
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 

@@ -96,10 +96,9 @@ _LONGEST: Final = 60
 
 @dataclass
 class DeclaredAnswers:
-    """The declared field for each answer in a column, None for answers without one.
-
-    `notes` list the kinds that were found, one line per kind; `warnings` list answers that cannot be compared like the
-    rest of the column. `refused` says why sentences are not compared; it is empty if there are none.
+    """The declared field for each answer in a column, or None for an answer that has no field.
+     `notes` has a line for each kind that was found; `warnings` lists answers that cannot be compared like the rest of
+    the column. `refused` says why sentences are not compared; it is empty if there are no sentences.
     """
 
     fields: list[dict[str, Any] | None]
@@ -124,7 +123,7 @@ class WrongTypeError(ValueError):
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
     """Return whether each item of a list in this column is a right answer by itself.
 
-    This is the case if the column's name says so and no question asks for several items.
+    It is if the column's name says so and no question asks for several items.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     return _MANY.fullmatch(name) is not None and not any(_ALL.search(question) for question in questions)
@@ -207,7 +206,7 @@ def _pattern_of(item: object) -> str:
 
 
 def _unwrapped(cell: Cell) -> Cell:
-    """Return the cell with a list written as text parsed, and a list with one distinct item replaced by that item."""
+    """Return the cell with a list that is written as text parsed. A list of one distinct item becomes that item."""
     items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
     if not isinstance(items, list):
         return cell
@@ -216,7 +215,7 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, in which a list with one item is a text."""
+    """Return the kinds in a column of alternatives, in which a list of one item becomes a text."""
     answers = tuple(
         replace(answer, kind="text", truth=answer.truth[0])
         if answer.kind == "list" and len(answer.truth) == 1
@@ -270,7 +269,7 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return an `ExactMatch` rule for the first truth that accepts the other truths as synonyms.
+    """Return an `ExactMatch` rule for the first truth; the other truths are its synonyms.
 
     A full stop at the end of a truth may be missing in the response.
     """
@@ -294,7 +293,7 @@ def _number_rule(cell: Cell, answer: Answer) -> Any:
 
 
 def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bool) -> str:
-    """Return the description of a field; it is the same for the texts and numbers in a column."""
+    """Return the description of a field, which is the same for all texts and numbers in a column."""
     if any_of or kind in ("number", "text", "prose"):
         has_numbers = kinds.counts["number"] > 0
         key = "number" if kinds.kind == "number" else "text or number" if has_numbers else "text"

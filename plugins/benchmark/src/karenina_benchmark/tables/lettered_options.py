@@ -35,7 +35,7 @@ _FEW: Final = 20
 class RightOptions:
     """The letters of the right options in each row (empty if a row names no option), and how they were found (`way`).
 
-    `problem` says that they can be found in several ways with different results, and is empty otherwise.
+    `problem` says that the letters can be found in several ways with different results; otherwise it is empty.
     """
 
     letters: tuple[tuple[str, ...], ...]
@@ -106,7 +106,7 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Return the options without their own letters or numbers, if all of them have one and these are in order."""
+    """Return the options without their own letters or numbers, if every option has one and they are in order."""
     marks = [_MARK.match(text) for text in texts]
     letters = [mark[1].upper() for mark in marks if mark is not None]
     orders = (ascii_uppercase, [str(number) for number in range(1, 100)], [str(number) for number in range(100)])
@@ -212,7 +212,7 @@ def find_right_options(
 
 
 def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the letters of the options that a cell names by letter, text or column; empty if it is ambiguous."""
+    """Return the letters of the options that a cell names by letter, text or column; empty if the cell is ambiguous."""
     readings = {letters for letters in (_by_letter(cell, options), _by_text(cell, options)) if letters}
     named = names.get(str(cell).strip().casefold())
     if named in options:

@@ -72,8 +72,8 @@ class QuestionRow:
 
     `text` is what a model is asked: the question's own text, `asked`, after its context and before its options.
     `truth` is the cell with the right answer as it is in the file (a string, a number, a boolean, a list, ...), or None
-    if it is empty. `options` are the options by letter; `right` are the letters of the right options, and is empty if
-    there are no options or `truth` does not name one.
+    if it is empty. `options` contains the options by letter; `right` contains the letters of the right options, and is
+    empty if there are no options or `truth` does not name one.
     """
 
     row: Row
@@ -84,7 +84,10 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the right answer as text; for a multiple-choice question, the right options with their letters."""
+        """Return the right answer as text; for a multiple-choice question, the right options with their letters.
+
+        Returns None if there is no right answer.
+        """
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
         if isinstance(self.truth, list) and len(self.truth) == 1:
@@ -95,9 +98,8 @@ class QuestionRow:
 @dataclass
 class QuestionRows:
     """The questions in a table, the roles of its columns, and messages about how it was read.
-
-    `notes` say how columns were interpreted; `warnings` are about probable mistakes and how to fix them. `blanks` are
-    rows without a question.
+     `notes` say how columns were interpreted; `warnings` name probable mistakes and how to fix them. `blanks` contains
+    the rows without a question.
     """
 
     roles: Roles
@@ -190,7 +192,7 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a right answer, with objects replaced by the answers in them; None if it is empty."""
+    """Return the cell of a right answer, in which objects are replaced by the answers in them; None if it is empty."""
     if isinstance(cell, float) and isnan(cell):
         return None
     if isinstance(cell, Mapping):
@@ -249,7 +251,7 @@ def names_in(template: str) -> list[str]:
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context; the items of a list (also one written as text) are separated by blank lines."""
+    """Return the text of a context; the items of a list (also of one written as text) are separated by blank lines."""
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
         return cell.strip() if items is None else context_text(items, 1)
@@ -277,9 +279,9 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions need their contexts.
+    """Return whether the questions in a table need their contexts.
 
-    They do if a question has several contexts, if many questions share a context, or if many of them mention a text.
+    They do if a question has several contexts, if many questions share a context, or if many questions mention a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):

@@ -19,11 +19,11 @@ _OPTIONS: Final = "The letters of all options that the response gives as its ans
 
 @dataclass
 class RowTemplates:
-    """The declared fields for each row of a table, None for rows without a right answer that can be compared.
+    """The declared fields for each row of a table, or None for a row without a right answer that can be compared.
 
     `notes` say which kinds of answers were found, and `warnings` name probable mistakes. `refused` says why sentences
-    are not compared, and `objects` says why objects are not. `types` is the column with the answer types, if there is
-    one.
+    are not compared, and `objects` says why objects are not compared; they are empty if there are none. `types` is the
+    column with the answer types, if there is one.
     """
 
     fields: list[dict[str, Any] | None]

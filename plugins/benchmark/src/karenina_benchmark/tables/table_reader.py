@@ -261,7 +261,7 @@ def _read_document(
 
 
 def find_rows(document: Any, path: Path) -> str | None:
-    """Return the path to the list in a JSON document whose rows have a question; None if the document is a list.
+    """Return the path to the list in a JSON document whose rows have a question; None if the document is itself a list.
 
     Raises `FileError`, with the paths to choose from, if there is no such list, or several.
     """
@@ -303,7 +303,7 @@ def _row_of(record: Record) -> Row:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return an Excel or Parquet cell as a JSON value; bytes are replaced by their number."""
+    """Return an Excel or Parquet cell as a JSON value; bytes become a text that says how many there are."""
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
