@@ -85,10 +85,9 @@ def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
     """Return what to compare for each question, according to the kind of its right answer, and notes for the user.
-
-    For each question, this is `{"answer": fields}` (for questions with options, the field is the right letter), or, if
-    the answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. It is None for
-    questions without a right answer that can be compared.
+     For each question, this is `{"answer": fields}` (for a question with options, the field is the right letter), or,
+    if the answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. For a question
+    without a right answer that can be compared, it is None.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -197,7 +196,8 @@ def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[
 def with_options(question: str, choices: Sequence[str]) -> str:
     """Return the question followed by its lettered options.
 
-    The question is returned unchanged if it already lists them, each at the end of a line, or if they are only letters.
+    The question is returned unchanged if it already lists the options, each at the end of a line, or if the options are
+    only letters.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:

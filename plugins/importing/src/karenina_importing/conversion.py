@@ -58,13 +58,12 @@ class RowProblem:
 @dataclass
 class Imported:
     """The result of converting the rows of a source.
-
-    `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
-    row of the question. `recordings` are the lines of a file for `karenina run --recordings`. `labels` are people's
-    verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` are the rows that could
-    not be converted, and `unanswered` those that became a question but no recording. `repeats` counts rows with the
-    question of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes` are for
-    the user.
+     `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
+    row of the question. `recordings` contains the lines of a file for `karenina run --recordings`. `labels` contains
+    people's verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` lists the rows
+    that could not be converted, and `unanswered` those that became a question but no recording. `repeats` counts rows
+    with the question of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes`
+    contains messages for the user.
     """
 
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -56,13 +56,12 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
     """Paths to the values of a row, by the names in `NAMES`, and how the truth becomes an answer template.
-
-    If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
+     If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
     paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, in which `{column: NAME}` is a
-    mapped value; with None, questions have no template. `answer_pattern` is a regular expression that finds the truth
-    in a longer right answer: its first group, or the whole match if there is none. `choice_by` says how the right
-    option of a multiple-choice question is given, if that is ambiguous. `given` are the names that the user has mapped;
-    each must have a value in at least one row.
+    mapped value; if it is None, questions have no template. `answer_pattern` is a regular expression that finds the
+    truth in a longer right answer: its first group, or the whole match if there is no group. `choice_by` says how the
+    right option of a multiple-choice question is given, if that is ambiguous. `given` contains the names that the user
+    has mapped; each of them must have a value in one row or more.
     """
 
     paths: Mapping[str, tuple[str, ...]]
@@ -191,7 +190,7 @@ def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
 
 
 class _Truncated:
-    """The value of a cell that the source has truncated."""
+    """The type of `TRUNCATED`, which marks a cell that the source has truncated."""
 
     def __repr__(self) -> str:
         return "a truncated value"
@@ -221,7 +220,7 @@ def as_response(value: Any) -> Any:
 
 
 class _Missing:
-    """The value of a path that does not exist in a row."""
+    """The type of `MISSING`, which stands for a path that does not exist in a row."""
 
 
 MISSING: Final = _Missing()
@@ -282,7 +281,7 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Return the path's text with the placeholders filled in; `MISSING` if the row lacks one of the values."""
+    """Return the path's text with the placeholders filled in; `MISSING` if the row lacks one of their values."""
     replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(value is TRUNCATED for value in replacements.values()):
         return TRUNCATED

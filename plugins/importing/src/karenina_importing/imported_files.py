@@ -28,7 +28,7 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The written files; `files` maps each to the new path of an existing file that was renamed, or to None."""
+    """The files that were written; `files` maps each to the new path of an earlier file, or None if there was none."""
 
     mapping: Path
     recordings: Path | None = None

@@ -33,9 +33,11 @@ class SourceRow:
     A format that contains more than a right answer per row also sets `question`: keys of a question in a YAML benchmark
     (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those that the mapping would produce.
     Only an answer type that the user has chosen overrides `answer`. Rows without an id are different questions if these
-    keys differ. `recordings` are the answers, in place of the mapped response: each has a `response`, and optionally a
-    `model`, a `replicate`, and a `label`, a person's verdict as in a label file. `left_out` lists what is not carried
-    over, by type. `notes` are messages for the user about the whole source; each is shown once.
+    keys differ.
+
+    `recordings` contains the answers, in place of the mapped response: each has a `response`, and optionally a `model`,
+    a `replicate`, and a `label`, which is a person's verdict as in a label file. `left_out` lists what is not carried
+    over, by type. `notes` contains messages for the user about the whole source; each message is shown once.
     """
 
     place: str
@@ -66,7 +68,7 @@ class SizeLimit:
         return self._left >= 0
 
     def require(self, value: Any, place: str, what: str) -> None:
-        """Count a value, and raise `ConfigError` above the limit, because the imported files could then not be read.
+        """Count a value. Raises `ConfigError` above the limit, because the imported files could then not be read.
 
         `what` names the values in the message, such as "questions".
         """
@@ -79,7 +81,7 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert errors from reading `path` to `BenchmarkFileError`."""
+    """Convert errors from reading `path`, raised in the `with` block, to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
@@ -134,7 +136,10 @@ def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
 
 
 def head_of(path: Path) -> FileHead:
-    """Return the beginning of a file. The last one is cached, so that all formats that examine the file share it."""
+    """Return the beginning of a file.
+
+    The most recent one is cached, so that all formats that examine the file share it.
+    """
     try:
         about = path.stat()
     except OSError:

@@ -46,9 +46,8 @@ class Score:
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the label for the score that says whether an answer is right, and the names of the other scores.
-
-    This is the first score whose name is about correctness, else the first one. Scores for faults, such as
-    hallucinations, are not used; if there are no others, the label is None.
+     The label is made from the first score whose name is about correctness, else from the first score. Scores for
+    faults, such as hallucinations, are not used; if there are only such scores, the label is None.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)

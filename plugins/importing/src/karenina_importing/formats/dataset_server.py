@@ -145,7 +145,7 @@ class Dataset:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A handler that does not follow redirects, because they could lead anywhere."""
+    """A handler that does not follow redirects, because they could lead to any server."""
 
     def redirect_request(self, *_args: Any, **_options: Any) -> None:
         """Return None, so that a redirect is an error."""

@@ -99,7 +99,7 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Return an answer as a conversation with the tool calls that led to it; unchanged if there are none."""
+    """Return an answer as a conversation with the tool calls that led to it; unchanged if there are no tool calls."""
     calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
         return output

@@ -103,7 +103,10 @@ def _text(reference: Mapping[str, Any]) -> str:
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run's letters, else all references if exactly one of several is right."""
+    """Return the options in the order of the run's letters, else all references if one of several is right.
+
+    Returns None if neither is known.
+    """
     letters = list(ascii_uppercase[: len(mapping)]) if isinstance(mapping, Mapping) else []
     if letters and list(mapping) == letters:
         return [str(mapping[letter]) for letter in letters]

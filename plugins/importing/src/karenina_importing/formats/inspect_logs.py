@@ -204,7 +204,7 @@ class _References:
         self._size = SizeLimit()
 
     def count(self, place: str, part: Any) -> Any:
-        """Count and return a part that a sample refers to. Raises `BenchmarkFileError` above the size limit."""
+        """Count a part that a sample refers to, and return it. Raises `BenchmarkFileError` above the size limit."""
         if not self._size.allows(part):
             what = "with the parts they refer to, the samples up to here are larger than a file may be"
             raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))

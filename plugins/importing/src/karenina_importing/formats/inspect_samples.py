@@ -87,7 +87,7 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
 def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
     """Return the input of a sample, followed by other texts in the user's messages before the first answer.
 
-    An input that is not a string is returned unchanged.
+    If the input is not a string, it is returned unchanged.
     """
     if not isinstance(question, str):
         return question
@@ -108,7 +108,7 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     """Return the conversation of a sample; None if it consists of only a question and an answer.
 
-    Agents may submit an answer that is in no message; it is added as the last message.
+    An agent's final answer that is in no message is added as the last message.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)

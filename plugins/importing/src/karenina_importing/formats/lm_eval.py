@@ -43,7 +43,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield each document once, because the lines for further filters have the same replies."""
+    """Yield a row for each document, from its first filter only: the lines of other filters have the same replies."""
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])
     for row in read_lines(path):
@@ -63,7 +63,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
-    """Return whether all targets are labelled texts, and at least one has a mark between them."""
+    """Return whether all targets are labelled texts, and there is a mark between texts in one or more of them."""
     texts = [target for target in targets if isinstance(target, str)]
     return any(_MARK in text for text in texts) and all(_items(text) is not None for text in texts)
 

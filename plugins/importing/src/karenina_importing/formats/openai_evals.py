@@ -39,7 +39,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _items(document: Any) -> list[Any]:
-    """Return the output items in an API page or a list, or a single item; empty if a file has none."""
+    """Return the output items in an API page or a list, or a single item; empty if the document has none."""
     items = document
     if isinstance(document, Mapping):
         items = [document] if document.keys() >= _ITEM else document.get("data")

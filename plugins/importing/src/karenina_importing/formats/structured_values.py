@@ -110,7 +110,7 @@ def as_messages(value: Any) -> Any:
 
 
 def make_recording(response: Any, model: str | None = None, label: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an entry of `SourceRow.recordings`, without a model or a label that is empty."""
+    """Return an entry of `SourceRow.recordings`. A model or a label that is empty is left out."""
     return {"response": response, **({"model": model} if model else {}), **({"label": label} if label else {})}
 
 

@@ -115,7 +115,7 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
 
 
 def _suffix_of(head: FileHead) -> str:
-    """Return the suffix that matches a file's content, which may differ from that of its name."""
+    """Return the suffix that fits a file's content. The suffix of its name may be another one."""
     suffix = head.path.suffix.lower()
     if head.start.startswith(_PARQUET):
         return ".parquet"
@@ -165,7 +165,7 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a column that no path uses; if paths use parts of its objects, return the other parts."""
+    """Return a column that no path uses; if paths use parts of its objects, return the parts that are not used."""
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]

@@ -110,7 +110,7 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first right answer among assertions: a string, a number or a list of them; None if there is none."""
+    """Return the first right answer among assertions (a string, a number or a list of them); None if there is none."""
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
             continue  # the transformed response is only a part of the answer
@@ -136,7 +136,7 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 def read_part(transform: Any) -> str | None:
     """Return the part of a response's JSON that a transform reads, such as `.city`.
 
-    An empty string means the whole response, and None that the transform does anything else.
+    An empty string stands for the whole response, and None for a transform that does anything else.
     """
     if not transform:
         return ""

@@ -59,7 +59,7 @@ _SECRET: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt (text or messages, with templates) and its label, or the problem because of which it cannot be read."""
+    """A prompt (text or messages, with templates) and its label, or the problem that prevents reading it."""
 
     raw: Any
     label: str = ""
@@ -67,7 +67,7 @@ class Prompt:
 
 
 def is_configuration(value: Any) -> bool:
-    """Return whether a value has at least two of the keys of a configuration."""
+    """Return whether a value has two or more of the keys of a configuration."""
     return isinstance(value, Mapping) and len(value.keys() & KEYS) >= 2 and "karenina" not in value
 
 
@@ -125,7 +125,7 @@ class _Config:
         self._default = self._read_default(value.get("defaultTest"))
 
     def rows(self, tests: Iterator[Test]) -> Iterator[SourceRow]:
-        """Yield a row for each test and prompt."""
+        """Yield a row for each test and prompt. A test or prompt that cannot be read becomes a row with a problem."""
         prompts = list(self._prompts(self._value.get("prompts")))
         for prompt in prompts:
             if prompt.problem:
@@ -184,7 +184,7 @@ class _Config:
         return default if isinstance(default, Mapping) else {}
 
     def _scenarios(self, scenarios: Any) -> Iterator[Test]:
-        """Yield each test of each scenario, once with each of the scenario's sets of values."""
+        """Yield each test of each scenario, once for each set of values in the scenario."""
         for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
             line = self._document.line(("scenarios", number - 1))
             place = f"line {line}" if line else f"scenario {number}"
@@ -441,7 +441,7 @@ class _Config:
 
 
 def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a test with inherited values: variables and options are merged, assertions are concatenated."""
+    """Return a test with inherited values. Variables, options and metadata are merged; assertions are concatenated."""
     merged = {**base, **{key: value for key, value in test.items() if value is not None}}
     for key in ("vars", "options", "metadata"):
         if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):

@@ -27,7 +27,7 @@ class NotRead(ValueError):
 
 
 class Folder:
-    """The folder of a configuration. Each text and each document is read only once."""
+    """The folder of a configuration. Each file in it is read only once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

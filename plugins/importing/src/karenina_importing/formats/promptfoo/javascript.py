@@ -178,7 +178,7 @@ class _Reader:
             self.at = blank.end()
 
     def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `token` at the current position and skip it and the blanks after it; None if it does not match."""
+        """Match `token` at the current position, and skip it and the blanks after it. None if it does not match."""
         pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
         match = pattern.match(self.code, self.at)
         if match is not None:
@@ -220,7 +220,7 @@ class _Reader:
     def _read_one(self, *, compared: bool = True) -> _Condition:
         """Return a single condition. If `compared` is False, the condition follows `!` and must not be a comparison.
 
-        `!` binds more tightly than a comparison, and would only negate its left side.
+        The reason is that `!` binds more tightly than a comparison, and would only negate its left side.
         """
         with self._deeper():
             if self._take("!"):
@@ -246,7 +246,7 @@ class _Reader:
             return self._read_call_or_comparison(self._read_output(), compared=compared)
 
     def _read_match(self) -> _Condition | None:
-        """Return the condition in `output.match(...)`, whose value is an array or null; None if this is no match."""
+        """Return the condition in `output.match(...)`, whose value is an array or null; None if it is other code."""
         if not _MATCHED.match(self.code, self.at):
             return None
         output = self._read_output()

@@ -20,7 +20,7 @@ _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Return the field for an assertion; None if there is no rule for it."""
+    """Return the field for an assertion of the type `base`, which has no `not-`; None if there is no rule for it."""
     if base == "equals":
         return _declare_equality(value, negated=negated)
     if base.partition(":")[0] == "similar":
@@ -57,7 +57,7 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule for an assertion about the response itself; None if there is none."""
+    """Return the rule for an assertion about the response itself; None if there is no such rule."""
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
     flags = {"flags": ["IGNORECASE"]} if any_case else {}

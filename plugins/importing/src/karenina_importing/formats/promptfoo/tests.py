@@ -47,7 +47,7 @@ RUN_IT: Final = "run `promptfoo eval -o results.json`, and import the results"
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test and its location, or the problem because of which it cannot be read."""
+    """A test and its location, or the problem that prevents reading it."""
 
     place: str
     values: Mapping[str, Any]
@@ -180,7 +180,7 @@ def _is_number(text: str | None) -> bool:
 def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, Any]]:
     """Yield all combinations of the items of variables that are lists; with `whole`, lists are not expanded.
 
-    Raises `NotRead` for too many combinations.
+    Raises `NotRead` if there are too many combinations.
     """
     lists = {} if whole else {name: value for name, value in variables.items() if isinstance(value, list) and value}
     count = prod(map(len, lists.values()))
