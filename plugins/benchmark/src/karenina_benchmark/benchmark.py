@@ -36,8 +36,8 @@ class Benchmark(BenchmarkContent):
     """A set of questions for the evaluation of models, stored in one file.
 
     Create one with `create` or `load`. `len()` and iteration work as for a list of questions; `in` takes an id. Two
-    benchmarks are equal if their files would be equal: a template class equals its source. The file's `path`, and a
-    name and an id derived from it, are not compared.
+    benchmarks are equal if their files would be equal (a template class equals its source), whatever the `path`. A name
+    or an id that is derived from the path is not compared either.
     """
 
     @classmethod
@@ -64,10 +64,11 @@ class Benchmark(BenchmarkContent):
         Nothing in the file is executed. `trust` says whether the file may name files outside of its own folder: only if
         the user has trusted it (the default), or always (`"all"`, for your own files).
 
-        The limit is 100 MB for the file, and for each file that it names; `max_bytes` or the environment variable
-        `KARENINA_MAX_FILE_BYTES` sets another. With `skip_broken`, questions that cannot be read are left out with a
-        warning, and their errors are in `broken`. Raises `BenchmarkFileError`, and `RestrictedValues` for a path that
-        needs trust.
+        A file, and each file that it names, may have up to 100 MB; `max_bytes` or the environment variable
+        `KARENINA_MAX_FILE_BYTES` sets another limit. With `skip_broken`, questions that cannot be read are left out
+        with a warning, and their errors are in `broken`.
+
+        Raises `BenchmarkFileError` if the file cannot be read, and `RestrictedValues` for a path that needs trust.
         """
         from karenina_benchmark.benchmark_files import load_benchmark
         from karenina_core.data.trust import Trust
@@ -96,24 +97,23 @@ class Benchmark(BenchmarkContent):
     ) -> CheckReport:
         """Check a benchmark file and report all problems with their lines, even if the file cannot be loaded.
 
-        The arguments are those of `load`. Code in the file runs only with trust, and no model is called.
+        The arguments are the same as for `load`. Code in the file runs only with trust, and no model is called.
         """
         from karenina_benchmark.checking import check_file
 
         return check_file(Path(path), trust, columns)[1]
 
     def check(self, trust: Trust | Literal["all"] | None = None) -> CheckReport:
-        """Check the questions, templates, truths and traits, and report all problems. See `check_file`."""
+        """Check the questions, templates, truths and traits, and report all problems; see `check_file`."""
         from karenina_benchmark.checking import CheckReport, check_content
 
         return CheckReport(tuple(check_content(self, trust, quality=True)), len(self))
 
     def save(self, path: str | Path) -> None:
         """Write the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
-
-        The file is replaced atomically; comments and the layout of an existing YAML file are lost. Raises
-        `BenchmarkFileError` for any other suffix, a template class whose source is not available, and a file that
-        cannot be written.
+         The file is replaced atomically; comments and the layout of an existing YAML file are lost. Raises
+        `BenchmarkFileError` if the suffix is unknown, if the source of a template class is not available, or if the
+        file cannot be written.
         """
         from karenina_benchmark.benchmark_files import save_benchmark
 
@@ -130,8 +130,8 @@ class Benchmark(BenchmarkContent):
         """Add the rows of a CSV, Excel or JSONL file as questions, all or none, and return the new questions.
 
         `columns` maps fields to columns of the file, such as `{"question": "text", "raw_answer": "gold"}`; `sheet`
-        selects a sheet of an Excel file. `options` are those of `question_import.read_questions`. Raises
-        `BenchmarkFileError`, which names the file and the line and says how to fix them.
+        selects a sheet of an Excel file. `options` are passed to `question_import.read_questions`. Raises
+        `BenchmarkFileError`, which names the file and the line, if a row cannot be imported.
         """
         from karenina_benchmark.question_import import read_questions
         from karenina_benchmark.tables.table_reader import read_rows
@@ -143,6 +143,7 @@ class Benchmark(BenchmarkContent):
             raise BenchmarkFileError(path, "", str(error), "nothing was imported") from error
 
     def _repr_html_(self) -> str:
+        """Return facts about the benchmark and a table of its first questions, for notebooks."""
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
@@ -222,7 +223,10 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark from async code; the arguments are those of `run_verification`."""
+        """Run the benchmark from async code.
+
+        The arguments and the exceptions are the same as for `run_verification`.
+        """
         from karenina_engine.progress.progress_display import choose_display
         from karenina_engine.run.execution import collect_results
         from karenina_engine.run.prepare import open_run
@@ -260,7 +264,7 @@ class Benchmark(BenchmarkContent):
 
         Use it after you change truths, tolerances, weights, patterns, primitives, compositions or `verify()`; see
         `karenina_engine.offline.rescoring.rescore`. `config` names the models of the run. With `ask`, models are called
-        where a prompt would show a changed truth. `progress` works as in `run_verification`.
+        for prompts that contain a changed truth. `progress` works as in `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
         from karenina_engine.progress.progress_display import choose_display
@@ -289,13 +293,14 @@ def _note_missing_journal() -> None:
 
 
 def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:
+    """Return the configuration with these settings. Raises `ConfigError` if a setting is unknown or invalid."""
     from karenina_core.config import VerificationConfig
 
     return config if isinstance(config, VerificationConfig) else VerificationConfig(**config)
 
 
 def _to_html(benchmark: BenchmarkContent) -> str:
-    """Return HTML with facts about a benchmark and its first questions, at most `MAX_ROWS`. No template is loaded."""
+    """Return HTML with facts about a benchmark and its first `MAX_ROWS` questions. No template is loaded."""
     from karenina_terminal.notebook_html import MAX_ROWS, make_facts, make_heading, make_note, make_table, render_html
 
     count = len(benchmark)
@@ -311,6 +316,7 @@ def _to_html(benchmark: BenchmarkContent) -> str:
 
 
 def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of facts about a benchmark; a text is empty if the fact does not apply."""
     yield "Description", benchmark.description
     yield "Version", benchmark.version
     yield "Creator", benchmark.creator
@@ -322,6 +328,7 @@ def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
 
 
 def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
+    """Return the cells for a question, or its error if the question cannot be read."""
     try:
         question = benchmark.get(id)
     except BenchmarkFileError as error:  # a streamed file is read question by question
@@ -337,6 +344,7 @@ def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
 
 
 def _template_text(question: Question) -> str:
+    """Return the name of the question's template class, or `yes` or `none` if it has no class."""
     if question.answer_class is not None:
         return question.answer_class.__name__
     return "yes" if question.has_template else "none"

@@ -27,11 +27,12 @@ logger = logging.getLogger("karenina")
 def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
-    """Read a benchmark in any installed format. Raises `BenchmarkFileError`, and what `check_paths` raises.
+    """Read a benchmark in any installed format.
 
     `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first because
     they may add formats, trait kinds and primitives that the file uses. With `skip_broken`, questions that cannot be
-    read are left out with a warning.
+    read are left out with a warning. Raises `BenchmarkFileError` if the file cannot be read, and whatever `check_paths`
+    raises.
     """
     benchmark = read_benchmark(path, check_paths, columns)
     if benchmark.problems:
@@ -50,14 +51,14 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error, with the number of further errors and the option that skips broken questions."""
+    """Return the first error, which also says how many others there are and how to skip broken questions."""
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with the rest as its `others` and the command that lists all of them."""
+    """Return the first error, with the rest as its `others`. It names the command that lists all of them."""
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
     listed = f"; `karenina check FILE` lists {count}" if others else ""
@@ -78,7 +79,7 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
     """Read a benchmark like `load_benchmark`, but collect its errors in `problems` and `broken`.
 
-    Raises `BenchmarkFileError` if nothing in the file can be read, and what `check_paths` raises.
+    Raises `BenchmarkFileError` if nothing in the file can be read, and whatever `check_paths` raises.
     """
     installed = plugins.active_plugins()
     suffix = suffix_of(installed, path)
@@ -101,6 +102,10 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
 def _read(
     offer: Offer[Format], path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None
 ) -> BenchmarkContent:
+    """Read a benchmark in one format, and record its path, columns and the files that it names.
+     An unexpected exception in the format, which may be a plugin's, becomes a `BenchmarkFileError` that names the
+    plugin.
+    """
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
         what = f"columns cannot be mapped, because the file is {offer.value.name}, which has no columns"
@@ -128,7 +133,10 @@ def _read(
 
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
-    """Write a benchmark in the format selected by the suffix of `path`. Raises `BenchmarkFileError`."""
+    """Write a benchmark in the format selected by the suffix of `path`.
+
+    Raises `BenchmarkFileError` if no format with this suffix can be written, or if the benchmark or file cannot be.
+    """
     _check_functions(benchmark, path)
     installed = plugins.active_plugins()
     offer = find_format(installed, path, suffix_of(installed, path), writes=True)
@@ -143,7 +151,7 @@ def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
-    """Raise `BenchmarkFileError` for a trait whose function cannot be saved in a file."""
+    """Raise `BenchmarkFileError` if the function of a trait cannot be saved in a file."""
     questions = benchmark.questions_mentioning(("callable",))
     of_questions = ((f"question {question.id}", (question.rubric, question.dynamic_rubric)) for question in questions)
     for place, rubrics in (("", (benchmark.global_rubric, benchmark.dynamic_rubric)), *of_questions):
@@ -154,6 +162,7 @@ def _check_functions(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _encode(text: str, path: Path) -> bytes:
+    """Return the text as UTF-8. Raises `BenchmarkFileError` if it contains a lone surrogate."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -167,6 +176,7 @@ def _guess_suffix(path: Path) -> str:
 
 
 def _make_plugin_error(path: Path, offer: Offer[Format], error: Exception) -> BenchmarkFileError:
+    """Return the error for an unexpected exception in a plugin's format, and log its traceback."""
     logger.debug("%s cannot be read", path, exc_info=error)
     return BenchmarkFileError(
         path,

@@ -59,7 +59,7 @@ class Finding:
         return f"{place}: {text}" if place else text
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as JSON values; `line` is a number if `where` is a line, else None."""
+        """Return the finding as a JSON-compatible dict; `line` is a number if `where` is a line, else None."""
         match = _LINE.match(self.where)
         file = None if self.file is None else str(self.file)
         return {**asdict(self), "file": file, "line": int(match[1]) if match else None}
@@ -93,7 +93,7 @@ class CheckReport:
             raise BenchmarkErrors(self.errors)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
+        """Return the report as a JSON-compatible dict."""
         return {
             "questions": self.questions,
             "errors": len(self.errors),
@@ -103,6 +103,7 @@ class CheckReport:
         }
 
     def _of(self, level: Level) -> tuple[Finding, ...]:
+        """Return the findings of one level."""
         return tuple(finding for finding in self.findings if finding.level == level)
 
 
@@ -142,7 +143,7 @@ def check_file(
 def read_findings(
     path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
-    """Return the benchmark without the questions that cannot be read, and the errors; None if nothing can be read."""
+    """Return the benchmark without its broken questions (None if nothing can be read), and a finding for each error."""
     from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
 
@@ -205,7 +206,7 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as written in the file, where a plugin's field can be in a table of its own.
+    """Return the path of a value as it is written in the file, where a plugin's fields may be in a table of their own.
 
     The path is empty if the enclosing value is not in the file.
     """
@@ -234,7 +235,10 @@ class _Check:
         self._fields = OwnedFields(active_plugins())
 
     def read_config(self) -> VerificationConfig:
-        """Return the configuration in the benchmark's `config` section; if it has errors, only `evaluation_mode`."""
+        """Return the configuration in the benchmark's `config` section.
+
+        If it has errors, they are added to the findings, and only `evaluation_mode` is kept.
+        """
         values = dict(self._benchmark.run_config)
         try:
             return VerificationConfig(**values)
@@ -285,6 +289,7 @@ class _Check:
             self._add("error", place, what, "", *_written_path(place, path), question=question.id)
 
     def _check_template(self, question: Question, config: VerificationConfig) -> None:
+        """Check a question's template: whether it exists, may run, loads, and fits its truths."""
         try:
             template = template_of(question, self._trust)
             if template is None:
@@ -311,11 +316,15 @@ class _Check:
         self._check_truths(question, bound)
 
     def check_equal_truths(self) -> None:
-        """Warn about different truths of a field that its rule treats as equal."""
+        """Warn about truths of a field that differ between questions, but are equal for the field's rule."""
         for id, field, what, cure in self._truths.found:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
     def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
+        """Add an error for a question without a template, unless only traits are scored.
+
+        A table without right answers gets one error for all of its questions.
+        """
         mode = config.core.evaluation_mode
         if mode == "rubric_only" or (mode == "template_and_rubric" and question.trait_names()):
             return
@@ -371,7 +380,7 @@ class _Check:
                 self._add("warning", place, what, "add it there, or remove the trait", *path, question=question)
 
     def check_restricted(self) -> None:
-        """Warn about restricted values that need trust."""
+        """Warn about each restricted value that is not trusted yet."""
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
 
         path = self._benchmark.path
@@ -408,6 +417,7 @@ class _Check:
         *path: str | int,
         question: str | None = None,
     ) -> None:
+        """Add a finding, located at `path` within `place`; without a place, at the number and id of the question."""
         if place is not None:
             file: Path | None = place.document.file
             where = place.where(*path)
@@ -451,6 +461,7 @@ def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[st
 
 
 def _error_findings(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
+    """Yield a finding for each of the errors, and for each of their `others`."""
     for error in errors:
         for problem in error.each():
             yield Finding("error", problem.file, problem.where, problem.what, problem.cure)

@@ -44,8 +44,8 @@ class _Places(Protocol):
 class BenchmarkContent:
     """The content of a benchmark, as file formats read and write it; `Benchmark` adds loading, saving and runs.
 
-    Two contents are equal if their files would be equal: a template class equals its source. `path`, and a name and an
-    id derived from it, are not compared.
+    Two contents are equal if their files would be equal (a template class equals its source), whatever the `path`. A
+    name or an id that is derived from the path is not compared either.
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
@@ -106,7 +106,7 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Return an empty benchmark. Raises `ValueError` for an empty name."""
+        """Return an empty benchmark, created now. Raises `ValueError` if the name is empty."""
         benchmark = cls(name)
         benchmark.description = description
         benchmark.version = version
@@ -116,9 +116,9 @@ class BenchmarkContent:
 
     @classmethod
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
-        """Return a benchmark for a file that contains only questions: it is named after the file, and has no dates.
+        """Return a benchmark for a file that contains only questions. It is named after the file, and has no dates.
 
-        File formats use it. Raises `ValueError` if two questions have the same id.
+        Used by file formats. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -147,8 +147,10 @@ class BenchmarkContent:
 
         `question` is either the text, with the other arguments as the question's fields, or a complete `Question`
         without other arguments. `extra` contains fields owned by plugins, one table per plugin: `my_package={"level":
-        3}`. Raises `ValueError` for a duplicate id, a trait name that is also in the global rubric, and invalid fields,
-        and `TypeError` for a keyword argument that no installed plugin owns.
+        3}`.
+
+        Raises `ValueError` for a duplicate id, an invalid field, or a trait name that is also in the global rubric, and
+        `TypeError` for a keyword argument that no installed plugin owns.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
@@ -180,13 +182,17 @@ class BenchmarkContent:
 
     @staticmethod
     def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return fields owned by plugins by full name. Raises `TypeError` for a field that no installed plugin owns."""
         for name in extra:
             if not is_owned(name, "question_fields"):
                 raise TypeError(f"add_question() has no argument {name!r}, and no plugin {name} is installed")
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append several questions: all of them, or none if one raises (see `add_question`)."""
+        """Append several questions and return them: all, or none if one cannot be added.
+
+        Raises `ValueError` for a duplicate id, or a trait name that is also in the global rubric.
+        """
         added: dict[str, Question] = {}
         for question in questions:
             id = compose(question.id)
@@ -219,7 +225,7 @@ class BenchmarkContent:
     def streamed(self) -> bool:
         """Whether the questions stay in the file and are built each time they are accessed.
 
-        If so, accessing a question that cannot be read raises `BenchmarkFileError` with the line number.
+        If they do, accessing a question that cannot be read raises `BenchmarkFileError` with the line number.
         """
         return not isinstance(self._questions, dict)
 
@@ -244,7 +250,7 @@ class BenchmarkContent:
         return self.origins.get(self._written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Read all streamed questions, and move those that cannot be read to `broken`."""
+        """Build all streamed questions once, and move the errors of those that cannot be read to `broken`."""
         for id in self.ids if self.streamed else ():
             try:
                 self._questions[id]
@@ -254,7 +260,7 @@ class BenchmarkContent:
                 self.broken.append(error)
 
     def remove(self, question_id: str) -> Question:
-        """Remove a question and return it. Raises `KeyError` as `get` does."""
+        """Remove a question and return it. Raises `KeyError` if there is none with this id."""
         question = self.get(question_id)
         del self._questions[question.id]
         if self._written_ids is not None:
@@ -263,7 +269,10 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question with the id of `question`. Raises `KeyError` as `get` does."""
+        """Replace the question with the id of `question`.
+         Raises `KeyError` if there is none with this id, and `ValueError` for a trait name that is also in the global
+        rubric.
+        """
         written = self.get(question.id).id
         self.rubric_for(question)
         self._questions[written] = question if question.id == written else question.changed(id=written)
@@ -314,9 +323,9 @@ class BenchmarkContent:
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions in which one of `words` may occur; over all questions if they are in memory.
-
-        Lines of a streamed file are searched as text, so most questions need not be built.
+        """Iterate over the questions in which one of `words` may occur.
+         If the questions are in memory, these are all of them. The lines of a streamed file are searched as text, so
+        most of its questions need not be built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
@@ -330,7 +339,10 @@ class BenchmarkContent:
         return isinstance(question_id, str) and self._written_id(question_id) in self._questions
 
     def _written_id(self, question_id: str) -> str:
-        """Return the id as it is spelled in the benchmark: Unicode allows several spellings of the same characters."""
+        """Return the id as it is spelled in the benchmark: Unicode allows several spellings of the same characters.
+
+        An unknown id is returned unchanged.
+        """
         if question_id.isascii() or question_id in self._questions:
             return question_id
         if self._written_ids is None:
@@ -355,6 +367,7 @@ class BenchmarkContent:
         return named_after and self.id == _make_id(self.name)
 
     def _content(self) -> tuple[object, ...]:
+        """Return what is compared by `==`, besides the name and the id."""
         return (
             self.description,
             self.version,
@@ -372,11 +385,12 @@ class BenchmarkContent:
 
 
 def _make_id(name: str) -> str:
+    """Return an id that depends only on the name of the benchmark."""
     return uuid5(NAMESPACE_URL, f"karenina:benchmark:{name}").urn
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question with the source of its template class, as it would be in a file."""
+    """Return the question as it would be in a file: with the source of its template class, if there is one."""
     if question.answer_class is None:
         return question
     from karenina_template.question_template import template_source_of
@@ -389,10 +403,12 @@ def _as_stored(question: Question) -> Question:
 
 
 def _now() -> str:
+    """Return the current time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def _as_list(name: str, texts: Iterable[str]) -> list[str]:
+    """Return the texts as a list. Raises `ValueError` for a single string, whose characters would become texts."""
     if isinstance(texts, str):
         raise ValueError(f"{name} must be a list of strings, not one string; write [{texts!r}]")  # noqa: TRY004
     return list(texts)

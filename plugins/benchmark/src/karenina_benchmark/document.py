@@ -50,12 +50,18 @@ class Section:
     value: Mapping[str, Any]
 
     def where(self, *path: str | int) -> str:
-        """Return the line of this mapping, or of `path` inside it; without a line, the row, or an empty string."""
+        """Return the line of this mapping, or of `path` inside it, as `line 3`.
+
+        If the file has no lines, return the row, or an empty string.
+        """
         line = self.document.line((*self.path, *path))
         return f"line {line}" if line else self.document.place
 
     def where_in_text(self, line: int | None, *path: str | int) -> str:
-        """Return the file's line for line `line` of the text at `path`; if it is not known, the line of the text."""
+        """Return the line of the file in which line `line` of the text at `path` is, as `line 3`.
+
+        If `line` is None, or the text is not a block scalar, return where the text is.
+        """
         first = self.document.text_lines.get((*self.path, *path))
         return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
 
@@ -64,7 +70,7 @@ class Section:
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` if there are keys that are not in `known`, with a suggestion for each."""
+        """Raise `BenchmarkFileError` if there are keys that are not in `known`, with a suggestion for each of them."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return
@@ -78,7 +84,10 @@ class Section:
         problems.raise_all()
 
     def text(self, key: str) -> str | None:
-        """Return the source text of a key's value (also of numbers and dates); None if it is missing or null."""
+        """Return the source text of a key's value (also of numbers and dates); None if the key is missing or null.
+
+        Raises `BenchmarkFileError` for a list or a mapping.
+        """
         value = self.value.get(key)
         if value is None:
             return None
@@ -88,7 +97,10 @@ class Section:
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the texts in a list; a single text is returned as a list of one."""
+        """Return the texts in a list; a single text is returned as a list of one, and a missing key as an empty list.
+
+        Raises `BenchmarkFileError` for an entry that is not a scalar.
+        """
         value = self.value.get(key)
         if value is None:
             return []
@@ -101,7 +113,10 @@ class Section:
         return [self.document.written[(*self.path, key, position)] for position in range(len(value))]
 
     def section(self, key: str) -> Section | None:
-        """Return the mapping under a key; None if it is missing or null."""
+        """Return the mapping under a key; None if the key is missing or null.
+
+        Raises `BenchmarkFileError` for other values.
+        """
         value = self.value.get(key)
         if value is None:
             return None
@@ -112,7 +127,7 @@ class Section:
     def sections(self, key: str, problems: Problems) -> list[Section]:
         """Return the mappings in the list under a key; a single mapping is returned as a list of one.
 
-        Entries that are not mappings are left out and reported in `problems`.
+        Entries that are not mappings are left out and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
         """
         value = self.value.get(key)
         if value is None:

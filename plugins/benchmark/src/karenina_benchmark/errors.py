@@ -25,8 +25,8 @@ class BenchmarkFileError(KareninaError, ValueError):
 
     `where` is the location in `file`: a line, a row, or the number and id of a question; empty for the whole file.
     `what` is the problem, and `cure` says how to fix it. `others` are further errors in the file, which are not in the
-    message. `cause` is the exception that led to this error, if the error is not raised while that is handled. The file
-    is unchanged.
+    message. `cause` is the exception that led to this error; it is needed only outside of that exception's handler. The
+    file is unchanged.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class BenchmarkFileError(KareninaError, ValueError):
         self.__cause__ = cause
 
     def each(self) -> Iterator[BenchmarkFileError]:
-        """Yield this error and all others found at the same time."""
+        """Yield this error and all others that were found at the same time, without nesting."""
         yield self
         for other in self.others:
             yield from other.each()
@@ -70,7 +70,7 @@ class Problems:
             return None
 
     def raise_all(self) -> None:
-        """Raise the first error, with the rest as its `others`; do nothing if there are none."""
+        """Raise the first error, with the rest as its `others`; do nothing if there is no error."""
         if not self.found:
             return
         first, *others = [each for error in self.found for each in error.each()]
@@ -117,7 +117,7 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
 
 
 def _suggest_word(value: object, expected: str) -> str:
-    """Return a suggestion if `given` is similar to a word that pydantic expected, else an empty string."""
+    """Return a suggestion if `value` is similar to a word that pydantic expected, else an empty string."""
     near = get_close_matches(value, re.findall(r"'([^']*)'", expected), n=1) if isinstance(value, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
 
@@ -134,7 +134,7 @@ def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file, without a byte-order mark. Raises `BenchmarkFileError`."""
+    """Return the text of a UTF-8 file, without a byte-order mark. Raises `BenchmarkFileError` if it cannot be read."""
     try:
         return bounded_files.read_text(path)
     except bounded_files.FileError as error:

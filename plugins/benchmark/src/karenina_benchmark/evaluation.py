@@ -32,7 +32,7 @@ _OUTPUT: Final = "output"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output to evaluate, with an id and the question that it answers."""
+    """An output to evaluate, with its id and the question that it answers."""
 
     id: str
     response: Response
@@ -52,15 +52,15 @@ def evaluate(
     progress: bool | None = None,
 ) -> VerificationResult:
     """Judge one output and return its result.
-
-    `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric` the
+     `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric` the
     traits to score; at least one of them is needed. `judge` may be missing if neither of them needs a model. `config`
     contains other settings (`parsing_models` instead of `judge` for several judges; a `budget` works as in a run).
-    `journal` is a file that stores replies, so that they are reused by the next call. `trust` and `progress` are those
-    of `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is returned.
+    `journal` is a file that stores replies, so that they are reused by the next call. `trust` and `progress` are the
+    same as for `Benchmark.run_verification`. With several judges and no panel, only the first judge's result is
+    returned.
 
-    Raises `ConfigError` if both template and rubric are missing, and what `Benchmark.run_verification` raises. If the
-    output cannot be judged, the outcome of the result says so.
+    Raises `ConfigError` if both template and rubric are missing, and whatever `Benchmark.run_verification` raises. If
+    the output cannot be judged, the outcome of the result says so.
     """
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
@@ -80,7 +80,7 @@ async def aevaluate(
     trust: Trust | Literal["all"] | None = None,
     progress: bool | None = None,
 ) -> VerificationResult:
-    """Judge one output from async code; the arguments are those of `evaluate`."""
+    """Judge one output from async code. The arguments and the exceptions are the same as for `evaluate`."""
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
     )
@@ -97,8 +97,8 @@ def prepare_evaluation(
 ) -> tuple[Benchmark, VerificationConfig]:
     """Return a benchmark with one question for each output, and the configuration for judging the outputs.
 
-    Raises `ConfigError` if there is neither a template nor a rubric, if `config` sets `answering_models`, or
-    `parsing_models` in addition to `judge`, and if two outputs have the same id.
+    Raises `ConfigError` if there is neither a template nor a rubric, if two outputs have the same id, or if `config`
+    names models that answer, or judges in addition to `judge`.
     """
     if template is None and not rubric:
         raise ConfigError(["there is nothing to judge an output by: give template=, rubric= or both"])
@@ -122,12 +122,17 @@ def prepare_evaluation(
 
 
 def _mode(has_template: bool, has_rubric: bool) -> str:
+    """Return the `evaluation_mode` for what is given; at least one of the two is."""
     if has_template and has_rubric:
         return "template_and_rubric"
     return "template_only" if has_template else "rubric_only"
 
 
 def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judge: bool) -> dict[str, Any]:
+    """Return the given settings.
+
+    Raises `ConfigError` if they set answering models, or judges in addition to `judge`.
+    """
     values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
     if "answering_models" in values:
         raise ConfigError(["answering_models cannot be set here: the outputs take the place of a model's answers"])
@@ -137,6 +142,7 @@ def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judg
 
 
 def _model(judge: Judge) -> Mapping[str, Any] | ModelConfig:
+    """Return a judge as a model; a mapping without an `id` gets its model name as id."""
     if isinstance(judge, str):
         return parse_models([judge])[0]
     if isinstance(judge, ModelConfig):

@@ -51,7 +51,7 @@ _REPLIES: Final = ("assistant", "ai", "model", "message")
 def find_in_text(path: Path, text: str) -> Conversation | None:
     """Return the conversation in a text file (JSON, or text with headings or roles); None for any other text.
 
-    Raises `ConfigError` if the conversation cannot be read.
+    Raises `ConfigError` if the text looks like a conversation but cannot be read as one.
     """
     document = parse_json_conversation(text)
     try:
@@ -86,9 +86,9 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
 
 
 def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | None:
-    """Return `rows` if they are the messages or events of one conversation; None if they are outputs.
+    """Return `rows` if they are the messages or events of one conversation; None if they are separate outputs.
 
-    They are outputs if a row has one of the keys `names`, or if all rows are replies of a model.
+    Rows are separate outputs if one has a key in `names`, or if all of them are replies of a model.
     """
     if not all(isinstance(row, Mapping) and not row.keys() & set(names) for row in rows):
         return None
@@ -137,6 +137,10 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
 
 
 def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
+    """Yield the outputs in a file of rows, or one output if the rows are the messages of a conversation.
+
+    Raises `ConfigError` if the file has no rows or no outputs, and `FileError` if it cannot be read.
+    """
     is_text = path.suffix.lower() in (*LINES, _DOCUMENT, ".csv", ".tsv")
     with read_records(
         path,
@@ -173,7 +177,7 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
 
 
 def _response_names(columns: Any) -> list[str]:
-    """Return the columns or keys that can contain an output, the most specific first."""
+    """Return the columns or keys that can contain an output, starting with the most specific one."""
     names = list(map(str, columns))
     return [
         *ranked_columns(names, RESPONSE),
@@ -182,6 +186,7 @@ def _response_names(columns: Any) -> list[str]:
 
 
 def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
+    """Log a warning if a row has a column of right answers beside the outputs: they are not used."""
     roles = choose_roles([str(name) for name in values], [values])
     truth = roles.get(TRUTH)
     if truth is not None and roles.get(RESPONSE) is not None:
@@ -193,6 +198,10 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
+    """Return the output in a record; a row without an id gets one made of its line number.
+
+    Raises `ConfigError` if the record contains no output, or lacks a column that the user has mapped.
+    """
     default = f"line-{record.number}"
     if isinstance(record.value, str):
         return Output(default, record.value)

@@ -16,7 +16,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_formats() -> list[Format]:
-        """Return the built-in formats."""
+        """Return the built-in formats, whose modules are imported only now."""
         from karenina_benchmark.formats.format_registry import FORMATS
 
         return list(FORMATS)

@@ -22,8 +22,8 @@ _MAX_CHARACTERS: Final = 24
 def make_question_id(position: int, text: str) -> str:
     """Return an id made of a question's position in its file (from 1) and its first words, as in `q1-which-gene-is`.
 
-    The position distinguishes questions that begin with the same words. There are at most three words; fewer if they
-    are longer than 24 characters together.
+    The position distinguishes questions that begin with the same words. The id has up to three words; fewer if they are
+    longer than 24 characters together.
     """
     words = [match[0].lower() for match in _WORD.finditer(text[:500])][:_MAX_WORDS]
     while len(words) > 1 and len("-".join(words)) > _MAX_CHARACTERS:
@@ -61,6 +61,10 @@ def read_question_ids(path: Path) -> list[str]:
 
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
+    """Return the question ids in YAML; of an incomplete text, those before its last item.
+
+    Raises `ValueError` if the YAML is invalid.
+    """
     import yaml
 
     loader = getattr(yaml, "CBaseLoader", None)
@@ -76,6 +80,7 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
+    """Return the question ids in a checkpoint, or in JSON rows; an incomplete text is searched for ids."""
     if not whole:
         return _ITEM_ID.findall(text)
     document = json.loads(text)
@@ -86,6 +91,7 @@ def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the id and question of each row in the first 2 MB of a file."""
     read = 0
     with read_records(path, any_size=True) as records:
         for record in records:
@@ -97,6 +103,7 @@ def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _ids_of(questions: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """Return the ids of questions; a question without one gets the id that loading would make."""
     return [
         str(question.get("id") or make_question_id(position, str(question.get("question") or "")))
         for position, question in enumerate(questions, 1)

@@ -51,7 +51,7 @@ def read_questions(
     rubric: Rubric | None = None,
     first: int = 1,
 ) -> dict[str, tuple[Section, Question]]:
-    """Return a question for each row of a table, by id, with its location: for all rows, or none if one raises.
+    """Return a question for each row of a table, by id, with its location: for all rows, or none if one is invalid.
 
     `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns; by default, columns named like a
     field are used, including fields owned by plugins. With `checked`, `columns` is used as it is, without checking that
@@ -60,12 +60,12 @@ def read_questions(
 
     The template of each row is either `answer` (declarations in which `{"column": name}` is replaced by the row's
     value, combined by `strategy`) or `answer_template`: the source or class for all rows, or a function that returns
-    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. `rubric`
-    is that of every question. A row without an id gets one made of its position, counted from `first`, and its first
+    the source for a row's values. `row_template`, which returns the source for a row, takes the place of both. Every
+    question gets the `rubric`. A row without an id gets one made of its position, counted from `first`, and its first
     words.
 
-    Raises `BenchmarkFileError` with the errors in all rows and their lines: a missing column, an empty question, or a
-    duplicate id.
+    Raises one `BenchmarkFileError` with the errors in all rows and their lines, such as a missing column, an empty
+    question, or a duplicate id.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "give one of the two")
@@ -132,7 +132,10 @@ def read_questions(
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
-    """Return the column for each field, and the metadata columns."""
+    """Return the column for each field, and the metadata columns.
+
+    Raises `BenchmarkFileError` if a field or a column does not exist, or if no column is mapped to `question`.
+    """
     if columns is None:
         columns = {name: name for name in table.columns if name in FIELDS or is_question_field(name)}
     chosen = dict(columns)
@@ -167,6 +170,10 @@ def missing_column(table: Table, column: object, where: str = "") -> BenchmarkFi
 
 
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
+    """Return the fields of a question, converted from the cells of a row; changes `values`.
+
+    Numbers become text, lists and objects become JSON, and keywords in one text are split.
+    """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
         if isinstance(value, list | Mapping):
@@ -187,6 +194,10 @@ def _make_template(
     strategy: Any,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
+    """Return the field `answer_template` for a row, or no field if there is no template.
+
+    Raises `DeclarationError`, and `KeyError` for a column that the row does not have.
+    """
     if answer is not None:
         return {"answer_template": make_row_template(answer, strategy, row.values)}
     if answer_template is None:

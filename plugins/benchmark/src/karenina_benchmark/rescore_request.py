@@ -45,7 +45,7 @@ _COMPARED: Final = ("right", "partial", "wrong", "undecided")
 
 @dataclass(frozen=True, slots=True)
 class RescoreRequest:
-    """A journal, and the benchmark, configuration and question ids to score its items with."""
+    """A journal, and what its items are scored with: the benchmark, the configuration, and the ids of the questions."""
 
     journal: Path
     benchmark: Benchmark
@@ -71,7 +71,8 @@ def make_rescore_request(
     judges are `judges`, or else those in the configuration file or in the user's own run. `note` prints what is left
     out.
 
-    If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError`.
+    If the run is the user's own, the working directory changes to that of the run. Raises `ConfigError` if the
+    benchmark is not known, if the run's files have changed, or if a judge is missing.
     """
     from karenina_benchmark import Benchmark
 
@@ -111,17 +112,18 @@ def make_rescore_request(
 
 
 def _absolute(path: Path | None) -> Path | None:
+    """Return the absolute path; None stays None."""
     return path.absolute() if path is not None else None
 
 
 def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of the user's command, without secrets (they do not affect scores) and models."""
+    """Return the settings of the user's command, without its models and without secrets, which affect no score."""
     stored = command["config"].items()
     return {name: value for name, value in stored if name not in MODEL_ROLES and value != LEFT_OUT}
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that may be taken from files; print the names of others that affect results."""
+    """Return the settings in a journal that may be taken from files; `note` prints which others affect results."""
     free, others = labels.free_settings()
     owned = owned_settings()
     changing = [name for name in others if name not in owned or owned[name].changes_results]
@@ -132,7 +134,10 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run, with their secrets. Raises `ConfigError`."""
+    """Return the judges of the user's own run, with their secrets; none if the run is not the user's.
+
+    Raises `ConfigError` if a secret is not available.
+    """
     if command is None:
         return ()
     stored = {name: value for name, value in command["config"].items() if name == "parsing_models"}
@@ -141,7 +146,10 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call, matched to the run's judges by id. Raises `ConfigError` if one is missing."""
+    """Return the judges to call, in the order of the run's judges, which have the same ids.
+
+    Raises `ConfigError` if one is missing.
+    """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
     missing = [id for id in ids if id not in by_id]
@@ -158,8 +166,8 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
     """Compare the extracted values in a result file with `benchmark`, and return what changes. No model is called.
-
-    The new results are written to `output`. Raises `ConfigError` if no result is for a question in the benchmark.
+     The new results are written to `output`. Results for questions that the benchmark does not contain are skipped.
+    Raises `ConfigError` if all results are skipped.
     """
     began = time.monotonic()
     before, after = RunTally(), RunTally()
@@ -225,6 +233,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
 
 
 def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
+    """Return the result, changed in place to an outcome without a verdict, with the reason `why`."""
     now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
     now.metadata.completed_without_errors = False
     return now

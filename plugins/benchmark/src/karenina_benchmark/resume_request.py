@@ -29,7 +29,7 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
     """Return the request of the user's last command for the journal, with the current files and API keys.
 
     Changes the working directory to that of the command. `note` prints what has changed since then. Raises
-    `ConfigError` if the user has no such command or it cannot be executed; the message usually contains the command
+    `ConfigError` if the user has no such command or if it cannot be executed; the message usually contains the command
     that the journal describes.
     """
     from karenina_benchmark import Benchmark
@@ -89,8 +89,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     """Return the description of a journal's last run, and the user's own command for that run, if there is one.
-
-    Raises `JournalError`, and `ConfigError` for a journal without a run or a state file that cannot be used.
+     Raises `JournalError` if the journal cannot be read, and `ConfigError` for a journal without a run or a state file
+    that cannot be used.
     """
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()
@@ -105,7 +105,7 @@ def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
 
 
 def change_to_run_folder(command: Mapping[str, Any]) -> None:
-    """Change to the working directory of the user's command. Raises `ConfigError`."""
+    """Change to the working directory of the user's command. Raises `ConfigError` if the folder cannot be opened."""
     try:
         os.chdir(command["folder"])
     except OSError as error:
@@ -120,7 +120,7 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
     """Return the current settings in the user's configuration file and environment.
 
-    Those in the benchmark's `config` section are included if the section has not changed since the command was run.
+    The benchmark's `config` section is included if it has not changed since the command was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -132,7 +132,7 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
 
 def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
-    """Return the ids that the benchmark still contains; `note` prints how many are missing. None stays None."""
+    """Return the ids that the benchmark still contains; None stays None. `note` prints how many are missing."""
     if ids is None:
         return None
     left = [id for id in ids if id in benchmark]
@@ -144,7 +144,7 @@ def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[st
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
     """Return the user's trust, plus the files outside of the folder that the command's `--trust-all` covered.
 
-    These files are added only if they are unchanged, because the benchmark may have changed since then.
+    These files are added only if the run's data is unchanged, because the benchmark may have changed since then.
     """
     stored = load_trust()
     if not command["trust_all"] or command["paths"] is None or not has_same_data(command):
@@ -163,6 +163,7 @@ def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Calla
 
 
 def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
+    """Print why `--trust-all` of the run does not apply any more, and what to do."""
     file = command["benchmark"]
     changes = "; ".join(describe_changes(command)) or f"what {file} sets has another meaning with the installed plugins"
     note(
@@ -172,6 +173,7 @@ def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None
 
 
 def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
+    """Return the message for a journal that is not the user's own, with the command that it describes."""
     line = make_run_line(labels, journal)
     hidden = ", replace each '***' with the hidden value (such as the path of a server's address)"
     return (

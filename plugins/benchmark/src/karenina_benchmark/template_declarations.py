@@ -78,7 +78,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     default depends on the type: ExactMatch for strings, SetContainment for lists, else NumericExact, BooleanMatch,
     DateMatch or LiteralMatch. NumericRange and DateRange need no `ground_truth`. A strategy is the name of a field, or
     `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of: [...]}}`; strategies can be nested. Raises
-    `DeclarationError`.
+    `DeclarationError` for an invalid declaration.
     """
     if not fields:
         raise DeclarationError("a template needs at least one field")
@@ -96,7 +96,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, with numeric truths that are compared as text spelled as in the file.
+    """Return the fields, in which numeric truths that are compared as text are spelled as in the file.
 
     YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
     source text of the scalar at a path in `fields`.
@@ -122,6 +122,7 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
 
 
 def _compares_text(declared: Mapping[str, Any]) -> bool:
+    """Return whether a declared field is compared as text, by its type or else by its primitive."""
     kind, rule = declared.get("type"), declared.get("verify_with")
     if isinstance(kind, Mapping):
         options = kind.get("literal")
@@ -132,12 +133,13 @@ def _compares_text(declared: Mapping[str, Any]) -> bool:
 
 
 def field_at(source: str, line: int | None) -> str | None:
-    """Return the field that `line` of a generated source belongs to; None for other lines and other sources."""
+    """Return the field that `line` of a generated source belongs to; None if the line belongs to no field."""
     above = source.splitlines()[: line or 0]
     return next((match[1] for text in reversed(above) if (match := _FIELD.match(text))), None)
 
 
 def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
+    """Yield the source lines of a field. Raises `DeclarationError` if the declaration is invalid."""
     _check_name("field", name, "answer", name)
     if name.startswith("_"):
         raise DeclarationError(f"the field {name!r} begins with an underscore", "answer", name, cure="rename it")
@@ -189,6 +191,10 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
 
 
 def _primitive_name(verify_with: Any, name: str) -> str | None:
+    """Return the name of the declared primitive; None if none is declared.
+
+    Raises `DeclarationError` for other values.
+    """
     if isinstance(verify_with, Mapping):
         verify_with = verify_with.get("type")
         if verify_with is None:
@@ -202,6 +208,10 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
 
 
 def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str) -> tuple[str, str]:
+    """Return the kind of a field (one of `TYPES`, or `literal`) and its annotation.
+
+    Raises `DeclarationError` if the type is unknown or cannot be inferred.
+    """
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):
         imports.literal = True
         choices = [_write_literal(imports, choice, name, "type") for choice in declared["literal"]]
@@ -220,6 +230,7 @@ def _write_type(imports: _Imports, declared: Any, truth: Any, primitive: str | N
 
 
 def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
+    """Return the type of a field from its truth and primitive. Raises `DeclarationError` if neither determines it."""
     if truth is None and primitive in _RANGE_TYPES:
         return _RANGE_TYPES[primitive]
     if isinstance(truth, bool):
@@ -248,6 +259,7 @@ def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
 
 
 def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -> str:
+    """Return the constructor call of a field's primitive, by default that for its kind."""
     if declared is None:
         primitive = _DEFAULT_PRIMITIVES.get(kind)
         declared = primitive if primitive is not None else {"type": "SetContainment", "mode": "exact"}
@@ -280,6 +292,7 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
 
 
 def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) -> str:
+    """Return the source of a parameter's value, in which a mapping with a `type` is a constructor call."""
     if isinstance(value, list):
         return f"[{', '.join(_write_argument(imports, entry, (*path, place)) for place, entry in enumerate(value))}]"
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
@@ -288,6 +301,7 @@ def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) 
 
 
 def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
+    """Return the source of a plain value. Raises `DeclarationError` for any other value, such as NaN."""
     match value:
         case None | bool() | int() | str():
             return repr(value)
@@ -305,13 +319,17 @@ def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
 
 
 def _write_weight(weight: Any, name: str) -> str:
+    """Return the source of a weight. Raises `DeclarationError` if it is not a finite number."""
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise DeclarationError(f"the weight of {name!r} is not a number", "answer", name, "weight")
     return repr(weight)
 
 
 def _convert_truth(truth: Any, kind: str, name: str) -> Any:
-    """Convert the truth to the field's type; for example, the cells of a table are strings."""
+    """Convert the truth to the field's type; for example, the cells of a table are strings.
+
+    Raises `DeclarationError` if that is not possible.
+    """
     plain = isinstance(truth, str | int | float) and not isinstance(truth, bool)
     try:
         if kind == "str" and plain:
@@ -337,7 +355,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
 
 
 def _to_float(truth: str | float) -> float:
-    """Return the truth of a float field; an integer that a float cannot represent exactly stays an int."""
+    """Return the truth of a float field. An integer that a float cannot represent exactly stays an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
     if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
         return whole
@@ -345,6 +363,10 @@ def _to_float(truth: str | float) -> float:
 
 
 def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
+    """Return the source of a strategy; `path` is its place in the declaration.
+
+    Raises `DeclarationError` if it is invalid.
+    """
     if isinstance(node, str):
         if node not in fields:
             raise DeclarationError(
@@ -372,6 +394,7 @@ def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[
 
 
 def _check_name(what: str, name: Any, *path: str | int) -> None:
+    """Raise `DeclarationError` if `name` is not an identifier, or is a keyword, and could so become code."""
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise DeclarationError(
             f"{name!r} is not a valid name for a {what}",
@@ -384,7 +407,7 @@ def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str
     """Return the source of a row's template, with each `{column: name}` in `fields` replaced by that column's value.
 
     Without a `type`, a string from a column has the type str, so that a field has the same type in all rows. Raises
-    `DeclarationError`, and `KeyError` for a column that the row does not have.
+    `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """
     filled: dict[str, Any] = {}
     for name, declared in fields.items():
@@ -396,7 +419,10 @@ def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str
 
 
 def fill_columns(declared: Any, row: Mapping[str, Any]) -> Any:
-    """Replace each `{column: name}` in a declaration with that column's value. Raises `KeyError`."""
+    """Replace each `{column: name}` in a declaration with that column's value.
+
+    Raises `KeyError` for a missing column.
+    """
     if isinstance(declared, Mapping):
         if set(declared) == {"column"} and isinstance(declared["column"], str):
             return row[declared["column"]]

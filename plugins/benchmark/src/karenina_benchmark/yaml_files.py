@@ -49,7 +49,10 @@ class TooManyValues(Exception):
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
-    """Parse a YAML document that must be a mapping; see `read`. Raises `BenchmarkFileError` with the line."""
+    """Parse a YAML document that must be a mapping; see `read`.
+
+    Raises `BenchmarkFileError`, with the line, if the YAML is invalid or not a mapping.
+    """
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
         what = "the file is not a mapping of keys to values"
@@ -58,10 +61,9 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML document; the value of an empty one is None. Raises `BenchmarkFileError` with the line.
-
-    If `problems` is given, duplicate keys and values that cannot be read are added to it instead of raised, and the
-    first value of a duplicate key is used.
+    """Parse a YAML document, whose value is None if it is empty.
+     Raises `BenchmarkFileError` with the line if the YAML is invalid or too large. If `problems` is given, duplicate
+    keys and values that cannot be read are added to it instead, and the first value of a duplicate key is used.
     """
     import yaml
 
@@ -131,6 +133,10 @@ class _Reader:
         self._repeats = 0
 
     def build(self, node: yaml.Node, path: Place, above: tuple[yaml.Node, ...]) -> Any:
+        """Return the plain value of a node at `path`. `above` are the enclosing nodes, for detecting cycles.
+         Errors in scalars are collected, and their value is None. Raises `BenchmarkFileError` for a cycle, an
+        unsupported tag, and too many repetitions through aliases.
+        """
         import yaml
 
         if any(node is other for other in above):
@@ -152,6 +158,7 @@ class _Reader:
         return self._problems.attempt(self._scalar, node)
 
     def _mapping(self, node: yaml.MappingNode, path: Place, above: tuple[yaml.Node, ...]) -> dict[str, Any]:
+        """Return the plain values of a mapping, with merged keys, and record the line of each key."""
         mapping: dict[str, Any] = {}
         for name, (key, value) in self._pairs(node).items():
             place = (*path, name)
@@ -178,6 +185,7 @@ class _Reader:
         return pairs
 
     def _check_keys(self, node: yaml.MappingNode) -> None:
+        """Collect an error for each duplicate key. Raises `BenchmarkFileError` for a key that is not a scalar."""
         import yaml
 
         self._check_tag(node, "map")
@@ -203,11 +211,13 @@ class _Reader:
                 merged.setdefault(name, pair)
 
     def _count_repeat(self, node: yaml.Node) -> None:
+        """Count a value that an alias repeats. Raises `BenchmarkFileError` if there are more than `_MAX_REPEATS`."""
         self._repeats += 1
         if self._repeats > _MAX_REPEATS:
             raise self._error(node, "the aliases make this file too large", "write the values out")
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
+        """Return the value of a scalar. Raises `BenchmarkFileError` if its text does not fit its tag."""
         text: str = node.value
         match node.tag.removeprefix(_CORE):
             case "null":
@@ -225,10 +235,12 @@ class _Reader:
         )
 
     def _check_tag(self, node: yaml.Node, kind: str) -> None:
+        """Raise `BenchmarkFileError` if a node has another tag than that of its kind."""
         if node.tag not in (_CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 
     def _error(self, node: yaml.Node, what: str, cure: str) -> BenchmarkFileError:
+        """Return an error with the line of a node."""
         return BenchmarkFileError(self._file, f"line {node.start_mark.line + 1}", what, cure)
 
 
@@ -239,6 +251,7 @@ def is_special(text: str) -> bool:
 
 @cache
 def _loader() -> type[yaml.SafeLoader]:
+    """Return the loader class, defined here so that PyYAML is imported only when it is needed."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -273,7 +286,7 @@ _HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\
 
 
 def dump(value: Any) -> str:
-    """Return plain values as YAML, with multi-line strings as block scalars."""
+    """Return plain values as YAML, with multi-line strings as block scalars, and invisible characters as escapes."""
     import yaml
 
     text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)
@@ -287,6 +300,7 @@ def _escape(match: re.Match[str]) -> str:
 
 @cache
 def _dumper() -> type[yaml.SafeDumper]:
+    """Return the dumper class, defined here so that PyYAML is imported only when it is needed."""
     import yaml
 
     class Dumper(yaml.SafeDumper):

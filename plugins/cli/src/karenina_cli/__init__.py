@@ -17,7 +17,7 @@ _INTERRUPTED: Final = 130
 
 
 def main() -> None:
-    """Run the command with this process's arguments, and exit with its exit code; after Ctrl-C, that is always 130."""
+    """Run the command with this process's arguments, and exit with its exit code, which is always 130 after Ctrl-C."""
     try:
         _run()
     except KeyboardInterrupt:
@@ -27,6 +27,10 @@ def main() -> None:
 
 
 def _run() -> None:
+    """Run the command, or print shell completions. Every import is inside, so that Ctrl-C is handled before it.
+
+    Any exception but an exit prints a traceback and exits with 70; if output could not be written, see `exit_for`.
+    """
     ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit
     import sys
@@ -99,6 +103,7 @@ def _ignore_interrupt() -> None:
 
 
 def _end_at_once() -> None:
+    """End the process with the exit code of Ctrl-C, without cleaning up and without flushing output."""
     import os
 
     os._exit(_INTERRUPTED)

@@ -91,7 +91,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def build_app() -> typer.Typer:
-    """Return the Typer application of `build_command`."""
+    """Return the Typer application from which `build_command` makes the command."""
     return _build()[0]
 
 
@@ -105,6 +105,10 @@ def build_command() -> Callable[..., object]:
 
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
+    """Return the Typer application and its command, with the commands of plugins.
+
+    A plugin command named like a built-in one is left out with a warning. If any cannot be built, all are left out.
+    """
     from karenina_core import plugins
     from karenina_core.errors import PluginError
 
@@ -161,7 +165,7 @@ class _Commands(WholeSummaries):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name. Raises click's `UsageError`."""
+        """Return the command that the arguments name. Raises click's `UsageError` for an unknown command."""
         name = args[0] if args else ""
         if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
@@ -175,6 +179,7 @@ class _Commands(WholeSummaries):
 
 
 def _core_app() -> typer.Typer:
+    """Return the Typer application with the global options and the built-in commands, which are not imported yet."""
     app = typer.Typer(
         name="karenina",
         cls=_Commands,
@@ -191,6 +196,7 @@ def _core_app() -> typer.Typer:
 
 
 def _version(wanted: bool) -> None:
+    """Print the version and exit if `--version` is given."""
     if wanted:
         from karenina_core.catalog import __version__
 
@@ -216,7 +222,10 @@ def _global_options(
 
 
 class _CleanFormatter(logging.Formatter):
+    """A log formatter for terminals, which replaces control characters in messages by visible ones."""
+
     def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a log record, with visible characters in place of control characters."""
         from karenina_toolkit.printable import clean
 
         return clean(super().format(record))
@@ -225,8 +234,8 @@ class _CleanFormatter(logging.Formatter):
 def _log_to(screen: Screen, verbose: int) -> None:
     """Send the log to standard error.
 
-    Two kinds of messages are dropped: those that commands also print as errors, and, without `-v`, those about single
-    items, which are in the results.
+    Two kinds of messages are dropped: messages that commands also print as errors, and, without `-v`, messages about
+    single items, which are also in the results.
     """
     from rich.logging import RichHandler
 

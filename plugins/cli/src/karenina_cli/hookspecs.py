@@ -30,7 +30,7 @@ class Demo(Protocol):
     judge: str
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download missing models, and describe each with `note`. Raises `KareninaError`."""
+        """Download missing models, and describe each with `note`. Raises `KareninaError` if that fails."""
 
     def questions(self) -> AbstractContextManager[Path]:
         """Return a context manager that provides the path of the benchmark file."""
@@ -39,7 +39,7 @@ class Demo(Protocol):
         """Return the configuration of a run with these models."""
 
     def agreement(self, judge: str) -> str:
-        """Return a text on how well this judge agreed with people; empty if that was not measured."""
+        """Return a text on how often this judge agreed with people; empty if that was not measured."""
 
 
 @hookspec

@@ -24,7 +24,10 @@ def is_completing() -> bool:
 
 
 def complete(build: Callable[[], Callable[..., object]]) -> None:
-    """Print the completions for the command line in the environment variables. `build` returns the command."""
+    """Print the completions for the command line in the environment variables. `build` returns the command.
+
+    Prints nothing if the command fails.
+    """
     prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
     printed = io.StringIO()
     with (
@@ -38,9 +41,10 @@ def complete(build: Callable[[], Callable[..., object]]) -> None:
 
 
 def _join_divided_words() -> str:
-    """Join the words that bash split at `:`, `=` and `@`; return the start of the current word, which bash keeps.
+    """Join the words that bash split at `:`, `=` and `@`, in the environment variables.
 
-    Bash replaces only what follows the last of these characters, so completions are printed without this start.
+    Returns the part of the current word that bash keeps: bash replaces only what follows the last of these characters,
+    so completions are printed without that part.
     """
     words = os.environ.get("COMP_WORDS", "").split("\n")
     current = int(os.environ.get("COMP_CWORD", "0"))

@@ -20,6 +20,7 @@ class _Output(io.FileIO):
     failure: OSError | None = None
 
     def write(self, data: Buffer, /) -> int:
+        """Write the data. An `OSError` is stored in `failure` and raised again."""
         try:
             return super().write(data)
         except OSError as error:
@@ -31,6 +32,7 @@ class _ErrorOutput(io.FileIO):
     """The standard error stream. Text that cannot be written is dropped, because it cannot be reported elsewhere."""
 
     def write(self, data: Buffer, /) -> int:
+        """Write the data. If that fails, drop the data and report it as written; only `BrokenPipeError` is raised."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -43,10 +45,9 @@ _output: _Output | None = None
 
 
 def prepare_streams() -> None:
-    """Make the three standard streams of the process usable.
-
-    Without this, the descriptor of a closed stream would be reused for the next file that is opened, such as the
-    journal, and output would be written to that file.
+    """Make the three standard streams of the process usable, even if some are closed.
+     Otherwise, the next file that is opened, such as the journal, would get the descriptor of a closed stream, and
+    output would be written to that file.
     """
     global _output
     for number in range(3):
@@ -70,7 +71,7 @@ def output_failure() -> OSError | None:
 
 
 def flush_output() -> None:
-    """Flush the standard output; exit if that fails."""
+    """Flush the standard output. If that fails, exit as `exit_for` does."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -78,7 +79,7 @@ def flush_output() -> None:
 
 
 def exit_for(error: OSError) -> NoReturn:
-    """Exit because the standard output cannot be written."""
+    """Exit because the standard output cannot be written: with 141 on a broken pipe, else with a message and 70."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit
     if isinstance(error, BrokenPipeError):
@@ -88,5 +89,6 @@ def exit_for(error: OSError) -> NoReturn:
 
 
 def _text(raw: io.FileIO, like: IO[str] | None, *, line_buffering: bool = False) -> io.TextIOWrapper:
+    """Return a text stream that writes to `raw` in the encoding of `like`, or in UTF-8 if it has none."""
     encoding = getattr(like, "encoding", None) or "utf-8"
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=line_buffering)

@@ -41,7 +41,7 @@ class NoAnswer(ValueError):
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
     """Return the fields for `mapping.answer`, which must be an answer type, and not declared fields.
 
-    Raises `NoAnswer`.
+    Raises `NoAnswer` if there is no right answer, if there are too many, or if it does not have the type.
     """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
@@ -66,13 +66,17 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a rubric whose trait lets a judge compare responses with the right answers. Raises `NoAnswer`."""
+    """Return a rubric with one trait, for which a judge compares responses with the right answers.
+
+    Raises `NoAnswer` if there is no right answer, or if the mapping's pattern is not found in one.
+    """
     if not truths:
         raise NoAnswer("it has no right answer; map raw_answer")
     return _agrees(extract(mapping, truths), any_of=True)
 
 
 def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
+    """Return the trait that shows the right answers to a judge. With `any_of`, one of them is enough."""
     shown = ("\nor: " if any_of else "\nand: ").join(dict.fromkeys(truths))
     return [{"type": "llm", "name": "agrees", "description": AGREES.format(shown)}]
 
@@ -81,10 +85,9 @@ def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
     """Return what to compare for each question, according to the kind of its right answer, and notes for the user.
-
-    For each question, this is `{"answer": fields}` (for questions with options, the field is the right letter), or, if
-    the answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. It is None for
-    questions without a right answer that can be compared.
+     For each question, this is `{"answer": fields}` (for a question with options, the field is the right letter), or,
+    if the answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. For a question
+    without a right answer that can be compared, it is None.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -131,7 +134,7 @@ def declare_by_kind(
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
     """Return the truths, or, if the mapping has an `answer_pattern`, the part of each truth that the pattern finds.
 
-    Raises `NoAnswer` if the pattern is not found in a truth.
+    Raises `NoAnswer` if the pattern is not found in a truth, or if the search takes too long.
     """
     if mapping.answer_pattern is None:
         return list(truths)
@@ -149,7 +152,10 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the index of the right option. Raises `NoAnswer` if no option matches the truth, or several do."""
+    """Return the index of the right option.
+
+    Raises `NoAnswer` if there are no options, or if none of them or several could be the right one.
+    """
     if not choices:
         raise NoAnswer("it has no options; map choices")
     if len(choices) > len(ascii_uppercase):
@@ -190,7 +196,8 @@ def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[
 def with_options(question: str, choices: Sequence[str]) -> str:
     """Return the question followed by its lettered options.
 
-    The question is returned unchanged if it already lists them, each at the end of a line, or if they are only letters.
+    The question is returned unchanged if it already lists the options, each at the end of a line, or if the options are
+    only letters.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
@@ -202,7 +209,7 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a truth to the value that a template declares. Raises `NoAnswer`."""
+    """Convert a truth to the value that a template declares. Raises `NoAnswer` if the truth does not have this kind."""
     text = truth.strip()
     if kind == "boolean":
         if text.casefold() not in _BOOLEANS:
@@ -222,7 +229,10 @@ def _convert(kind: str, truth: str) -> Any:
 
 
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the declared fields with each `{column: NAME}` replaced by a mapped value. Raises `NoAnswer`."""
+    """Return the declared fields with each `{column: NAME}` replaced by a mapped value.
+
+    Raises `NoAnswer` if there is no mapped value with this name.
+    """
     from karenina_benchmark.template_declarations import fill_columns
 
     try:

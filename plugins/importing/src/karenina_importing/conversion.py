@@ -58,13 +58,12 @@ class RowProblem:
 @dataclass
 class Imported:
     """The result of converting the rows of a source.
-
-    `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
-    row of the question. `recordings` are the lines of a file for `karenina run --recordings`. `labels` are people's
-    verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` are the rows that could
-    not be converted, and `unanswered` those that became a question but no recording. `repeats` counts rows with the
-    question of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes` are for
-    the user.
+     `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
+    row of the question. `recordings` contains the lines of a file for `karenina run --recordings`. `labels` contains
+    people's verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` lists the rows
+    that could not be converted, and `unanswered` those that became a question but no recording. `repeats` counts rows
+    with the question of an earlier row. `left_out` counts what was not carried over from the source, by type; `notes`
+    contains messages for the user.
     """
 
     questions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -113,7 +112,7 @@ class _RowError(ValueError):
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Convert `NotText` to a `_RowError` that names the value."""
+    """Convert `NotText`, raised in the `with` block, to a `_RowError` that names the value."""
     try:
         yield
     except NotText as error:
@@ -133,7 +132,7 @@ class _Converter:
     recording_size: SizeLimit = field(default_factory=SizeLimit)
 
     def add(self, row: SourceRow) -> None:
-        """Add a row; if it cannot be converted, add a problem."""
+        """Add a row; if it cannot be converted, add a problem. Raises `ConfigError` if there are too many rows."""
         done = self.imported
         done.rows += 1
         if done.rows * _BYTES_PER_ROW > max_file_bytes() and done.rows > _MIN_ROW_LIMIT:
@@ -155,6 +154,7 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
+        """Return the first mapped value of a name; None if the row has none. Raises `_RowError` if it is truncated."""
         with _naming(name):
             value = find_first(row.values, self.mapping.of(name))
         if value is not None:
@@ -162,6 +162,7 @@ class _Converter:
         return value
 
     def _texts(self, row: SourceRow, name: str) -> list[str]:
+        """Return a mapped value as texts; empty if the row has none. Raises `_RowError` if it is not text."""
         value = self._value(row, name)
         with _naming(name):
             return as_texts(value) if value is not None else []
@@ -175,6 +176,7 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
+        """Return the options of a row; empty if it has none. A value without options is mentioned in a note."""
         value = self._value(row, "choices")
         if value is None:
             return []
@@ -185,6 +187,7 @@ class _Converter:
         return options
 
     def _text(self, row: SourceRow, name: str) -> str | None:
+        """Return a mapped value as text; None if the row has none. Raises `_RowError` if it is not text."""
         value = self._value(row, name)
         if is_error_cell(value):
             raise _RowError(f"{name}: it is {value}, the error value of a formula")
@@ -192,10 +195,13 @@ class _Converter:
             return as_text(value) if value is not None else None
 
     def _add_question(self, row: SourceRow) -> str:
-        """Add the question of a row, unless an earlier row has the same question, and return its id."""
+        """Add the question of a row, unless an earlier row has the same question, and return its id.
+
+        Raises `_RowError` or `NoAnswer` if the question cannot be made, or if an earlier one with this id is different.
+        """
         text = self._text(row, "question")
         if text is None or not text.strip():
-            raise _RowError(f"it has no question ({_shown(self.mapping.of('question'))}); map question to another path")
+            raise _RowError(f"it has no question ({_names(self.mapping.of('question'))}); map question to another path")
         choices = self._choices(row)
         text = with_options(text, choices)
         done = self.imported
@@ -222,6 +228,10 @@ class _Converter:
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
+        """Return the keys of a question in a YAML benchmark; those that the row's format sets replace the mapped ones.
+
+        Raises `_RowError` or `NoAnswer` if a value is not usable.
+        """
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
         if truths:
@@ -287,6 +297,7 @@ class _Converter:
                     )
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
+        """Return the mapped metadata of a row. Raises `_RowError` for a value that cannot be stored as JSON."""
         metadata = {}
         for key, path in self.mapping.metadata.items():
             with _naming(f"metadata.{key}"):
@@ -298,6 +309,10 @@ class _Converter:
         return metadata
 
     def _add_recording(self, id: str, row: SourceRow) -> None:
+        """Add the answers in a row as recordings, and people's verdicts on them as labels.
+
+        Raises `_RowError` if the row has no answer, or if a replicate is given twice.
+        """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label in recordings:
             replicates = self.replicates.setdefault((id, model), set())
@@ -316,6 +331,10 @@ class _Converter:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
+        """Return the answers that the mapping finds in a row.
+
+        Raises `_RowError` if there is none, or an error instead.
+        """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
         if error is not None:
@@ -332,10 +351,12 @@ class _Converter:
         return [(response, model, replicate, label) for response in responses]
 
     def _label(self, row: SourceRow) -> dict[str, Any] | None:
+        """Return the label for the mapped verdict of a row; None if there is no verdict."""
         verdict = self._value(row, "label") if self.mapping.of("label") else None
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
+        """Return the answers that the row's format has found. Raises `_RowError` if there is none."""
         if not recordings:
             raise _RowError("it has no answer")
         self.imported.found.add("response")
@@ -351,6 +372,10 @@ class _Converter:
             ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
+        """Return the mapped number of a row's answer; None if it has no number, or `several` answers.
+
+        Raises `_RowError` for a value that is not a number from 1.
+        """
         value = None if several else self._value(row, "replicate")
         if value is None:
             return None
@@ -402,7 +427,7 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
 
 
 def _check(data: Mapping[str, Any]) -> None:
-    """Raise `_RowError` unless the question is valid in a benchmark."""
+    """Raise `_RowError` unless the question, and its template if it has one, is valid in a benchmark."""
     try:
         values = question_values(data)
         if "answer_template" in values:
@@ -428,7 +453,10 @@ def _check_json(name: str, value: Any) -> None:
 
 
 def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a `Question`, given the keys of a question in a YAML benchmark."""
+    """Return the values of a `Question`, given the keys of a question in a YAML benchmark.
+
+    Raises `DeclarationError` if the declared fields are invalid.
+    """
     values = {key: value for key, value in data.items() if key not in ("answer", "strategy")}
     if "answer" in data:
         values["answer_template"] = make_template_source(data["answer"], data.get("strategy"))
@@ -449,5 +477,6 @@ def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
             yield str(key)
 
 
-def _shown(paths: Iterable[str]) -> str:
+def _names(paths: Iterable[str]) -> str:
+    """Return the mapped paths for a message."""
     return ", ".join(paths) or "no path is mapped"

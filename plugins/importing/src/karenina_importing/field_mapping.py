@@ -56,13 +56,12 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
     """Paths to the values of a row, by the names in `NAMES`, and how the truth becomes an answer template.
-
-    If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
+     If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
     paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, in which `{column: NAME}` is a
-    mapped value; with None, questions have no template. `answer_pattern` is a regular expression that finds the truth
-    in a longer right answer: its first group, or the whole match if there is none. `choice_by` says how the right
-    option of a multiple-choice question is given, if that is ambiguous. `given` are the names that the user has mapped;
-    each must have a value in at least one row.
+    mapped value; if it is None, questions have no template. `answer_pattern` is a regular expression that finds the
+    truth in a longer right answer: its first group, or the whole match if there is no group. `choice_by` says how the
+    right option of a multiple-choice question is given, if that is ambiguous. `given` contains the names that the user
+    has mapped; each of them must have a value in one row or more.
     """
 
     paths: Mapping[str, tuple[str, ...]]
@@ -93,7 +92,7 @@ class FieldMapping:
     def changed(self, changes: Iterable[str]) -> FieldMapping:
         """Return the mapping with changes of the form `NAME=PATH`; an empty path unmaps the name.
 
-        Raises `ConfigError`, also if two changes have the same name.
+        Raises `ConfigError` if a change has another form or an unknown name, or if two changes have the same name.
         """
         mapping, seen = self, set[str]()
         for change in changes:
@@ -107,6 +106,7 @@ class FieldMapping:
         return mapping
 
     def _changed_one(self, name: str, path: str) -> FieldMapping:
+        """Return the mapping with one change. Raises `ConfigError` if there is no such name."""
         if name == "answer":
             return replace(self, answer=None if path in ("", _NONE) else path)
         if name == "answer_pattern":
@@ -125,6 +125,7 @@ class FieldMapping:
         return replace(self, paths=paths, given=self._given(name, path))
 
     def _given(self, name: str, path: str) -> frozenset[str]:
+        """Return the names that the user has mapped, after `name` has been mapped to `path` (empty: unmapped)."""
         return self.given | {name} if path else self.given - {name}
 
     def to_yaml(self, format: str) -> str:
@@ -150,7 +151,10 @@ class FieldMapping:
 
 
 def read_mapping(path: Path) -> tuple[str, FieldMapping]:
-    """Return the format and the mapping in a mapping file. Raises `BenchmarkFileError` with the line."""
+    """Return the format and the mapping in a mapping file.
+
+    Raises `BenchmarkFileError`, with the line, if it is invalid.
+    """
     problems = Problems()
     top = parse(read_text(path), path, problems)
     problems.attempt(top.check_keys, (_HEAD, "format", *NAMES, _METADATA, *_OPTIONS))
@@ -175,6 +179,7 @@ def read_mapping(path: Path) -> tuple[str, FieldMapping]:
 
 
 def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
+    """Return the answer type or the declared fields in a mapping; `auto` if it has neither, None if it says `none`."""
     if isinstance(top.value.get("answer"), Mapping):
         section = top.section("answer")
         return dict(section.value) if section is not None else None
@@ -185,7 +190,7 @@ def _read_answer(top: Section) -> str | Mapping[str, Any] | None:
 
 
 class _Truncated:
-    """The value of a cell that the source has truncated."""
+    """The type of `TRUNCATED`, which marks a cell that the source has truncated."""
 
     def __repr__(self) -> str:
         return "a truncated value"
@@ -195,9 +200,9 @@ TRUNCATED: Final = _Truncated()
 
 
 def as_response(value: Any) -> Any:
-    """Return a value as a recorded answer: as text, or unchanged if it is a conversation. Raises `NotText`.
-
-    A single message becomes its content, and any other object its JSON.
+    """Return a value as a recorded answer: as text, or unchanged if it is a conversation.
+     A single message becomes its content, and any other object its JSON. Raises `NotText` for null and for media, and
+    for a conversation that cannot be recorded.
     """
     if is_conversation(value) or (
         isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
@@ -215,7 +220,7 @@ def as_response(value: Any) -> Any:
 
 
 class _Missing:
-    """The value of a path that does not exist in a row."""
+    """The type of `MISSING`, which stands for a path that does not exist in a row."""
 
 
 MISSING: Final = _Missing()
@@ -236,6 +241,10 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
 
 
 def _find(values: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a path without placeholders, or `MISSING`; for paths separated by bars, the list of options.
+
+    Raises `NotText` if an option is empty, and a later one is not.
+    """
     if "|" not in path or path in values:
         return look_up(values, path)
     options = [look_up(values, option) for option in path.split("|")]
@@ -253,6 +262,7 @@ def look_up(values: Any, path: str) -> Any:
 
 
 def _descend(value: Any, parts: Sequence[str]) -> Any:
+    """Return the value at the rest of a path, or `MISSING`; of a list, the values in all of its items."""
     if not parts:
         return value
     if isinstance(value, Mapping):
@@ -271,7 +281,7 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Return the path's text with the placeholders filled in; `MISSING` if the row lacks one of the values."""
+    """Return the path's text with the placeholders filled in; `MISSING` if the row lacks one of their values."""
     replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(value is TRUNCATED for value in replacements.values()):
         return TRUNCATED
@@ -281,7 +291,7 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return a value as text to fill in; the items of a list of contexts are joined, even if it is written as text."""
+    """Return a value as text to fill in. The items of a list of contexts are joined, even of a list written as text."""
     if isinstance(value, list) and not is_conversation(value):
         text = context_text(value)
         if text:

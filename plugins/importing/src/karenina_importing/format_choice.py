@@ -40,9 +40,9 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
-    """Return the format of a file. Raises `ConfigError` if no format fits, or several do.
+    """Return the format of a file.
 
-    Raises `BenchmarkFileError` for invalid YAML or JSON.
+    Raises `ConfigError` if no format fits, or if several do, and `BenchmarkFileError` for invalid YAML or JSON.
     """
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 

@@ -156,6 +156,7 @@ def import_(
 
 
 def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
+    """Raise `ConfigError` if `--from` contradicts the mapping file, or if options of a dataset are given for a file."""
     from karenina_core.errors import ConfigError
 
     if from_ is not None and key is not None and from_ != key:
@@ -165,6 +166,10 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
+    """Return the format called `key`, or the detected one; `hf:` sources are tables.
+
+    Raises `ConfigError` if there is no such format, or if the file is empty.
+    """
     from karenina_core import plugins
     from karenina_core.errors import ConfigError
     from karenina_importing.format_choice import choose_format, detect_format, import_formats
@@ -189,6 +194,10 @@ def _rows(
     encoding: str | None,
     sheet: str | None,
 ) -> Iterable[SourceRow]:
+    """Return the first `limit` rows of a file or a dataset; None reads all.
+
+    Raises `ConfigError` if options for tables are given for another format.
+    """
     from itertools import islice
 
     from karenina_core.errors import ConfigError
@@ -205,13 +214,17 @@ def _rows(
 
 
 def _title(source: str) -> str:
+    """Return the name of a benchmark made from a source: that of the dataset, or of the file without its suffix."""
     if source.startswith(_HF):
         return source.removeprefix(_HF).rpartition("/")[2] or "dataset"
     return Path(source).stem or "benchmark"
 
 
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
-    """Raise `ConfigError` for mapped paths without a value in any row, and, without `partial`, for failed rows."""
+    """Print the rows that failed.
+
+    Raises `ConfigError` for mapped paths without a value, and for failures without `partial`.
+    """
     from karenina_core.errors import ConfigError
 
     missing = sorted(set(mapped) - done.found - {"error"})
@@ -223,7 +236,7 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
     if not done.problems:
         return
     count = f"{len(done.problems)} of {quantity(done.rows, 'row')} cannot be converted"
-    screen.note(f"{count}:\n{_list(done.problems)}")
+    screen.note(f"{count}:\n{_lines(done.problems)}")
     if not done.questions:
         for note in done.notes:
             screen.note(note)
@@ -245,15 +258,17 @@ def _cure_of_rows(done: Imported) -> str:
 
 
 def _refuse_recordings(source: str, done: Imported) -> None:
+    """Raise `ConfigError`, because the source has no answers to record."""
     from karenina_core.errors import ConfigError
 
     if done.unanswered:
-        listed = _list(done.unanswered)
+        listed = _lines(done.unanswered)
         raise ConfigError([f"{source} has no answer that can be recorded; leave --recordings out:\n{listed}"])
     raise ConfigError([f"{source} has no answers: leave --recordings out, or map response to a path with --map"])
 
 
 def _refuse_labels(source: str, done: Imported) -> None:
+    """Raise `ConfigError`, because the source has no people's verdicts."""
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])
@@ -261,13 +276,15 @@ def _refuse_labels(source: str, done: Imported) -> None:
     raise ConfigError([f"{what}: map label to a path with --map, or leave --labels out; the rows have the keys {keys}"])
 
 
-def _list(problems: Sequence[RowProblem]) -> str:
+def _lines(problems: Sequence[RowProblem]) -> str:
+    """Return the first 20 problems as lines, and how many more there are."""
     lines = [f"  {in_one_line(problem.place)}: {in_one_line(problem.what)}" for problem in problems[:_MOST_SHOWN]]
     more = len(problems) - _MOST_SHOWN
     return "\n".join([*lines, *([f"  and {more} more; --json --partial lists all"] if more > 0 else [])])
 
 
 def _print(screen: Screen, done: Imported, format: ImportFormat, written: Written) -> None:
+    """Print what was imported and written, and, to standard error, what is missing and what to do next."""
     repeats = f" ({done.repeats} with the question of an earlier row)" if done.repeats else ""
     typer.echo(
         f"{quantity(len(done.questions), 'question')} from {quantity(done.rows, 'row')}{repeats} of {format.name}"
@@ -278,7 +295,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
         models = f" from {len(done.models)} models" if len(done.models) > 1 else ""
         typer.echo(f"{quantity(len(done.recordings), 'recorded answer')}{models}")
         if done.unanswered:
-            screen.note(f"{quantity(len(done.unanswered), 'row')} without a recording:\n{_list(done.unanswered)}")
+            screen.note(f"{quantity(len(done.unanswered), 'row')} without a recording:\n{_lines(done.unanswered)}")
         if len(done.models) > 1:
             screen.note(_select_model(done.models, written.recordings))
     elif done.recordings:
@@ -316,6 +333,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
 
 
 def _select_model(models: Sequence[str], recordings: Path) -> str:
+    """Return how to judge the recordings of one of several models."""
     import json
     from shlex import quote
 
@@ -329,6 +347,8 @@ def _select_model(models: Sequence[str], recordings: Path) -> str:
 
 
 def _print_json(screen: Screen, done: Imported, format: ImportFormat, written: Written) -> None:
+    """Print what was imported and written as one JSON object."""
+
     def listed(problems: Sequence[RowProblem]) -> list[dict[str, str]]:
         return [{"place": problem.place, "problem": problem.what} for problem in problems]
 

@@ -99,6 +99,7 @@ def _read_with(
 
 
 def _is_surely(detect: Callable[[FileHead], Fit], path: Path) -> bool:
+    """Return whether a file certainly has a format; False if the file cannot be read."""
     from karenina_importing.source_files import head_of
 
     try:

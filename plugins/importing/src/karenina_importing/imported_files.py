@@ -28,7 +28,7 @@ _LINES: Final = (".jsonl", ".ndjson")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The written files; `files` maps each to the new path of an existing file that was renamed, or to None."""
+    """The files that were written; `files` maps each to the new path of an earlier file, or None if there was none."""
 
     mapping: Path
     recordings: Path | None = None
@@ -44,7 +44,7 @@ def mapping_path(output: Path) -> Path:
 def check_outputs(
     output: Path, recordings: Path | None, labels: Path | None, *, source: str, map_file: Path | None
 ) -> None:
-    """Raise `ConfigError` for a wrong suffix, `labels` without `recordings`, and an output that must not be replaced.
+    """Raise `ConfigError` for a wrong suffix, `labels` without `recordings`, or an output that must not be replaced.
 
     Such outputs are the source, the given mapping file, and existing files that were not written by an import.
     """
@@ -97,11 +97,12 @@ def write_files(
 
 
 def _write_mapping(path: Path, text: bytes) -> Path | None:
-    """Write the mapping, unless the file already has this content."""
+    """Write the mapping, unless the file already has this content. Returns the new path of an earlier file, or None."""
     if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
         return None
     return write_whole(path, _MAPPING, lambda file: _write(file, text))
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
+    """Write the data to an open file."""
     file.write(data)

@@ -20,7 +20,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the command `import`."""
+        """Add the command `import`, whose module is imported only when it is called."""
         from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(

@@ -33,9 +33,11 @@ class SourceRow:
     A format that contains more than a right answer per row also sets `question`: keys of a question in a YAML benchmark
     (`answer`, `strategy`, `rubric`, `keywords`, `metadata`, ...) that replace those that the mapping would produce.
     Only an answer type that the user has chosen overrides `answer`. Rows without an id are different questions if these
-    keys differ. `recordings` are the answers, in place of the mapped response: each has a `response`, and optionally a
-    `model`, a `replicate`, and a `label`, a person's verdict as in a label file. `left_out` lists what is not carried
-    over, by type. `notes` are messages for the user about the whole source; each is shown once.
+    keys differ.
+
+    `recordings` contains the answers, in place of the mapped response: each has a `response`, and optionally a `model`,
+    a `replicate`, and a `label`, which is a person's verdict as in a label file. `left_out` lists what is not carried
+    over, by type. `notes` contains messages for the user about the whole source; each message is shown once.
     """
 
     place: str
@@ -66,7 +68,7 @@ class SizeLimit:
         return self._left >= 0
 
     def require(self, value: Any, place: str, what: str) -> None:
-        """Count a value, and raise `ConfigError` above the limit, because the imported files could then not be read.
+        """Count a value. Raises `ConfigError` above the limit, because the imported files could then not be read.
 
         `what` names the values in the message, such as "questions".
         """
@@ -79,7 +81,7 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert errors from reading `path` to `BenchmarkFileError`."""
+    """Convert errors from reading `path`, raised in the `with` block, to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
@@ -89,13 +91,16 @@ def bounded(path: Path) -> Iterator[None]:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON value in a file. Raises `BenchmarkFileError`."""
+    """Return the JSON value in a file. Raises `BenchmarkFileError` if the file cannot be read or is not JSON."""
     with bounded(path):
         return files.read_json(path, surrogates=True)
 
 
 def read_lines(path: Path) -> Iterator[SourceRow]:
-    """Yield the JSON objects in a file with one per line; a line that is not an object is a row with a problem."""
+    """Yield the JSON objects in a file with one per line; a line that is not an object is a row with a problem.
+
+    Raises `BenchmarkFileError` if the file cannot be read.
+    """
     with bounded(path), files.read_records(path, suffix=".jsonl", surrogates=True, keep_problems=True) as records:
         for record in records:
             if record.problem is not None:
@@ -108,7 +113,10 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive; the file size limit applies to its unpacked content. Raises `BenchmarkFileError`."""
+    """Open a zip archive; the file size limit applies to its unpacked content.
+
+    Raises `BenchmarkFileError` if it cannot be read or is too large.
+    """
     extra = "karenina-importing[zstd]"
     with (
         bounded(path),
@@ -119,13 +127,19 @@ def open_archive(path: Path) -> Iterator[archives.Archive]:
 
 
 def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
-    """Return the JSON value in a file of an archive. Raises `BenchmarkFileError`."""
+    """Return the JSON value in a file of an archive.
+
+    Raises `BenchmarkFileError` if it cannot be read or is not JSON.
+    """
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
 
 
 def head_of(path: Path) -> FileHead:
-    """Return the beginning of a file. The last one is cached, so that all formats that examine the file share it."""
+    """Return the beginning of a file.
+
+    The most recent one is cached, so that all formats that examine the file share it.
+    """
     try:
         about = path.stat()
     except OSError:
@@ -135,6 +149,7 @@ def head_of(path: Path) -> FileHead:
 
 @lru_cache(maxsize=1)
 def _head_of(path: Path, _changed: int, _size: int) -> FileHead:
+    """Return the beginning of a file. The other arguments are keys of the cache: a changed file is read again."""
     return FileHead(path)
 
 
@@ -151,7 +166,10 @@ class FileHead:
             return file.read(512) or b""
 
     def text(self, size: int = 1 << 16) -> str:
-        """Return the first `size` bytes, decoded as UTF-8; invalid bytes become replacement characters."""
+        """Return the first `size` bytes, decoded as UTF-8; invalid bytes become replacement characters.
+
+        Raises `BenchmarkFileError` if the file cannot be read.
+        """
         with bounded(self.path), bounded_files.open_file(self.path) as file:
             return (file.read(size) or b"").decode("utf-8", "replace")
 

@@ -46,9 +46,8 @@ class Score:
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the label for the score that says whether an answer is right, and the names of the other scores.
-
-    This is the first score whose name is about correctness, else the first one. Scores for faults, such as
-    hallucinations, are not used; if there are no others, the label is None.
+     The label is made from the first score whose name is about correctness, else from the first score. Scores for
+    faults, such as hallucinations, are not used; if there are only such scores, the label is None.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)
@@ -59,10 +58,10 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 
 
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
-    """Mark labels as unclear if their numbers are on a scale such as 1 to 5, where 1 does not mean right; return notes.
+    """Mark labels as unclear if their numbers are on a scale such as 1 to 5, where 1 does not mean right.
 
-    A 0 is unclear, too, if there are negative numbers. The labels are changed in place, and their keys `score` and
-    `value` are removed.
+    Returns notes for the user. A 0 is unclear, too, if there are negative numbers. The labels are changed in place, and
+    their keys `score` and `value` are removed.
     """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for label in labels:
@@ -88,9 +87,8 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
 
 def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, Any]:
     """Return the label for a verdict: `right`, and the labeller and note if they are given.
-
-    A verdict that is neither right nor wrong has `right` None and becomes part of the note. A number is kept as `value`
-    for `settle_scales`.
+     In the label of a verdict that is neither right nor wrong, `right` is None, and the verdict becomes part of the
+    note. A number is kept as `value` for `settle_scales`.
     """
     right = as_verdict(value)
     number = _as_number(value)
@@ -101,6 +99,7 @@ def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, 
 
 
 def _as_number(value: Any) -> float | None:
+    """Return a verdict as a finite number; None for a boolean and any other value."""
     if isinstance(value, bool):
         return None
     try:
@@ -112,9 +111,8 @@ def _as_number(value: Any) -> float | None:
 
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
     """Return the labels as a CSV table for `karenina calibrate` and `karenina label --from`.
-
-    `with_models` adds a column with the models, which is needed if the recordings are from several. A run with the
-    recordings of one model names that model itself.
+     `with_models` adds a column with the models, which is needed if the recordings are from several models. A run with
+    the recordings of one model names that model itself.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

@@ -62,11 +62,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Pass the error to a pytest-xdist worker."""
+    """Pass the error about pytest's configuration file to a pytest-xdist worker."""
     node.workerinput[_OF_WORKERS] = node.config.stash[FROM_FILES]
 
 
 def _find_error(config: pytest.Config) -> str:
+    """Return the error for options that were not given by the user; empty if there are none."""
     words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     names = ", ".join(_options_of_files(config, words))
     if not names:
@@ -92,7 +93,7 @@ def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[s
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect the questions of a `*.karenina.yaml` file."""
+    """Return a collector for a `*.karenina.yaml` file, and None for any other file."""
     if not file_path.name.endswith(SUFFIXES):
         return None
     from karenina_pytest.items import BenchmarkFile

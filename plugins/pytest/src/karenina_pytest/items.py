@@ -29,13 +29,16 @@ _OPTIONS: Final = re.compile(r"(?<![\w-])--(?=(?:config|answering|judge|recordin
 
 
 class BenchmarkFile(pytest.File):
-    """The questions of a file. The selected questions run together, when the first of their tests is set up."""
+    """A benchmark file. Its selected questions run together, when the first of their tests is set up."""
 
     _results: Mapping[str, Sequence[VerificationResult]] | None = None
     _error: Exception | None = None
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Return a test for each question. Raises a collection error if the file cannot be read."""
+        """Return a test for each question.
+
+        Raises `CollectError` if the file cannot be read, or if pytest's configuration file sets options of this plugin.
+        """
         if self.config.stash[FROM_FILES]:
             raise self.CollectError(self.config.stash[FROM_FILES])
         try:
@@ -46,9 +49,9 @@ class BenchmarkFile(pytest.File):
         return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
 
     def results_of(self, question: str) -> Sequence[VerificationResult]:
-        """Return the results for a question. The first call runs the file's selected questions.
+        """Return the results for a question. The first call runs all selected questions of the file.
 
-        If the run fails, this and every later call raise its `KareninaError` or `BadParameter`.
+        If the run fails, this call and every later one raise its `KareninaError` or `BadParameter`.
         """
         if self._results is None and self._error is None:
             try:
@@ -61,6 +64,10 @@ class BenchmarkFile(pytest.File):
         return self._results.get(question, ())
 
     def _run(self) -> Mapping[str, Sequence[VerificationResult]]:
+        """Run the selected questions of this file, and return their results by question id.
+
+        If there are several models, a table of their pass rates is stored for the end of the session.
+        """
         selected = [item.name for item in self.session.items if item.parent is self]
         by_question: dict[str, list[VerificationResult]] = {}
         results = self.benchmark.run_verification(
@@ -78,6 +85,7 @@ class BenchmarkFile(pytest.File):
         return by_question
 
     def _config(self) -> VerificationConfig:
+        """Return the configuration of the run. Raises `ConfigError` or `BadParameter` if an option is invalid."""
         option = self.config.getoption
         return read_configuration(
             self.benchmark,
@@ -89,6 +97,7 @@ class BenchmarkFile(pytest.File):
         )
 
     def _journal(self) -> Path | None:
+        """Return the journal of this file, named after the file's path; None if no folder for journals is given."""
         folder = self._path_of("karenina_journal")
         if folder is None:
             return None
@@ -96,19 +105,20 @@ class BenchmarkFile(pytest.File):
         return folder / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
 
     def _path_of(self, option: str) -> Path | None:
-        """Return the path given by an option, relative to the folder where pytest was started, not to its root folder.
+        """Return the path given by an option, or None if it is not given.
 
-        The root folder may be somebody else's.
+        A relative path starts in the folder where pytest was started, not in pytest's root folder, which may belong to
+        somebody else.
         """
         path = self.config.getoption(option)
         return self.config.invocation_params.dir / path if path else None
 
 
 class QuestionItem(pytest.Item):
-    """The test of one question. It passes if each answer is correct, or is only scored."""
+    """The test of one question. It passes if each answer is correct, or has only scores and no verdict."""
 
     def setup(self) -> None:
-        """Run the question. An answer that could not be judged fails the setup, which pytest reports as an error."""
+        """Run the question, with the others of its file. If an answer could not be judged, pytest reports an error."""
         assert isinstance(self.parent, BenchmarkFile)
         problem = None
         try:
@@ -124,7 +134,7 @@ class QuestionItem(pytest.Item):
             pytest.fail("\n\n".join(_describe(problems)) or "the question was not run", pytrace=False)
 
     def runtest(self) -> None:
-        """Fail, with the reasons, if an answer does not pass."""
+        """Fail the test, with the reasons, if an answer does not pass."""
         failed = [result for result in self._found if not result.outcome.passes]
         if failed:
             pytest.fail("\n\n".join(_describe(failed)), pytrace=False)
@@ -135,6 +145,7 @@ class QuestionItem(pytest.Item):
 
 
 def _describe(results: Iterable[VerificationResult]) -> Iterator[str]:
+    """Yield for each result its outcome, reason, item and models."""
     for result in results:
         meta = result.metadata
         yield (

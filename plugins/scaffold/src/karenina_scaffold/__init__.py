@@ -16,7 +16,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_commands(app: typer.Typer) -> None:
-        """Add the commands."""
+        """Add the commands `new` and `init`."""
         from karenina_terminal.lazy_commands import add_lazy_command
 
         add_lazy_command(

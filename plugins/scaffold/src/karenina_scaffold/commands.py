@@ -26,7 +26,10 @@ SCHEMA: Final = "benchmark.schema.json"
 
 
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
-    """Raise `ConfigError` if Karenina or an installed plugin already offers something of this kind under the name."""
+    """Raise `ConfigError` if Karenina or an installed plugin already offers something of this kind under the name.
+
+    `commands` are the names of the existing commands.
+    """
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)
     if name in (commands if kind.name == "command" else _offered(kind)):
@@ -34,7 +37,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
-    """Return the names taken by installed plugins; none for kinds whose names start with the package name."""
+    """Return the names that plugins have taken; none for kinds whose names start with the package name."""
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {offer.value.name for offer in installed.of_kind("stage")}

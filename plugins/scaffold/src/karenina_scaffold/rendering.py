@@ -49,11 +49,11 @@ class Names:
         return cls("-".join(words).lower(), module, class_name, f".{''.join(words).lower()}")
 
     def to_dict(self) -> dict[str, str]:
-        """Return the names by field."""
+        """Return the names by the name of their field."""
         return asdict(self)
 
     def check_free(self) -> None:
-        """Raise `ConfigError` if the name belongs to Python or to an installed package."""
+        """Raise `ConfigError` if the name is a Python keyword, a standard module, or an installed package."""
         reason = None
         if keyword.iskeyword(self.module) or keyword.issoftkeyword(self.module):
             reason = "is a keyword of Python"
@@ -66,6 +66,7 @@ class Names:
 
 
 def _is_installed(name: str) -> bool:
+    """Return whether a distribution with this name is installed."""
     try:
         distribution(name)
     except PackageNotFoundError:
@@ -118,7 +119,7 @@ def _listed(requirements: Iterable[str]) -> str:
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Return `text` with each `$name` replaced by its value."""
+    """Return `text` with each `$name` replaced by its value. Raises `KeyError` for a name that has none."""
     return Template(text).substitute(values)
 
 
@@ -139,7 +140,10 @@ def _check_own_names(source: str, names: Names) -> None:
 
 
 def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Create a folder with these files. Raises `ConfigError` if the folder exists or cannot be written."""
+    """Create a folder with these files.
+
+    Raises `ConfigError` if the folder exists, or if a file cannot be written.
+    """
     if os.path.lexists(folder):
         raise ConfigError([f"{folder} already exists: choose another name, or another folder with --into"])
     write_new_files(folder, texts)
@@ -148,7 +152,7 @@ def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
 def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
     """Write these files to a folder, which is created if necessary.
 
-    Raises `ConfigError` if a file exists (nothing is written then), or if the folder cannot be written.
+    Raises `ConfigError` if a file exists (nothing is written then), or if a file cannot be written.
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:

@@ -20,7 +20,7 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
     """Return the values that start with `incomplete`, without duplicates.
 
     Values with characters other than letters, digits and some punctuation are left out: the zsh script evaluates what
-    it reads, so a value from somebody else's file could run a command.
+    it reads, so a value from another person's file could run a command.
     """
     return [
         fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)
@@ -45,7 +45,10 @@ def benchmark_files(incomplete: str) -> list[str]:
 
 
 def journal_files(incomplete: str) -> list[str]:
-    """Return journals, and result files: commands that take a journal also accept the result file beside it."""
+    """Return the journals and result files whose paths start with `incomplete`.
+
+    Commands that take a journal also accept the result file beside it.
+    """
     return complete_files(incomplete, JOURNALS)
 
 
@@ -60,6 +63,10 @@ def trusted_files(incomplete: str) -> list[str]:
 
 
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
+    """Return the matching folders, with a slash, and files; hidden ones only if `incomplete` begins their name.
+
+    Returns nothing if the folder cannot be read.
+    """
     folder, name = os.path.split(incomplete)
     try:
         with os.scandir(Path(folder).expanduser()) as entries:

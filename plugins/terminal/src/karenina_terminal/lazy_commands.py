@@ -21,7 +21,7 @@ _LONGEST: Final = 1000
 
 
 class WholeSummaries(TyperGroup):
-    """A command group that lists whole summaries: they are wrapped, not truncated."""
+    """A command group that lists whole summaries, which are wrapped and not truncated."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
@@ -37,10 +37,10 @@ class WholeSummaries(TyperGroup):
 
 
 class StrictCommand(TyperCommand):
-    """A command that rejects an option given twice if it takes one value; otherwise the last value would win."""
+    """A command that rejects an option given twice if it takes one value; by default, the last value would win."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments. Raises `typer.BadParameter` for an option with one value that is given twice."""
+        """Parse arguments. Raises `typer.BadParameter` if an option that takes one value is given twice."""
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in {id(param): param for param in params if params.count(param) > 1}.values():
@@ -54,13 +54,13 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
     """Add a command to `app`, to be listed with `summary` and imported from `target` when it is needed.
 
     `target` has the form `module:object`. The object is one of:
-
     - a function;
     - a `typer.Typer` with one command, whose settings are kept;
     - any other `typer.Typer`, which becomes a command group.
 
-    It is imported when the command is called, when its help is printed, and when a shell completes its arguments.
-    `summary` should be the first line of the help. If the import fails, the command prints the reason and exits with 2.
+    The object is imported when the command is called, when its help is printed, and when a shell completes its
+    arguments. `summary` should be the first line of the help. If the import fails, the command prints the reason and
+    exits with 2.
     """
 
     @cache
@@ -83,6 +83,7 @@ def _unloaded() -> None:
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
+    """Import `target` and return it as a click command. If the import fails, print the reason and exit with 2."""
     try:
         loaded = resolve_name(target)
     except Exception as error:
@@ -102,7 +103,7 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 
 
 def _be_strict(loaded: object) -> None:
-    """Make the commands of an app strict, except those with a command class of their own."""
+    """Make the commands of a Typer application strict, except those with their own command class."""
     if isinstance(loaded, typer.Typer):
         for command in loaded.registered_commands:
             if command.cls in (None, TyperCommand):

@@ -32,21 +32,24 @@ Part = Element | None
 
 
 def render_html(*parts: Part) -> str:
-    """Return the parts as HTML. Notebooks do not render `$...$` in it as math: texts may contain dollar signs."""
+    """Return the parts as HTML; None is skipped.
+
+    Notebooks do not render `$...$` in it as math, because texts may contain dollar signs.
+    """
     whole = Element("div", {"class": "karenina tex2jax_ignore mathjax_ignore"})
     whole.extend(part for part in parts if part is not None)
     return tostring(whole, encoding="unicode", method="html")
 
 
 def make_note(text: str) -> Element:
-    """Return a paragraph."""
+    """Return a paragraph without line breaks. A text of more than `MAX_TEXT` characters is truncated."""
     element = Element("p")
     element.text = shorten(text, MAX_TEXT)
     return element
 
 
 def make_heading(text: str) -> Element:
-    """Return a bold paragraph; HTML headings would appear in the notebook's table of contents."""
+    """Return a bold paragraph; an HTML heading would appear in the notebook's table of contents."""
     element = Element("p")
     SubElement(element, "strong").text = shorten(text, MAX_CELL)
     return element
@@ -60,7 +63,7 @@ def make_text(text: str) -> Element:
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
-    """Return a table with these headings; text in cells is truncated."""
+    """Return a table with these headings. Text in a cell is truncated to `MAX_CELL` characters."""
     table = Element("table")
     line = SubElement(SubElement(table, "thead"), "tr")
     for name in head:
@@ -74,7 +77,7 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
-    """Return a table with a row for each name and its text or element; None without rows."""
+    """Return a table with a row for each name and its text or element; None if there are no rows."""
     table = Element("table")
     body = SubElement(table, "tbody")
     for name, cell in rows:
@@ -85,6 +88,7 @@ def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
 
 
 def _fill(place: Element, cell: Cell) -> None:
+    """Put an element or a text, truncated to `MAX_CELL` characters, into a table cell."""
     if isinstance(cell, Element):
         place.append(cell)
     else:
@@ -97,6 +101,7 @@ def sections_html(sections: Iterable[Section]) -> list[Part]:
 
 
 def _block_html(block: Title | Facts | Grid) -> Part:
+    """Return a block as HTML. Of a table, only the first `_MAX_GRID` rows are kept."""
     if isinstance(block, Title):
         return make_heading(block.text)
     if isinstance(block, Facts):
@@ -107,12 +112,12 @@ def _block_html(block: Title | Facts | Grid) -> Part:
 
 @singledispatch
 def sections_of(_value: object) -> Iterable[Section]:
-    """Return the sections that represent a value; none unless its type is registered."""
+    """Return the sections that represent a value; none if the value's class is not registered."""
     return ()
 
 
 class SectionsView:
-    """Base class for objects that are displayed as sections, if their type is registered with `sections_of`."""
+    """Base class for objects that are displayed as sections, if their class is registered with `sections_of`."""
 
     def __repr__(self) -> str:
         return format_repr(sections_of(self)) or super().__repr__()
@@ -121,5 +126,6 @@ class SectionsView:
         return repr(self)
 
     def _repr_html_(self) -> str | None:
+        """Return the sections as HTML; None if there are none, so that a notebook shows the text."""
         parts = sections_html(sections_of(self))
         return render_html(*parts) if parts else None

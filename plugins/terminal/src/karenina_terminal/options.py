@@ -52,7 +52,8 @@ def parse_columns(
 ) -> dict[str, str] | None:
     """Return the mapping given by `--columns`, with the other table options under their names; None without options.
 
-    `given` are texts such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter`.
+    `given` are texts such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter` if a text has another form,
+    or if a name is given twice.
     """
     columns: dict[str, str] = {}
     for words in given or ():
@@ -71,7 +72,7 @@ def parse_columns(
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options on how a table is read, as one parameter of a command (see `with_option_groups`)."""
+    """The options for reading a table, as one parameter of a command (see `with_option_groups`)."""
 
     columns: Columns = None
     rows: Rows = None
@@ -80,7 +81,10 @@ class TableOptions:
     exact: Exact = False
 
     def parse(self) -> dict[str, str] | None:
-        """Return the options as `columns` of `Benchmark.load`; None if there are none. Raises `typer.BadParameter`."""
+        """Return the options as `columns` of `Benchmark.load`; None if no option is given.
+
+        Raises `typer.BadParameter` if `--columns` is invalid.
+        """
         return parse_columns(self.columns, self.rows, self.encoding, self.sheet, exact=self.exact)
 
 

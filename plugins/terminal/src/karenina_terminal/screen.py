@@ -82,7 +82,7 @@ class Screen:
         return cls(_console(stderr=False), _console(stderr=True))
 
     def json(self, value: Any) -> None:
-        """Print `value` as JSON to standard output, without terminal formatting."""
+        """Print `value` as JSON to standard output. Raises `ValueError` if it contains NaN or an infinite number."""
         sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
         sys.stdout.flush()
 
@@ -96,13 +96,13 @@ class Screen:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Print a message to standard error."""
+        """Print a message to standard error; control characters are replaced by visible ones."""
         from rich.text import Text
 
         self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
-        """Print an error to standard error and exit."""
+        """Print an error to standard error, and exit by raising `typer.Exit`."""
         from rich.text import Text
 
         self.err.print(Text("Error: ", style="bold red") + Text(clean(text)), soft_wrap=True)
@@ -110,7 +110,10 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """Print bad input as an error with exit code 2; exit with 130 after Ctrl-C and with 141 on a broken pipe."""
+        """Print a `KareninaError` as an error and exit with 2; exit with 130 after Ctrl-C and 141 on a broken pipe.
+
+        Other exceptions are not caught, except the `OSError` for a file name that is too long.
+        """
         try:
             yield
         except KareninaError as error:
@@ -130,7 +133,7 @@ class Screen:
 
 
 def get_screen(context: typer.Context) -> Screen:
-    """Return the screen of the invocation that `context` belongs to."""
+    """Return the screen of the invocation that `context` belongs to; a new one if it has none."""
     screen = context.find_root().obj
     return screen if isinstance(screen, Screen) else Screen.make()
 
@@ -149,7 +152,7 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row: the columns `texts` are wrapped, the others contain numbers.
+    """Print a table with a heading row. The columns in `texts` are wrapped; the others contain numbers.
 
     The table fits the terminal, or the width in `COLUMNS`. In a file or a pipe, each row is one line.
     """
@@ -162,6 +165,7 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
 
 @cache
 def _console_class() -> type[Console]:
+    """Return a subclass of rich's `Console` for pipes, defined here so that rich is imported only when it is needed."""
     from rich.console import Console
 
     class PipeSafeConsole(Console):
@@ -183,6 +187,7 @@ def _console_class() -> type[Console]:
 
 
 def _console(*, stderr: bool) -> Console:
+    """Return a console for one stream. Outside a terminal it is `_PIPE_WIDTH` wide unless `COLUMNS` is set."""
     console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPE_WIDTH

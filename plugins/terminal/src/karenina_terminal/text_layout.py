@@ -36,7 +36,7 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Texts with their names; a text without a name continues the previous one."""
+    """Names with their texts; a text with an empty name continues the previous one."""
 
     rows: Sequence[tuple[str, str]]
     indent: int = 0
@@ -69,6 +69,7 @@ def format_sections(sections: Iterable[Section], width: int) -> Iterator[str]:
 
 
 def _format_block(block: Block, width: int) -> Iterator[str]:
+    """Yield the lines of a block. A title is truncated."""
     if isinstance(block, Title):
         room = max(width, LEAST_WIDTH) - block.indent
         yield from (" " * block.indent + line for line in wrap_text(shorten(block.text, _MOST_OF_A_TITLE), room))
@@ -79,18 +80,23 @@ def _format_block(block: Block, width: int) -> Iterator[str]:
 
 
 def format_repr(sections: Iterable[Section]) -> str:
-    """Return sections as text for the Python prompt: as wide as the terminal (at most 120), and at most 100 lines."""
+    """Return sections as text for the Python prompt, as wide as the terminal.
+
+    The text has at most 120 columns and 100 lines; if more lines are left out, it ends with `...`.
+    """
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
     lines = list(islice(format_sections(_bounded(sections), width), _MOST_LINES + 1))
     return "\n".join(lines[:_MOST_LINES] + (["..."] if len(lines) > _MOST_LINES else []))
 
 
 def _bounded(sections: Iterable[Section]) -> Iterator[Section]:
+    """Yield the sections with long texts and tables truncated, so that laying them out takes little time."""
     for section in sections:
         yield [_bounded_block(block) for block in section]
 
 
 def _bounded_block(block: Block) -> Block:
+    """Return a block with truncated texts, and, for a table, only the first `_MOST_LINES` rows."""
     if isinstance(block, Facts):
         return Facts([(name, shorten(text, _MOST_OF_A_FACT)) for name, text in block.rows], block.indent)
     if isinstance(block, Grid):
@@ -99,7 +105,7 @@ def _bounded_block(block: Block) -> Block:
 
 
 def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines of names and texts; a long text is wrapped in its own column."""
+    """Yield lines of names and texts. A long text is wrapped, and its lines are aligned beside the name."""
     everything = list(rows)
     indent = max((cell_width(name) for name, _ in everything), default=0) + _GAP
     for name, text in everything:
@@ -109,7 +115,7 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
-    """Yield the lines of a table: the columns `texts` left-aligned, the others right-aligned.
+    """Yield the lines of a table: the columns in `texts` are left-aligned, the others right-aligned.
 
     If the table is too wide, text columns are wrapped; columns with numbers are not. If it is still too wide, it is
     split into parts, each of which repeats the text columns before the first number column, or only the first column.
@@ -142,7 +148,7 @@ def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[in
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Return the lines of a text (at least one), each at most `width` terminal columns wide; long words are broken."""
+    """Return the lines of a text, one or more, each no wider than `width` terminal columns; long words are broken."""
     lines = [""]
     for paragraph in text.split("\n"):
         for word in paragraph.split():
@@ -157,7 +163,7 @@ def wrap_text(text: str, width: int) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """Yield the parts of a word that fit the width."""
+    """Yield the parts of a word that fit the width; an empty word has one part."""
     piece = ""
     for ch in word:
         if piece and cell_width(piece + ch) > width:
@@ -168,14 +174,17 @@ def _pieces(word: str, width: int) -> Iterator[str]:
 
 
 def _widest_line(text: str) -> int:
+    """Return the width of the widest line of a text, in terminal columns."""
     return max(map(cell_width, text.split("\n")))
 
 
 def _longest_word(texts: Iterable[str]) -> int:
+    """Return the width of the longest word in the texts; 0 if there is no word."""
     return max((cell_width(word) for text in texts for word in text.split()), default=0)
 
 
 def _total(widths: Sequence[int]) -> int:
+    """Return the width of a table whose columns have these widths, with the gaps between them."""
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
@@ -200,4 +209,5 @@ def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
 
 
 def _left(text: str, width: int) -> str:
+    """Return a text padded on the right to a width in terminal columns; a wider text is returned unchanged."""
     return text + " " * (width - cell_width(text))

@@ -33,8 +33,8 @@ logger = logging.getLogger("karenina")
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
     """Return the configuration in a TOML, YAML or JSON file.
-
-    Environment variables override the values in the file, and `arguments` override both.
+     Environment variables override the values in the file, and `arguments` override both. Raises `ConfigError` if the
+    file cannot be read or a value is invalid.
     """
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
@@ -79,7 +79,7 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the JSON values of a model without its secrets, and the names of the settings with secrets.
+    """Return the values of a model (from JSON) without its secrets, and the names of the settings that are left out.
 
     Where `secrecy` is empty, settings with a name like `api_key` are secret.
     """
@@ -97,10 +97,9 @@ def _without_secrets(
 
 
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
-    """Return the values in a TOML, YAML or JSON file. Raises `ConfigError` if it cannot be read.
-
-    The limit is 100 MB; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another. Error messages
-    name lines but quote no values from the file, which may be API keys.
+    """Return the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read.
+     The file may have up to 100 MB; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another
+    limit. Error messages name lines but quote no values from the file, which may be API keys.
     """
     file = Path(path)
     try:
@@ -121,19 +120,24 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if `found` is a preset of the reference, else `found` unchanged."""
+    """Return the settings under `config` if `values` is a preset of the reference, else `values` unchanged."""
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
         return values
     models = {name: inner[name] for name in ("answering_models", "parsing_models") if isinstance(inner.get(name), list)}
-    return inner | {name: [_with_interface(model) for model in listed] for name, listed in models.items()}
+    return inner | {name: [_with_default_interface(model) for model in listed] for name, listed in models.items()}
 
 
-def _with_interface(model: Any) -> Any:
+def _with_default_interface(model: Any) -> Any:
+    """Return a model of the reference with its default interface, `langchain`, if it names none."""
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
 
 def _parse(file: Path, text: str) -> Any:
+    """Return the value of a file.
+
+    Raises `ValueError`, without quoting values, if it is invalid or its suffix is unknown.
+    """
     suffix = file.suffix.lower()
     if suffix in (".yaml", ".yml"):
         return _parse_yaml(file, text)
@@ -161,6 +165,7 @@ def _parse(file: Path, text: str) -> Any:
 
 
 def _parse_yaml(file: Path, text: str) -> Any:
+    """Return the value of a YAML file. Raises `ValueError` (not `ConfigError`), which says where and how to fix it."""
     from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.yaml_files import read
 
@@ -178,7 +183,10 @@ class ConfigLayers:
         self.origin: dict[str, str] = {}
 
     def add(self, values: Mapping[str, Any], origin: str) -> None:
-        """Add a layer of values that come from `origin`."""
+        """Add a layer of values that come from `origin`.
+
+        Raises `ConfigError`, which names `origin`, for a conflict in them.
+        """
         try:
             flat = translate_settings(flatten_settings(values))
         except ConfigError as error:
@@ -198,6 +206,7 @@ class ConfigLayers:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
+        """Return a problem with the origin of the setting that it begins with, if that is known."""
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable is its origin
@@ -206,7 +215,10 @@ class ConfigLayers:
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return `table` with relative paths to recordings resolved against the folder of `file` (None: unchanged)."""
+    """Return `table` with relative paths to recordings resolved against the folder of `file`.
+
+    If `file` is None, the paths stay as they are.
+    """
     folder = file.parent if file is not None else Path()
     return {
         name: [_resolve_recording(model, folder) for model in value]
@@ -217,6 +229,7 @@ def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str,
 
 
 def _resolve_recording(model: Any, folder: Path) -> Any:
+    """Return a model with the path in `manual_traces` resolved against `folder`; other values stay as they are."""
     traces = model.get("manual_traces") if isinstance(model, Mapping) else None
     if not isinstance(traces, str) or Path(traces).is_absolute():
         return model
@@ -271,6 +284,10 @@ def _path_settings(interface: Any) -> frozenset[str]:
 
 
 def _resolve_command(command: Any, folder: Path) -> Any:
+    """Return a server's command with a relative path to its program resolved against `folder`.
+
+    Programs that are looked up in PATH, URLs, and commands that cannot be parsed stay as they are.
+    """
     if not isinstance(command, str) or "://" in command:
         return command
     try:

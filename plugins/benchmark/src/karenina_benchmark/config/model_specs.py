@@ -26,10 +26,9 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 
 def parse_model(spec: str) -> dict[str, Any]:
-    """Return the fields of the model that `spec` describes; `id` may be missing. Raises `ConfigError`.
-
-    The interface ends at the first colon, so names may contain colons (`openai:llama3:8b`). The base URL starts after
-    the first `@` that is followed by `http://` or `https://`.
+    """Return the fields of the model that `spec` describes; `id` may be missing.
+     Raises `ConfigError` if it is invalid. The interface ends at the first colon, so names may contain colons
+    (`openai:llama3:8b`). The base URL starts after the first `@` that is followed by `http://` or `https://`.
     """
     text = spec.strip()
     if text.startswith("{"):
@@ -59,7 +58,7 @@ def _forms(text: str) -> str:
 def _check_address(interface: str, rest: str) -> None:
     """Raise `ConfigError` for a base URL without a scheme, which would become part of the model name.
 
-    Calls would then go to the provider's default server. The message shows nothing that may be an API key.
+    Calls would then go to the provider's default server. The message does not show text that may be an API key.
     """
     name, _, address = rest.rpartition("@")
     url = complete_url(address) if name else None
@@ -75,7 +74,10 @@ def _check_address(interface: str, rest: str) -> None:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Return a model given as a JSON object. Errors do not quote `text`, because it may contain an API key."""
+    """Return a model given as a JSON object.
+
+    Raises `ConfigError`, which does not quote `text`: it may contain an API key.
+    """
     try:
         model: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
@@ -95,7 +97,10 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Return the model that all answers in a file name; the name of the file if they name no model, or several."""
+    """Return the model that all answers in a file name, or else the file's name without its suffix.
+
+    A file that cannot be read is not an error here.
+    """
     try:
         names = {record.value.get("model") if isinstance(record.value, dict) else None for record in read_records(path)}
     except (FileError, TypeError):  # the adapter, which reads the answers, reports what is wrong
@@ -109,8 +114,9 @@ def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[
 
     Each file of `recordings` adds a model that returns the answers in the file. The name of this model is the one that
     all answers name, or else the name of the file without its suffix; it does not depend on other files. If several
-    models have the same name, a warning says which id each of them has. Raises `ConfigError`, also for a file that is
-    given twice.
+    models have the same name, a warning says which id each of them has.
+
+    Raises `ConfigError` if a model is invalid, or if a file is given twice.
     """
     models = [parse_model(spec) for spec in specs]
     repeated = describe_repeated(recordings)
@@ -151,9 +157,9 @@ def _origin(model: Mapping[str, Any]) -> str:
 
 
 def recording_interface() -> str:
-    """Return the interface of the adapter that replays recordings, even if it is not installed yet.
+    """Return the interface of the adapter that replays recordings, even if that adapter is not installed yet.
 
-    Raises `ConfigError` if several adapters do.
+    Raises `ConfigError` if several adapters replay recordings.
     """
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog

@@ -17,14 +17,14 @@ _SUFFIX: Final = ".json"
 
 
 def presets_folder() -> Path:
-    """Return the folder with the presets; it may not exist."""
+    """Return the folder with the presets, which may not exist."""
     from karenina_engine.user_files import trust_path
 
     return trust_path().parent / "presets"
 
 
 def list_presets() -> dict[str, Path]:
-    """Return the presets, sorted by name, each with its file."""
+    """Return the file of each preset by name, sorted by name."""
     return {path.stem: path for path in sorted(presets_folder().glob(f"*{_SUFFIX}"))}
 
 
@@ -42,7 +42,8 @@ def preset_path(name: str) -> Path:
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
     """Save the settings of `config` listed in `names` as a preset and return its file.
 
-    A preset with the same name is replaced. Secrets are left out with a warning. Raises `ConfigError`.
+    A preset with the same name is replaced. Secrets are left out with a warning. Raises `ConfigError` if the name is
+    invalid or the preset cannot be saved.
     """
     from pydantic_core import PydanticSerializationError, to_json
 
@@ -67,7 +68,10 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
 
 def delete_preset(name: str) -> Path:
-    """Delete a preset and return its file. Raises `ConfigError` if it does not exist or cannot be deleted."""
+    """Delete a preset and return the path of its file.
+
+    Raises `ConfigError` if the preset does not exist or cannot be deleted.
+    """
     from karenina_core.errors import ConfigError
 
     path = preset_path(name)
@@ -89,5 +93,6 @@ def _with_absolute_paths(name: str, value: Any) -> Any:
 
 
 def _with_absolute_recording(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model with an absolute path to its recordings; other models stay as they are."""
     traces = model.get("manual_traces")
     return {**model, **({"manual_traces": str(Path(traces).absolute())} if isinstance(traces, str) else {})}

@@ -65,7 +65,10 @@ _QUESTION_PROPERTIES = {"author", "sources", "few_shot_examples", "workspace_pat
 
 
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as a JSON-LD document. Raises `BenchmarkFileError`, which names `path`."""
+    """Return the benchmark as a JSON-LD document.
+
+    Raises `BenchmarkFileError`, which names `path`, for content that a checkpoint cannot represent.
+    """
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
     properties = _benchmark_properties(benchmark)
@@ -97,6 +100,7 @@ def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
 
 
 def _benchmark_properties(benchmark: BenchmarkContent) -> list[Any]:
+    """Return the properties of the whole benchmark: format version, workspace root, run configuration and metadata."""
     properties = [property_value(FORMAT_PROPERTY, FORMAT_VERSION)]
     if benchmark.workspace_root is not None:
         properties.append(property_value("workspace_root", str(benchmark.workspace_root)))
@@ -129,7 +133,7 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
     """Raise `ValueError` for an unknown property that would be read as a known value when the file is loaded again.
 
-    `known` are the names of properties that are read as values of the benchmark or question. `written` are the
+    `known` contains the names of properties that are read as values of the benchmark or question, and `written` the
     properties that are written for these values.
     """
     names = {entry["name"] for entry in written}
@@ -139,6 +143,7 @@ def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written
 
 
 def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
+    """Return a question as a `DataFeedItem`. Raises `BenchmarkFileError` if its template class has no source."""
     try:
         source = template_source_of(question)
     except TemplateError as error:
@@ -181,6 +186,7 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
 
 
 def _question_properties(question: Question) -> list[Any]:
+    """Return the properties of a question: the fields for which schema.org has no key, and its metadata."""
     properties: list[Any] = []
     for name in ("author", "sources"):
         value = getattr(question, name)
@@ -198,12 +204,16 @@ def _question_properties(question: Question) -> list[Any]:
 
 
 def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scope: str) -> list[dict[str, Any]]:
+    """Return static and dynamic traits as `Rating`s; `scope` is "Global" or "QuestionSpecific"."""
     static = make_ratings(rubric.traits, scope) if rubric is not None else []
     return static + (make_ratings(dynamic.traits, scope, dynamic=True) if dynamic is not None else [])
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
-    """Read a benchmark from a JSON-LD document. Raises `BenchmarkFileError`, which names `path`."""
+    """Read a benchmark from a JSON-LD document, or from JSON of the reference's graphical interface.
+     Errors in questions and in global traits are collected in `broken`. Raises `BenchmarkFileError`, which names
+    `path`, if nothing can be read.
+    """
     try:
         data = as_checkpoint(parse_object(text, path), path)
     except BenchmarkFileError:
@@ -272,6 +282,7 @@ def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], pat
 
 
 def _make_error(error: ValueError | TypeError, path: Path, place: str, cure: str) -> BenchmarkFileError:
+    """Return the error for an exception at `place`, which may be a validation error with several problems."""
     what = explain_error(error) if isinstance(error, ValueError) else str(error)
     return BenchmarkFileError(path, place, what, cure, cause=error)
 
@@ -304,6 +315,10 @@ _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "addit
 
 
 def _check_version(properties: Properties, path: Path) -> None:
+    """Raise `BenchmarkFileError` if the format version, Karenina's or the reference's, is not supported.
+
+    A file without a version is accepted.
+    """
     version = properties.take(FORMAT_PROPERTY)
     reference_version = next(
         (e.get("value") for e in properties.rest if isinstance(e, dict) and e.get("name") == REFERENCE_PROPERTY), None
@@ -318,6 +333,7 @@ def _check_version(properties: Properties, path: Path) -> None:
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
+    """Return the benchmark without its questions and traits. Raises `ValueError` for an invalid value."""
     benchmark = BenchmarkContent(_read_text(data, "name"), id=_read_text(data, "@id", "") or None)
     benchmark.description = _read_text(data, "description", "")
     benchmark.version = _read_text(data, "version", "")
@@ -336,6 +352,7 @@ def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkCont
 
 
 def _read_item(item: object) -> Question:
+    """Return the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if it is invalid."""
     if not isinstance(item, dict):
         raise ValueError("an element of dataFeedElement must be a DataFeedItem object")  # noqa: TRY004
     content = item.get("item")
@@ -374,7 +391,10 @@ def _read_item(item: object) -> Question:
 
 
 def _read_extra(value: object) -> dict[str, Any]:
-    """Return the fields owned by plugins. Raises `ValueError` for others, which could replace the question's fields."""
+    """Return the fields owned by plugins.
+
+    Raises `ValueError` for other fields, which could replace the question's own.
+    """
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -389,7 +409,10 @@ _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
 def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Return the traits under `globalRubric`, which are plain objects, as `Rating`s; keep unknown content in `rest`."""
+    """Return the traits under `globalRubric`, which are plain objects, as `Rating`s.
+
+    Unknown content is kept in `rest`.
+    """
     plain = rest.get("globalRubric")
     if not isinstance(plain, dict):
         return []
@@ -401,14 +424,17 @@ def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
 
 
 def _locate(number: int, question_id: object) -> str:
+    """Return the location of a question for messages: its number, and its id if it has one."""
     return f"question {number} ({question_id})" if question_id else f"question {number}"
 
 
 def _unknown_keys(data: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+    """Return the entries whose keys are not in `known`."""
     return {key: value for key, value in data.items() if key not in known}
 
 
 def _as_list(value: Any) -> list[Any]:
+    """Return a list as it is, None as an empty list, and any other value as a list of one, as JSON-LD allows."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
@@ -421,6 +447,10 @@ def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
 
 
 def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the object under a key without its `@type`; empty if it is missing.
+
+    Raises `ValueError` for several objects.
+    """
     parts = _as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):
         raise ValueError(f"{key} must be one object")
@@ -436,6 +466,10 @@ _REQUIRED = object()
 
 
 def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
+    """Return the text under a key, or `default` if it is missing or null; a numeric `version` becomes text.
+
+    Raises `ValueError` for a missing text without a default, and for any other value.
+    """
     value = data.get(key)
     if value is None:
         if default is _REQUIRED:
@@ -449,7 +483,7 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
 
 
 def _decode_json(value: Any) -> Any:
-    """Decode a string that contains JSON; return any other value unchanged."""
+    """Decode a string that contains JSON; return any other value unchanged, also a string that is not JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -459,5 +493,6 @@ def _decode_json(value: Any) -> Any:
 
 
 def _take_custom(properties: Properties) -> dict[str, Any]:
+    """Remove the custom properties and return them by name, without the prefix `custom_`."""
     names = [name for name in properties.names() if name.startswith(_CUSTOM_PREFIX)]
     return {name.removeprefix(_CUSTOM_PREFIX): properties.take(name) for name in dict.fromkeys(names)}

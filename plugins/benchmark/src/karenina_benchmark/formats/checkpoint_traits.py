@@ -90,7 +90,7 @@ class Properties:
 
 
 def property_value(name: str, value: object) -> dict[str, Any]:
-    """Return a `PropertyValue`."""
+    """Return a schema.org `PropertyValue` with this name and value."""
     return {"@type": "PropertyValue", "name": name, "value": value}
 
 
@@ -103,9 +103,8 @@ def check_unread(
     unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
 ) -> None:
     """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost when it is saved.
-
-    `taken` are the keys that `unread` must not contain. `objects` maps each key whose value is an object to the keys
-    that this object must not contain. If `others` is false, `unread` may only contain the keys of `objects`, and
+     `unread` must not contain the keys in `taken`. `objects` maps each key whose value is an object to the keys that
+    this object must not contain. If `others` is false, `unread` may only contain the keys of `objects`, and
     `properties`.
     """
     for key, value in unread.items():
@@ -134,6 +133,7 @@ def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
 
 
 def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
+    """Return a trait as a `Rating`; values for which schema.org has no key become properties."""
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):
         values.pop(key, None)
@@ -187,6 +187,7 @@ def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait]
 
 
 def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
+    """Return the trait in a `Rating`, and whether it is dynamic. An invalid trait is returned as an `UnknownTrait`."""
     properties = Properties(rating.get("additionalProperty"))
     word = str(rating.get("additionalType") or "RubricTrait").removeprefix(_PREFIX)
     for scope in _SCOPES:
@@ -241,7 +242,7 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Return the trait with these values; if there is a `problem` or an invalid value, an unscorable trait."""
+    """Return the trait with these values, or an unscorable trait if there is a `problem` or an invalid value."""
     if problem is None:
         try:
             trait = trait_from_json(data)
@@ -292,7 +293,10 @@ def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
-    """Convert the values of a built-in trait kind in older files to this format, in place."""
+    """Convert the values of a built-in trait kind in older files to this format, in place.
+
+    Raises `ValueError` or `RecursionError` if a value that should be JSON is not.
+    """
     for name in _ENCODED:
         if isinstance(data.get(name), str):
             data[name] = json.loads(data[name])

@@ -107,6 +107,7 @@ def benchmark_schema(config: Mapping[str, Any]) -> Schema:
 
 
 def _question() -> Schema:
+    """Return the schema of a question."""
     types: Schema = {
         "question": {"type": ["string", "number", "boolean"]},
         "keywords": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
@@ -128,11 +129,13 @@ def _question() -> Schema:
 
 
 def _template_types(field: str) -> Schema:
+    """Return the schemas of the keys that declare a template; `field` is the definition of its fields."""
     fields: Schema = {"type": ["object", "null"], "additionalProperties": {"$ref": f"#/$defs/{field}"}}
     return {"answer": fields, "strategy": {"anyOf": [{"$ref": "#/$defs/Strategy"}, {"type": "null"}]}}
 
 
 def _field_types() -> Schema:
+    """Return the schemas of those keys of a field that do not accept every value."""
     literal = {
         "type": "object",
         "properties": {
@@ -150,6 +153,7 @@ def _field_types() -> Schema:
 
 
 def _strategy() -> Schema:
+    """Return the schema of a strategy: the name of a field, or a condition on other strategies."""
     conditions = {"type": "array", "items": {"$ref": "#/$defs/Strategy"}, "minItems": 1}
     counted = {
         "type": "object",
@@ -163,6 +167,7 @@ def _strategy() -> Schema:
 
 
 def _rubric() -> Schema:
+    """Return the schema of an optional rubric."""
     return {"anyOf": [{"$ref": "#/$defs/Traits"}, {"type": "null"}]}
 
 
@@ -187,7 +192,7 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 
 
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
-    """Add the schema of a model with its `type` in a file: `name`, unless the model has a `type` field."""
+    """Add the schema of a model to `defs`, with its `type` in a file: `name`, unless the model has a field `type`."""
     try:
         schema = model.model_json_schema(ref_template=_REF)
     except PydanticInvalidForJsonSchema:  # a plugin's model may have any type
@@ -230,11 +235,13 @@ def with_tables(properties: Mapping[str, Any]) -> Schema:
 
 
 def _list_of(name: str) -> Schema:
+    """Return the schema of a list of values with the definition `name`; a single value and null are accepted too."""
     reference = {"$ref": f"#/$defs/{name}"}
     return {"anyOf": [{"type": "array", "items": reference}, reference, {"type": "null"}]}
 
 
 def _help_texts(model: type[BaseModel]) -> dict[str, str]:
+    """Return the descriptions of a model's fields by name; empty texts for fields without one."""
     return {name: info.description or "" for name, info in model.model_fields.items()}
 
 

@@ -30,7 +30,7 @@ class Format:
     `read` returns the benchmark in a file and executes nothing in it. Before it opens other files, it calls its second
     argument with their names. `write` yields the new content of a file as text (encoded as UTF-8) or bytes; the file is
     replaced after the last piece. `read_columns` reads a table with other column names; its second argument maps the
-    names in `karenina run --columns` to columns. All three raise `BenchmarkFileError`.
+    names in `karenina run --columns` to columns. All three may raise `BenchmarkFileError`.
 
     `recognizes` is called for tables, and for JSON files that are not benchmarks. It returns whether a file certainly
     has this format, regardless of its suffix.

@@ -36,6 +36,7 @@ _LONGEST_FIRST_LINE: Final = 1 << 20
 
 
 def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
+    """Read a checkpoint, or a table if the JSON file contains rows."""
     if has_rows(path):
         return _read_columns(path, {})
     benchmark = read_checkpoint(_read_nonempty(path), path)
@@ -44,10 +45,12 @@ def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _keep_warnings(benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()) -> None:
+    """Set the benchmark's warnings about its own content and `questions`; see `find_warnings`."""
     benchmark.load_warnings, benchmark.unscorable = find_warnings(benchmark, questions, unread)
 
 
 def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
+    """Read a benchmark in YAML, and find its warnings."""
     from karenina_benchmark.formats.yaml_format import read_yaml
 
     benchmark = read_yaml(_read_nonempty(path), path, check_paths)
@@ -56,6 +59,7 @@ def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_jsonl(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
+    """Read a benchmark in JSON lines, or a table if the lines are rows with other keys."""
     from karenina_benchmark.formats.jsonl_format import read_jsonl
 
     if has_rows(path):
@@ -66,16 +70,19 @@ def _read_jsonl(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_table(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
+    """Read a table whose columns are found by their names."""
     return _read_columns(path, {})
 
 
 def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
+    """Read a table whose columns the user has mapped."""
     from karenina_benchmark.formats.table_format import read_table
 
     return read_table(path, columns)
 
 
 def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
+    """Read a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark, which has no columns."""
     if not has_rows(path):
         what = "columns cannot be mapped, because the file is a benchmark, which has no columns"
         raise BenchmarkFileError(path, "", what, "leave --columns, --rows, --sheet and --encoding out")
@@ -83,22 +90,26 @@ def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkCo
 
 
 def _write_checkpoint(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
+    """Yield the content of a checkpoint."""
     yield serialize_checkpoint(benchmark, path)
 
 
 def _write_yaml(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
+    """Yield the content of a YAML file."""
     from karenina_benchmark.formats.yaml_format import serialize_yaml
 
     yield serialize_yaml(benchmark, path)
 
 
 def _write_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
+    """Yield the lines of a JSON lines file."""
     from karenina_benchmark.formats.jsonl_format import serialize_jsonl
 
     yield from serialize_jsonl(benchmark, path)
 
 
 def _read_nonempty(path: Path) -> str:
+    """Return the text of a file. Raises `BenchmarkFileError` if the file is empty or cannot be read."""
     text = read_text(path)
     if not text.strip():
         raise BenchmarkFileError(path, "", "the file is empty", "save a benchmark to it, or write one in YAML by hand")
@@ -130,7 +141,7 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 def suffix_of(plugins: Plugins, path: Path) -> str:
     """Return the longest suffix of an installed format at the end of the name (`.bench.json`), else `path.suffix`.
 
-    The suffix is in lower case.
+    The returned suffix is in lower case.
     """
     name = path.name.lower()
     suffixes = [suffix for offer in list_formats(plugins) for suffix in offer.value.suffixes]
@@ -166,7 +177,7 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and names of formats, for messages."""
+    """Return the suffixes and the name of each format as one text, for messages."""
     return "; ".join(
         f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes
     )
@@ -200,6 +211,7 @@ def has_rows(path: Path) -> bool:
 
 
 def _is_row(values: Mapping[str, Any]) -> bool:
+    """Return whether an object is a row of another program rather than a question or head of a benchmark."""
     if "karenina" in values:
         return False
     answer = values.get("answer")

@@ -89,6 +89,7 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
 
 def _as_item(id: str, data: Any) -> Any:
+    """Return a question of the graphical interface as a `DataFeedItem`; any value but an object is left unchanged."""
     if not isinstance(data, Mapping):
         return data
     content: dict[str, Any] = {"text": data.get("question")}
@@ -112,6 +113,7 @@ def _as_item(id: str, data: Any) -> Any:
 
 
 def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
+    """Return whether a question's entry has no meaning here, but is kept with the unknown content."""
     if key == "original_answer_template":  # kept if the template has been changed since it was drafted
         return bool(value) and value != data.get("answer_template")
     return value is not None and key not in _KNOWN and key not in _ENCODED

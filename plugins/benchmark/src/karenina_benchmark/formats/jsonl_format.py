@@ -52,11 +52,10 @@ _MAX_BROKEN_LINES = 1000
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
-    """Read a benchmark whose questions stay in the file; return it and the ids of questions with `unread` content.
-
-    The name of the benchmark is that in the first line, or else the file's. Errors in a line (not a JSON object, no
-    question, or an id that is already used) are collected in `broken`. Raises `BenchmarkFileError` if no line can be
-    read, or if there are more than 1000 such errors.
+    """Return a benchmark whose questions stay in the file, and the ids of questions with `unread` content.
+     The name of the benchmark comes from the first line, or else from the file's name. Errors in a line (not a JSON
+    object, no question, or an id that is already used) are collected in `broken`. Raises `BenchmarkFileError` if no
+    line can be read, or if there are more than 1000 such errors.
     """
     file = _open(path)
     try:
@@ -95,6 +94,11 @@ class _Index:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, list[str]]:
+    """Return the positions of the questions, the first line if it is a head, and the ids of questions with `unread`.
+
+    Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
+    than `_MAX_BROKEN_LINES` errors.
+    """
     head: Section | None = None
     index = _Index({}, array("Q"), array("L"), bytearray(), [])
     unread: list[str] = []
@@ -142,10 +146,15 @@ def _index_lines(file: IO[bytes], path: Path) -> tuple[_Index, Section | None, l
 
 
 def _digest(line: bytes) -> bytes:
+    """Return a digest of a line without its line break, to detect that the line has changed."""
     return hashlib.blake2b(line.rstrip(b"\n"), digest_size=_DIGEST_BYTES).digest()
 
 
 def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
+    """Return the id of a question, or one made of its position and text.
+
+    Raises `BenchmarkFileError` without a question.
+    """
     text = values.get("question")
     if text is None or text == "":
         cure = 'add "question": ...; a file with other keys can be imported with `questions_from` in a YAML file'
@@ -155,6 +164,7 @@ def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) 
 
 
 def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    """Return the object in a line. Raises `BenchmarkFileError` if the line is not UTF-8 or not a JSON object."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -164,6 +174,7 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
 
 
 def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section:
+    """Return the object of a line as a section in which every place has the number of that line."""
     return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
 
 
@@ -190,7 +201,7 @@ class QuestionLines(MutableMapping[str, Question]):
     """A mapping of the questions in a file by id, each built from its line when it is accessed.
 
     Changes stay in memory; the file is never changed. Access raises `BenchmarkFileError` if the line is not a valid
-    question, or if it has changed since loading.
+    question, or if the line has changed since loading.
     """
 
     def __init__(self, path: Path, file: IO[bytes], index: _Index) -> None:
@@ -246,6 +257,10 @@ class QuestionLines(MutableMapping[str, Question]):
                 yield id
 
     def _read(self, id: str, position: int) -> Question:
+        """Return the question in a line.
+
+        Raises `BenchmarkFileError` if the line has changed or is not a valid question.
+        """
         number = self._index.numbers[position]
         try:
             line = self._read_line(position)
@@ -259,6 +274,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return read_question(_make_section(values, self._path, number), id)
 
     def _read_line(self, position: int) -> bytes:
+        """Return a line of the file without its line break. Safe in threads and forked processes."""
         start, end = self._index.offsets[position], self._index.offsets[position + 1]
         if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
             line = os.pread(self._file.fileno(), end - start, start)
@@ -282,7 +298,10 @@ def _normalize(line: bytes) -> str:
 
 
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the benchmark as JSON lines. Raises `BenchmarkFileError`, which names `path`."""
+    """Yield the benchmark as JSON lines.
+
+    Raises `BenchmarkFileError`, which names `path`, for a template without source or a value that is not JSON.
+    """
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
     for number, question in enumerate(benchmark, 1):
         where = f"question {number} ({question.id})"
@@ -290,6 +309,7 @@ def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 
 
 def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
+    """Return the values as a line of JSON. Raises `BenchmarkFileError`, located at `where`, if they are not JSON."""
     try:
         return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
@@ -298,6 +318,7 @@ def _serialize_line(values: Mapping[str, Any], path: Path, where: str) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
+    """Open the file for reading. Raises `BenchmarkFileError` if it is missing, too large or cannot be read."""
     try:
         return bounded_files.open_file(path)
     except bounded_files.FileError as error:
@@ -305,6 +326,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _read_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Yield the lines of the file. Raises `BenchmarkFileError` if reading fails."""
     try:
         yield from bounded_files.iter_lines(file, path)
     except bounded_files.FileError as error:

@@ -30,7 +30,7 @@ def find_warnings(
 ) -> tuple[list[str], list[str]]:
     """Return two lists of warnings: about content that has no effect, and about traits that cannot be scored.
 
-    `unread` are the ids of further questions with `unread` content that are not in `questions`.
+    `unread` contains the ids of questions with `unread` content that are not in `questions`.
     """
     scenarios = scenario_names(benchmark)
     parts = {"hasPart"} if scenarios else set()
@@ -77,7 +77,7 @@ def find_warnings(
 
 
 def scenario_names(benchmark: BenchmarkContent) -> list[str]:
-    """Return the names of the reference's scenarios in a checkpoint; they are part of its unknown content."""
+    """Return the names of the reference's scenarios, which are part of a checkpoint's unknown content."""
     parts = benchmark.unread.get("hasPart")
     return [
         str(part.get("name"))
@@ -93,6 +93,7 @@ def describe_scenarios(names: Sequence[str]) -> str:
 
 
 def _traits(*rubrics: Any) -> Iterator[RubricTrait]:
+    """Yield the traits of the rubrics, which may be None."""
     for rubric in rubrics:
         yield from rubric.traits if rubric is not None else ()
 
@@ -123,11 +124,13 @@ def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _property_name(entry: Any) -> str:
+    """Return the name of a property, or `additionalProperty` if it has none."""
     name = entry.get("name") if isinstance(entry, Mapping) else None
     return name if isinstance(name, str) else "additionalProperty"
 
 
 def _with_places(places_by_name: Found) -> list[str]:
+    """Return each name with the first places where it occurs."""
     return [f"{name} ({_first_places(places)})" if places else name for name, places in places_by_name.items()]
 
 

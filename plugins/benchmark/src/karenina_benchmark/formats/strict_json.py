@@ -24,6 +24,7 @@ class _RefusedError(Exception):
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as a dict. Raises `_RefusedError` for a duplicate key."""
     values = dict(pairs)
     if len(values) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
@@ -32,10 +33,12 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
+    """Raise `_RefusedError` for NaN or an infinity, which Python's parser accepts."""
     raise _RefusedError(f"{name} is not valid in JSON", "write null or a number")
 
 
 def _parse_finite(number: str) -> float:
+    """Return the number as a float. Raises `_RefusedError` if it is too large for one."""
     value = float(number)
     if isinf(value):
         raise _RefusedError(f"the number {number:.40} is too large", "write it as text, in quotes")
@@ -48,10 +51,10 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
-    """Parse `text` as a JSON object. Raises `BenchmarkFileError`.
+    """Parse `text` as a JSON object.
 
-    `line` is the line number if the text is a single line of the file; `what` names the content in messages. Duplicate
-    keys in an object, NaN and infinities are errors.
+    `line` is the line number if the text is a single line of the file; `what` names the content in messages. Raises
+    `BenchmarkFileError` for invalid JSON, a value that is not an object, duplicate keys, NaN and infinities.
     """
     place = f"line {line}" if line is not None else ""
     try:

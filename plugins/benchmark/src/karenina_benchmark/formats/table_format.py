@@ -63,7 +63,8 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     can also be a text with columns in braces, and `answer.NAME` maps one of several right answers. `columns` may also
     contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with the right
     one: by letter if the question has options, else by a rule for the kind of the column's answers (`declare_answers`).
-    Raises `BenchmarkFileError`.
+
+    Raises `BenchmarkFileError` if the file cannot be read, no column has questions, or a row is invalid.
     """
     mapped = dict(columns or {})
     reading = {name: mapped.pop(name) for name in READING if name in mapped}
@@ -160,9 +161,9 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Return the table without rows whose cells are all empty, and a note about these rows.
+    """Return the table without rows whose cells are all empty, and a list with a note about these rows.
 
-    If all rows are empty, the table is returned unchanged.
+    If all rows are empty, or none is, the table is returned unchanged and the list is empty.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -175,12 +176,17 @@ def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
 
 
 def _part_of(value: object, keys: Sequence[str]) -> Any:
+    """Return the value at a path of keys in an object; None if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
+    """Return the roles of the columns: those that the user has mapped in `columns`, and others by their names.
+
+    Raises `BenchmarkFileError` if a mapped column does not exist, or if no column has questions.
+    """
     several = {name: column for name, column in columns.items() if _FIELD.fullmatch(name)}
     columns = {name: column for name, column in columns.items() if name not in several}
     for name, column in [*columns.items(), *several.items()]:
@@ -231,7 +237,7 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
-    """Return the row with the complete text of its question and its right answer or answers."""
+    """Return the row with the complete text of its question, and with its right answers as text."""
     if question is None:
         return row
     roles = chosen.roles

@@ -95,7 +95,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
 
     `check_paths` is called with all files in `questions_from` before any of them is opened. Errors are collected, with
     their lines, in the benchmark's `problems` and `broken`. Raises `BenchmarkFileError` if the document is not valid
-    YAML, and what `check_paths` raises.
+    YAML, and whatever `check_paths` raises.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -123,6 +123,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
 
 
 def _read_name(top: Section) -> str:
+    """Return the name of the benchmark. Raises `BenchmarkFileError` if it is missing or empty."""
     name = top.text("name")
     if name is None or not name.strip():
         raise top.error("the benchmark has no name", "add `name: ...`", "name")
@@ -132,9 +133,9 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add a question. Raises `BenchmarkFileError`.
-
-    `texts` contains the position and line of each question without an id, by the text of the question.
+    """Add the question in a mapping.
+     Raises `BenchmarkFileError` if it is invalid, or repeats an id or a text without id. `texts` contains the position
+    and line of each question without an id, by the text of the question.
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
@@ -184,7 +185,7 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their locations. Raises `BenchmarkFileError`, with both lines if an id is repeated."""
+    """Add questions with their locations. Raises `BenchmarkFileError` for each id that is repeated, with both lines."""
     problems = Problems()
     for id, (origin, question) in questions.items():
         if id in benchmark:
@@ -202,7 +203,7 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping; `id` is the default id. Raises `BenchmarkFileError` with all errors."""
+    """Read a question from a mapping; `id` is the default id. Raises one `BenchmarkFileError` with all errors in it."""
     problems = Problems()
     attempt = problems.attempt
     content = section.value
@@ -238,7 +239,7 @@ def read_question(section: Section, id: str) -> Question:
 
 
 def _read_owned(section: Section) -> dict[str, Any]:
-    """Return the fields owned by plugins, by full name."""
+    """Return the fields owned by plugins, by full name. Raises `BenchmarkFileError` for a field that is given twice."""
     try:
         flat = flatten(section.value, QUESTION_KEYS)
     except ValueError as error:
@@ -249,6 +250,7 @@ def _read_owned(section: Section) -> dict[str, Any]:
 
 
 def _read_example(section: Section) -> dict[str, str]:
+    """Return the question and answer of an example. Raises `BenchmarkFileError` if one of them is missing."""
     section.check_keys(("question", "answer"))
     question, answer = section.text("question"), section.text("answer")
     if not question or answer is None:
@@ -257,7 +259,10 @@ def _read_example(section: Section) -> dict[str, str]:
 
 
 def _read_template(section: Section) -> tuple[str | None, Template | None]:
-    """Return the source of the template, and the loaded template if the file declares its fields."""
+    """Return the source of the template, and the loaded template if the file declares its fields.
+
+    Raises `BenchmarkFileError` for an invalid declaration, a strategy without fields, and fields beside a source.
+    """
     fields = section.section("answer")
     source = section.text("template")
     if fields is None:
@@ -329,7 +334,7 @@ def _part_of(reason: str) -> str:
 
 
 def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
-    """Add the questions from a table. Raises `BenchmarkFileError` with all errors."""
+    """Add the questions from a table. Raises one `BenchmarkFileError` with all errors in it."""
     problems = Problems()
     attempt = problems.attempt
     attempt(section.check_keys, _IMPORT_KEYS)
@@ -372,6 +377,7 @@ RubricT = TypeVar("RubricT", bound=Rubric)
 
 
 def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
+    """Return the rubric under a key; None if it is missing or empty. Raises `BenchmarkFileError` for invalid traits."""
     value = section.value.get(key)
     if value is None:
         return None
@@ -428,12 +434,13 @@ def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
 
 
 def _read_mapping(section: Section, key: str) -> dict[str, Any]:
+    """Return the mapping under a key; empty if it is missing. Raises `BenchmarkFileError` for any other value."""
     nested = section.section(key)
     return {} if nested is None else dict(nested.value)
 
 
 def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as YAML. Raises `BenchmarkFileError`, which names `path`."""
+    """Return the benchmark as YAML. Raises `BenchmarkFileError`, which names `path`, for a template without source."""
     data = serialize_head(benchmark)
     data["questions"] = [serialize_question(question, number, path) for number, question in enumerate(benchmark, 1)]
     return dump(data)
@@ -453,7 +460,10 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question by their keys in a file. Raises `BenchmarkFileError` with `path` and `number`."""
+    """Return the values of a question by their keys in a file.
+
+    Raises `BenchmarkFileError`, with `path` and `number`, for a template without source or an invalid plugin field.
+    """
     try:
         source = template_source_of(question)
     except TemplateError as error:
@@ -484,6 +494,7 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
 
 
 def _traits(rubric: Rubric | None) -> list[Any] | None:
+    """Return the traits of a rubric as JSON-compatible dicts; None without a rubric."""
     return None if rubric is None else [trait_to_json(trait) for trait in rubric.traits]
 
 

@@ -118,9 +118,8 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A right answer and its kind; `truth` is a boolean, an ISO 8601 date, a list of strings, or a string.
-
-    An ambiguous date stays as it is written. `is_certain` says whether the answer has this kind even without the other
-    answers in its column. `decimal` is the decimal mark of a number.
+     An ambiguous date stays as it is written. `is_certain` says whether the kind is clear even without the other
+    answers in the column. `decimal` is the decimal mark of a number.
     """
 
     kind: Kind
@@ -133,7 +132,7 @@ class Answer:
 class ColumnKinds:
     """The answers in a column with their kinds, in order; `kind` is the column's kind, or None if there are several.
 
-    `unfit` are the positions of the answers that do not have the column's kind.
+    `unfit` contains the positions of the answers that do not have the column's kind.
     """
 
     answers: tuple[Answer, ...]
@@ -183,7 +182,7 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Read a right answer as the kind that the user named; return None if that is not possible.
+    """Read a right answer as the kind that the user named; return None if it cannot be read as that kind.
 
     `marks` is the notation in the answer's column. An empty cell is returned as *empty*.
     """
@@ -217,7 +216,7 @@ def is_error_cell(value: Any) -> bool:
 
 
 def cell_text(value: Any) -> str:
-    """Return a cell as text; a float has at most 15 significant digits, as in spreadsheets."""
+    """Return a cell as text; a float is rounded to 15 significant digits, as in spreadsheets."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -234,6 +233,7 @@ def is_prose(text: str) -> bool:
 
 
 def _ends_sentence(text: str) -> bool:
+    """Return whether the text ends with the end of a sentence."""
     return any(match.end() == len(text.rstrip()) for match in _SENTENCE_END.finditer(text.rstrip()))
 
 
@@ -258,12 +258,13 @@ def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
 
 
 def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
+    """Return the first reading, in a fixed order of kinds, that is certain; None if none is."""
     kinds: tuple[Kind, ...] = ("empty", "letter", "yes or no", "list", "date", "number")
     return next((readings[kind] for kind in kinds if kind in readings and readings[kind].is_certain), None)
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers; multi-line lists become prose if at least as many multi-line texts are prose."""
+    """Return the answers, in which multi-line lists are prose if as many multi-line texts or more are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -274,7 +275,7 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers; all texts become prose if most of them are prose."""
+    """Return the answers, in which all texts are prose if more than half of them are."""
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
         at
@@ -289,6 +290,7 @@ def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[An
 
 
 def _as_text(cell: Cell) -> Answer:
+    """Return a cell as text, prose or object, without trying other kinds; an empty cell is *empty*."""
     if is_empty(cell.value):
         return Answer("empty")
     text = cell_text(cell.value)
@@ -298,6 +300,7 @@ def _as_text(cell: Cell) -> Answer:
 
 
 def _is_object(value: Any) -> bool:
+    """Return whether a cell is an object (also one written as JSON text), or a list with objects or lists."""
     if isinstance(value, str):
         if not value.lstrip().startswith("{") or len(value) > _LONGEST_OBJECT:
             return False
@@ -340,6 +343,7 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
+    """Return a text as *yes or no*; None if it is neither, or if the question asks for something else."""
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
     if word in _DIGITS and asks_whether(question) and not asks_an_amount(question):
@@ -350,6 +354,7 @@ def _read_boolean(text: str, question: str) -> Answer | None:
 
 
 def _read_letter(text: str, question: str) -> Answer | None:
+    """Return a text as the letter of an option; None unless the question offers that option."""
     match = _LETTER.fullmatch(text)
     labels = offered_labels(question) if match is not None else ()
     if match is None or match[1].upper() not in labels:
@@ -360,6 +365,7 @@ def _read_letter(text: str, question: str) -> Answer | None:
 
 
 def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
+    """Return a text as a number; None if it is none, or if it names options or is a code."""
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
@@ -370,6 +376,10 @@ def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
 
 
 def _is_certain(quantity: Quantity, text: str) -> bool:
+    """Return whether a quantity is a number even without the other answers in its column.
+
+    A quantity that looks like a code, or has a unit that is not known, is uncertain.
+    """
     if quantity.is_code or sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return False
     if not quantity.unit:
@@ -379,6 +389,7 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
+    """Return a text as a date, in ISO 8601 unless it is ambiguous; None if it is no date or has a time of day."""
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
         return None
@@ -391,6 +402,7 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
+    """Return a text as a list; a single item is an uncertain list of one. None for text that may be a sentence."""
     items = _items(text)
     if items:
         return Answer("list", items)
@@ -404,7 +416,7 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a text that names several of the question's options, such as *1, 3*; else none."""
+    """Return the labels in a text that names several of the question's options, such as *1, 3*; else an empty list."""
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 

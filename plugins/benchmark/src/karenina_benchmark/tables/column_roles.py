@@ -112,15 +112,14 @@ _KEY: Final = re.compile(r"[\W_]+")
 @dataclass(frozen=True, slots=True)
 class Roles:
     """The columns of a table by role.
-
-    `columns` maps each role to its column. `options` maps letters to columns, if each option has its own column.
+     `columns` maps each role to its column. `options` maps letters to columns, if each option has its own column.
     `fields` maps names to the columns of several right answers (`answer.gene`, `gold.gene`), and `descriptions` maps
-    them to the columns with their descriptions (`description.gene`). `contexts` are all context columns, of which the
-    first is in `columns`.
+    them to the columns with their descriptions (`description.gene`). `contexts` contains all context columns, of which
+    the first is in `columns`.
 
-    `grades` are columns that are named like a right answer but contain verdicts. `unused` are the remaining columns,
-    and `rivals` are those of them that are also named like a right answer. `repeated_id` is a column that is named like
-    an id, but contains the same value for different questions.
+    `grades` contains columns that are named like a right answer but contain verdicts. `unused` contains the remaining
+    columns, and `rivals` those among them that are also named like a right answer. `repeated_id` is a column that is
+    named like an id, but contains the same value for different questions.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -166,7 +165,7 @@ def choose_roles(
 ) -> Roles:
     """Choose the column for each role by name, and by the cells in `rows` where names are ambiguous.
 
-    `given` maps roles to columns that the user has chosen; `taken` are columns with another use.
+    `given` maps roles to columns that the user has chosen; the columns in `taken` have another use.
     """
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}
@@ -228,6 +227,7 @@ def choose_roles(
 
 
 def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
+    """Move the best column for a role, if there is one, from `free` to `chosen`."""
     column = find_role(free, role)
     if column is not None:
         chosen[role] = column
@@ -235,7 +235,7 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column distinguishes rows that differ in the columns `of`; a few repetitions are tolerated."""
+    """Return whether a column distinguishes rows that differ in the columns `of`. A few repetitions are tolerated."""
     filled = [row for row in rows if row.get(column) is not None]
     different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
     return 2 * len({str(row[column]) for row in filled}) > len(different) or not filled
@@ -282,7 +282,7 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has at most six different values, all of them verdicts such as `correct`."""
+    """Return whether a column has one to six different values, all of them verdicts such as `correct`."""
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
     return bool(values) and len(values) <= _MOST_GRADES and values <= set(grades)
 
@@ -302,6 +302,7 @@ def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a column has a value in some row; also True if there are no rows."""
     return not rows or any(row.get(column) not in (None, "", [], {}) for row in rows)
 
 
@@ -316,7 +317,7 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 def find_options(columns: Sequence[str]) -> dict[str, str]:
     """Return the columns that contain one option each, by letter: `A`, `B`, ...; `Option A`; `ending0`, `ending1`.
 
-    Empty unless there are at least two in sequence, starting at A, 0 or 1.
+    The mapping is empty unless there are two or more in sequence, starting at A, 0 or 1.
     """
     has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns)
     groups: dict[tuple[str, bool], dict[str, str]] = {}
@@ -336,6 +337,7 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
+    """Yield the marks of options that follow each other without a gap: a, b, c; or 0, 1, 2; or 1, 2, 3."""
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))
         if numbered

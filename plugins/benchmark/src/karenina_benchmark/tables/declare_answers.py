@@ -96,10 +96,9 @@ _LONGEST: Final = 60
 
 @dataclass
 class DeclaredAnswers:
-    """The declared field for each answer in a column, None for answers without one.
-
-    `notes` list the kinds that were found, one line per kind; `warnings` list answers that cannot be compared like the
-    rest of the column. `refused` says why sentences are not compared; it is empty if there are none.
+    """The declared field for each answer in a column, or None for an answer that has no field.
+     `notes` has a line for each kind that was found; `warnings` lists answers that cannot be compared like the rest of
+    the column. `refused` says why sentences are not compared; it is empty if there are no sentences.
     """
 
     fields: list[dict[str, Any] | None]
@@ -124,7 +123,7 @@ class WrongTypeError(ValueError):
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
     """Return whether each item of a list in this column is a right answer by itself.
 
-    This is the case if the column's name says so and no question asks for several items.
+    It is if the column's name says so and no question asks for several items.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     return _MANY.fullmatch(name) is not None and not any(_ALL.search(question) for question in questions)
@@ -147,7 +146,8 @@ def declare_answers(
     are compared word for word. `subject` is what the field is about, such as *gene*, if a template has several fields;
     `descriptions` are the user's own. If the name of `column` is like `must_include`, the cells contain texts to search
     for in the response itself, and the other arguments are ignored, except that `any_of` is taken from the name.
-    Raises `WrongTypeError`.
+
+    Raises `WrongTypeError` if a row names an unknown kind, or one that its answer does not have.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
@@ -206,7 +206,7 @@ def _pattern_of(item: object) -> str:
 
 
 def _unwrapped(cell: Cell) -> Cell:
-    """Return the cell with a list written as text parsed, and a list with one distinct item replaced by that item."""
+    """Return the cell with a list that is written as text parsed. A list of one distinct item becomes that item."""
     items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
     if not isinstance(items, list):
         return cell
@@ -215,7 +215,7 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, in which a list with one item is a text."""
+    """Return the kinds in a column of alternatives, in which a list of one item becomes a text."""
     answers = tuple(
         replace(answer, kind="text", truth=answer.truth[0])
         if answer.kind == "list" and len(answer.truth) == 1
@@ -226,6 +226,10 @@ def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
 
 
 def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
+    """Return an answer as the kind that its row names; None if the row names none.
+
+    Raises `WrongTypeError` if there is no such kind, or if the answer does not have it.
+    """
     if type is None or not str(type).strip():
         return None
     name = str(type).strip().casefold()
@@ -265,7 +269,7 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return an `ExactMatch` rule for the first truth that accepts the other truths as synonyms.
+    """Return an `ExactMatch` rule for the first truth; the other truths are its synonyms.
 
     A full stop at the end of a truth may be missing in the response.
     """
@@ -278,6 +282,10 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
+    """Return the `NumberWithUnit` rule for a number.
+
+    If the number has no unit, the rule has the one of the question.
+    """
     truth = read_quantity(answer.truth, answer.decimal)
     unit = asked_unit(cell.question) if truth is not None and not truth.unit else None
     options = {**({"unit": unit} if unit else {}), **({} if answer.decimal == "." else {"decimal": answer.decimal})}
@@ -285,7 +293,7 @@ def _number_rule(cell: Cell, answer: Answer) -> Any:
 
 
 def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bool) -> str:
-    """Return the description of a field; it is the same for the texts and numbers in a column."""
+    """Return the description of a field, which is the same for all texts and numbers in a column."""
     if any_of or kind in ("number", "text", "prose"):
         has_numbers = kinds.counts["number"] > 0
         key = "number" if kinds.kind == "number" else "text or number" if has_numbers else "text"
@@ -296,6 +304,7 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
+    """Return the message that answers are sentences, which cannot be compared. `prose` are their positions."""
     what = "is a sentence" if len(prose) == 1 else "are sentences"
     shown = _examples(cells, prose[:1])
     return f"{len(prose)} of {quantity(count, 'answer')} {what} such as {shown}, and no other text has the same words"
@@ -369,6 +378,7 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
+    """Return the message that answers are objects, which cannot be compared; empty if there are none."""
     if not objects:
         return ""
     what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"
@@ -376,6 +386,7 @@ def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int)
 
 
 def _asks_yes_or_no(question: str) -> bool:
+    """Return whether a question is answered with yes or no, or true or false; True for an empty question."""
     return not question or asks_whether(question) or asks_true_or_false(question)
 
 
@@ -394,6 +405,7 @@ def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
 
 
 def _examples(cells: Sequence[Cell], places: Sequence[int]) -> str:
+    """Return the first three cells at `places`, each cut to 60 characters, and how many more there are."""
     shown = [
         f"{shorten(cell_text(cells[at].value), _LONGEST)!r}{f' ({cells[at].place})' if cells[at].place else ''}"
         for at in places[:_EXAMPLES]

@@ -35,7 +35,7 @@ _FEW: Final = 20
 class RightOptions:
     """The letters of the right options in each row (empty if a row names no option), and how they were found (`way`).
 
-    `problem` says that they can be found in several ways with different results, and is empty otherwise.
+    `problem` says that the letters can be found in several ways with different results; otherwise it is empty.
     """
 
     letters: tuple[tuple[str, ...], ...]
@@ -97,6 +97,7 @@ def read_options(cell: Any) -> Options:
 
 
 def _text(item: Any) -> str:
+    """Return an option as text; empty for null, a list, or an object without a text."""
     if isinstance(item, Mapping):
         item = next((item[key] for key in ("text", "content", "value") if isinstance(item.get(key), str)), "")
     if isinstance(item, bool) or item is None or isinstance(item, list):
@@ -105,7 +106,7 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Return the options without their own letters or numbers, if all of them have one and these are in order."""
+    """Return the options without their own letters or numbers, if every option has one and they are in order."""
     marks = [_MARK.match(text) for text in texts]
     letters = [mark[1].upper() for mark in marks if mark is not None]
     orders = (ascii_uppercase, [str(number) for number in range(1, 100)], [str(number) for number in range(100)])
@@ -116,6 +117,10 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
+    """Return the options in a text, split at their letters, or else at the first separator that splits it.
+
+    The list is empty if nothing splits the text, or if the text is too long.
+    """
     if len(text) > _LONGEST:
         return []
     marks = list(_INNER_MARK.finditer(text))
@@ -207,7 +212,7 @@ def find_right_options(
 
 
 def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the letters of the options that a cell names by letter, text or column; empty if it is ambiguous."""
+    """Return the letters of the options that a cell names by letter, text or column; empty if the cell is ambiguous."""
     readings = {letters for letters in (_by_letter(cell, options), _by_text(cell, options)) if letters}
     named = names.get(str(cell).strip().casefold())
     if named in options:
@@ -216,6 +221,7 @@ def _letters_of(cell: Any, options: Options, names: Mapping[str, str]) -> tuple[
 
 
 def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
+    """Return the letters that a cell names, in order; empty if one of them is not the letter of an option."""
     parts = cell if isinstance(cell, list) else parse_list(cell) if isinstance(cell, str) else None
     if parts is None:
         text = str(cell).strip()
@@ -226,6 +232,7 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
+    """Return the letters of the options whose texts a cell contains; empty if a text fits no option or several."""
     parts = cell if isinstance(cell, list) else (parse_list(cell) if isinstance(cell, str) else None) or [cell]
     letters: list[str] = []
     for part in parts:
@@ -242,6 +249,7 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_place(cell: Any, options: Options, first: int) -> tuple[str, ...]:
+    """Return the letter of the option at a position, counted from `first`; empty if the cell is no position."""
     cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = str(cell).strip().removesuffix(".0")
     place = int(text) - first if text.isascii() and text.isdecimal() and len(text) < 3 else -1

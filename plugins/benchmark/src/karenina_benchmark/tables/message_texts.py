@@ -14,7 +14,10 @@ class NotText(ValueError):
 
 
 def as_text(value: Any) -> str:
-    """Return a string, number, boolean, list of messages or list of content parts as text. Raises `NotText`."""
+    """Return a string, number, boolean, list of messages or list of content parts as text.
+
+    Raises `NotText` for null, any other list or object, images, lone surrogates, and numbers that are not finite.
+    """
     if isinstance(value, str):
         if has_lone_surrogate(value):
             raise NotText("the text contains half of a character (a lone surrogate)")
@@ -35,7 +38,7 @@ def as_text(value: Any) -> str:
 
 
 def as_texts(value: Any) -> list[str]:
-    """Return the items of a list as texts, and any other value as a single text. Raises `NotText`."""
+    """Return the items of a list as texts, and any other value as a single text. Raises `NotText` as `as_text` does."""
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
         return [as_text(item) for item in value]
     return [as_text(value)]
@@ -54,6 +57,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def _is_parts(value: Any) -> bool:
+    """Return whether a value is a non-empty list of content parts, which are objects with a `type`."""
     return (
         isinstance(value, list)
         and bool(value)
@@ -81,6 +85,7 @@ def _render_messages(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe(value: Any) -> str:
+    """Return what a value is, for messages: its type, and the first six keys of an object."""
     if isinstance(value, Mapping):
         return f"an object with the keys {', '.join(map(str, list(value)[:6]))}" if value else "an empty object"
     if isinstance(value, list):

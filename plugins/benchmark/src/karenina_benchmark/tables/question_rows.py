@@ -72,8 +72,8 @@ class QuestionRow:
 
     `text` is what a model is asked: the question's own text, `asked`, after its context and before its options.
     `truth` is the cell with the right answer as it is in the file (a string, a number, a boolean, a list, ...), or None
-    if it is empty. `options` are the options by letter; `right` are the letters of the right options, and is empty if
-    there are no options or `truth` does not name one.
+    if it is empty. `options` contains the options by letter; `right` contains the letters of the right options, and is
+    empty if there are no options or `truth` does not name one.
     """
 
     row: Row
@@ -84,7 +84,10 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the right answer as text; for a multiple-choice question, the right options with their letters."""
+        """Return the right answer as text; for a multiple-choice question, the right options with their letters.
+
+        Returns None if there is no right answer.
+        """
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
         if isinstance(self.truth, list) and len(self.truth) == 1:
@@ -95,9 +98,8 @@ class QuestionRow:
 @dataclass
 class QuestionRows:
     """The questions in a table, the roles of its columns, and messages about how it was read.
-
-    `notes` say how columns were interpreted; `warnings` are about probable mistakes and how to fix them. `blanks` are
-    rows without a question.
+     `notes` say how columns were interpreted; `warnings` name probable mistakes and how to fix them. `blanks` contains
+    the rows without a question.
     """
 
     roles: Roles
@@ -121,14 +123,14 @@ class QuestionRows:
 
 
 def name_columns(columns: Sequence[str]) -> str:
-    """Return the names of columns for a message: at most 30, and the number of further columns."""
+    """Return the names of columns for a message: the first 30, and the number of further columns."""
     more = f" and {len(columns) - _MOST_NAMED:,} more" if len(columns) > _MOST_NAMED else ""
     return ", ".join(map(repr, columns[:_MOST_NAMED])) + more
 
 
 def cell_text(cell: Any) -> str:
     """Return a cell as text, with lists and objects as JSON."""
-    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_json(cell) else str(cell)
+    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) if _is_nested(cell) else str(cell)
 
 
 def _question_text(cell: Any) -> str:
@@ -136,7 +138,8 @@ def _question_text(cell: Any) -> str:
     return as_text(cell) if is_conversation(cell) else cell_text(cell)
 
 
-def _is_json(cell: Any) -> bool:
+def _is_nested(cell: Any) -> bool:
+    """Return whether a cell is a list or an object."""
     return isinstance(cell, list | Mapping)
 
 
@@ -189,7 +192,7 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a right answer, with objects replaced by the answers in them; None if it is empty."""
+    """Return the cell of a right answer, in which objects are replaced by the answers in them; None if it is empty."""
     if isinstance(cell, float) and isnan(cell):
         return None
     if isinstance(cell, Mapping):
@@ -248,7 +251,7 @@ def names_in(template: str) -> list[str]:
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context; the items of a list (also one written as text) are separated by blank lines."""
+    """Return the text of a context; the items of a list (also of one written as text) are separated by blank lines."""
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
         return cell.strip() if items is None else context_text(items, 1)
@@ -264,6 +267,7 @@ def context_text(cell: Any, depth: int = 0) -> str:
 
 
 def _options_of(row: Row, roles: Roles) -> Options:
+    """Return the options of a row by letter; empty if there are fewer than two."""
     if roles.options:
         cells = {letter: row.values.get(column) for letter, column in roles.options.items()}
         texts = {letter: cell_text(cell).strip() for letter, cell in cells.items() if cell is not None and cell != ""}
@@ -275,9 +279,9 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions need their contexts.
+    """Return whether the questions in a table need their contexts.
 
-    They do if a question has several contexts, if many questions share a context, or if many of them mention a text.
+    They do if a question has several contexts, if many questions share a context, or if many questions mention a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
@@ -308,7 +312,7 @@ def _with_right_options(
         if row.options and row.truth is not None and not letters and not right.problem
     ]
     if lost:
-        done.warnings.append(f"the right answer is none of the options, and compared as text, in {_list(lost)}")
+        done.warnings.append(f"the right answer is none of the options, and compared as text, in {_first_places(lost)}")
     return [
         replace(row, text=join_options(row.text, row.options), right=letters)
         for row, letters in zip(rows, right.letters, strict=True)
@@ -316,6 +320,7 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
+    """Add notes on how columns were interpreted, and warnings about columns that may have been meant differently."""
     roles = done.roles
     done.notes.append(roles.describe())
     context = roles.get(CONTEXT)
@@ -372,6 +377,7 @@ def _same(column: str, other: str) -> bool:
     return any(fold_name(column).startswith(word) and fold_name(other).startswith(word) for word in _EXPECTED)
 
 
-def _list(places: Iterable[str]) -> str:
+def _first_places(places: Iterable[str]) -> str:
+    """Return the first three places, and how many more there are."""
     listed = list(places)
     return ", ".join(listed[:3]) + (f" and {len(listed) - 3} more" if len(listed) > 3 else "")

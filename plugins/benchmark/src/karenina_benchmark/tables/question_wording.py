@@ -77,7 +77,10 @@ def asks_a_name(question: str) -> bool:
 
 
 def asked_unit(question: str) -> str | None:
-    """Return the unit that a question asks for (*km* in "How long is it in km?"); None if it has none or several."""
+    """Return the unit that a question asks for (*km* in "How long is it in km?").
+
+    Returns None if the question has no unit, several, or an ambiguous one.
+    """
     asking = _asking_part(question)
     if _PERCENT.search(asking):
         return "%"
@@ -110,12 +113,16 @@ def _is_certain(unit: str, question: str) -> bool:
 
 
 def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
-    """Return the longest unit at the start of `words`, if there is one; single letters count only with `letters`."""
+    """Return the longest unit at the start of `words`; None if there is none.
+
+    Single letters count only with `letters`.
+    """
     names = (" ".join(words[:size]) for size in range(min(len(words), 4), 0, -1))
     return next((name for name in names if find_unit(name) is not None and _may_be_unit(name, letters)), None)
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
+    """Return whether the name of a unit is probably meant as a unit, and not as a word, a letter or an abbreviation."""
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
     return not (len(name) == 2 and name.isupper() and find_unit(name) != name)  # AU, PC and PM have other meanings

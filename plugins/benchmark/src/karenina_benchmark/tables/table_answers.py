@@ -19,11 +19,11 @@ _OPTIONS: Final = "The letters of all options that the response gives as its ans
 
 @dataclass
 class RowTemplates:
-    """The declared fields for each row of a table, None for rows without a right answer that can be compared.
+    """The declared fields for each row of a table, or None for a row without a right answer that can be compared.
 
     `notes` say which kinds of answers were found, and `warnings` name probable mistakes. `refused` says why sentences
-    are not compared, and `objects` says why objects are not. `types` is the column with the answer types, if there is
-    one.
+    are not compared, and `objects` says why objects are not compared; they are empty if there are none. `types` is the
+    column with the answer types, if there is one.
     """
 
     fields: list[dict[str, Any] | None]
@@ -34,6 +34,7 @@ class RowTemplates:
     types: str | None = None
 
     def _add(self, name: str, declared: DeclaredAnswers) -> None:
+        """Add the messages about a column, whose name is `name`; only the first refusal of each kind is kept."""
         self.notes += [f"{name}: {note}" for note in declared.notes]
         self.warnings += [f"{name}: {warning}" for warning in declared.warnings]
         if declared.refused:
@@ -50,7 +51,7 @@ def declare_rows(
     For questions with options, the letters of the right options are compared; for others, each right answer is compared
     according to its kind. With `exact`, sentences are compared word for word. `any_of` says whether each item of a list
     is a right answer by itself; by default, this depends on the column's name and on the cells. Raises
-    `WrongTypeError`.
+    `WrongTypeError` if an answer does not have the type that its row names.
     """
     rows = table.rows if rows is None else rows
     types = _find_types(table)
@@ -133,4 +134,5 @@ def _find_types(table: QuestionRows) -> str | None:
 
 
 def _text_of(value: object) -> str | None:
+    """Return a cell as text without surrounding spaces; None if it is empty."""
     return None if value is None or not str(value).strip() else str(value).strip()

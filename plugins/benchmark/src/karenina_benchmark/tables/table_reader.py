@@ -91,8 +91,8 @@ class Table:
 @dataclass
 class TableRows(Iterator[Row]):
     """An iterator over the rows of an open file. `columns` is empty for JSON, where each row has its own keys.
-
-    `notes` are complete when the first row has been read. Iteration raises `BenchmarkFileError`.
+     `notes` are complete when the first row has been read. Iteration raises `BenchmarkFileError` if a row cannot be
+    read.
     """
 
     file: Path
@@ -126,7 +126,8 @@ def open_rows(
     and the key of a row as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601.
 
     With `keep_problems`, a line that cannot be read is a row with a `problem`, and texts in a JSON document may contain
-    lone surrogates. YAML is read, like JSON, only if it is given as `suffix`. Raises `BenchmarkFileError`.
+    lone surrogates. YAML is read, like JSON, only if it is given as `suffix`. Raises `BenchmarkFileError` if the file
+    cannot be opened, or if an option does not fit its type.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -191,7 +192,10 @@ def read_rows(
     encoding: str | None = None,
     max_bytes: int | None = None,
 ) -> Table:
-    """Read all rows of a file; the arguments are those of `open_rows`. Raises `BenchmarkFileError`."""
+    """Read all rows of a file; the arguments are the same as for `open_rows`.
+
+    Raises `BenchmarkFileError` if the file cannot be read or has no rows.
+    """
     opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes)
     table_rows = tuple(opened)
     columns = opened.columns or tuple(dict.fromkeys(name for row in table_rows for name in row.values))
@@ -209,6 +213,10 @@ def read_rows(
 
 
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
+    """Yield the records as rows, and close the file at the end.
+
+    With `keep_problems`, invalid records become rows too.
+    """
     with records:
         classes = _read_classes(records.metadata)
         for record in records:
@@ -234,6 +242,10 @@ def _read_document(
     *,
     surrogates: bool,
 ) -> Iterator[Row]:
+    """Yield the rows of a JSON or YAML document.
+
+    Reading starts with the first row, and adds to `notes` what was detected.
+    """
     if ending == _JSON:
         data = bounded_files.read_bytes(path, max_bytes=max_bytes)
         if encoding is None:
@@ -249,7 +261,7 @@ def _read_document(
 
 
 def find_rows(document: Any, path: Path) -> str | None:
-    """Return the path to the list in a JSON document whose rows have a question; None if the document is a list.
+    """Return the path to the list in a JSON document whose rows have a question; None if the document is itself a list.
 
     Raises `FileError`, with the paths to choose from, if there is no such list, or several.
     """
@@ -270,6 +282,7 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
+    """Return whether the first rows at a path in a document all have a question."""
     try:
         values = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
@@ -278,6 +291,7 @@ def _has_questions(document: Any, rows: str, path: Path) -> bool:
 
 
 def _row_of(record: Record) -> Row:
+    """Return a record of a document as a row, with the scalars around it, and its key as `id` if it has none."""
     if not isinstance(record.value, Mapping):
         return Row(record.number, {}, record.where, "the row is not a JSON object")
     around = {name.rpartition(".")[2]: value for name, value in record.outer.items()}
@@ -289,7 +303,7 @@ def _row_of(record: Record) -> Row:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return an Excel or Parquet cell as a JSON value; bytes are replaced by their number."""
+    """Return an Excel or Parquet cell as a JSON value; bytes become a text that says how many there are."""
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -325,6 +339,7 @@ def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) ->
 
 
 def _class_name(value: Any, names: list[Any]) -> Any:
+    """Return the name of a class number; a value that is not the number of a class stays as it is."""
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value
 
@@ -352,6 +367,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
+    """Return whether a cell of the first row looks like the cells below it, which are texts here."""
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS

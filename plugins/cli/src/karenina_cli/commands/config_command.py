@@ -100,7 +100,7 @@ def config(
 
 
 def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
-    """Return a JSON Schema (draft 2020-12) for a configuration file with these names."""
+    """Return a JSON Schema (draft 2020-12) for a configuration file with the settings `owned`."""
     from pydantic import ConfigDict, create_model
 
     from karenina_benchmark.formats.file_schema import with_tables
@@ -113,6 +113,7 @@ def schema_of(owned: dict[str, Setting]) -> dict[str, Any]:
 
 
 def _json(setting: Setting) -> dict[str, Any]:
+    """Return a setting, and the fields of its values, as a JSON-compatible dict."""
     return {
         "name": setting.name,
         "owner": setting.owner,
@@ -126,7 +127,10 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values, by place in the file; for models, also the `extra` of each adapter."""
+    """Return the fields of a setting's values, by their place in the file; empty if the values have no fields.
+
+    For models, the `extra` fields of each adapter are included.
+    """
     model = nested_model(setting.info.annotation)
     if model is None:
         return {}
@@ -139,6 +143,7 @@ def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
 
 
 def _print_nested(console: Console, setting: Setting) -> None:
+    """Print the fields of a setting's values; nothing if they have none."""
     for title, fields in nested_fields(setting).items():
         console.print()
         print_wrapped(console, Text(clean(f"Fields of {title}:")))
@@ -146,12 +151,14 @@ def _print_nested(console: Console, setting: Setting) -> None:
 
 
 def _default(setting: Setting) -> Any:
+    """Return the default of a setting as a JSON-compatible value; what JSON cannot represent becomes text."""
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(setting.default, fallback=str)
 
 
 def _print(console: Console, owned: dict[str, Setting]) -> None:
+    """Print each setting with its default, owner, meaning, type and environment variables."""
     for setting in owned.values():
         default = clean(json.dumps(_default(setting), ensure_ascii=False))
         head = Text(setting.name, "bold") + Text(f" = {default}", "not bold") + Text(f"  ({setting.owner})", "dim")
@@ -173,7 +180,7 @@ class Given:
         return bool(self.file or self.settings or self.answering or self.judges)
 
     def names(self) -> set[str]:
-        """Return the configuration names that the options set."""
+        """Return the configuration names that the options set. Raises `ConfigError` if the file cannot be read."""
         from karenina_benchmark.config.config_files import read_config_values
 
         option_names = set(read_config_values(self.file)) if self.file is not None else set()
@@ -183,7 +190,7 @@ class Given:
 
 
 def check_action(name: str | None) -> None:
-    """Raise `ConfigError` for a likely misspelling of `save`, `list` or `delete`."""
+    """Raise `ConfigError` if `name` looks like a misspelling of `save`, `list` or `delete`."""
     from karenina_core.errors import ConfigError
 
     if name is not None and get_close_matches(name, ACTIONS, n=1, cutoff=0.7):
@@ -191,7 +198,10 @@ def check_action(name: str | None) -> None:
 
 
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
-    """Save, list or delete presets. Raises `ConfigError` and `typer.BadParameter`."""
+    """Save, list or delete presets, and print what was done.
+
+    Raises `typer.BadParameter` if the arguments do not fit the action, and `ConfigError` if the action fails.
+    """
     if given and action != "save":
         raise typer.BadParameter(f"--config, --set, --answering and --judge have no effect on `config {action}`")
     if action == "list":
@@ -211,6 +221,7 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
 
 
 def _save(name: str, given: Given) -> Path:
+    """Save the options as a preset and return its file. Raises `typer.BadParameter` if no option is given."""
     from karenina_benchmark.config.presets import save_preset
     from karenina_cli.input.configuration import read_configuration
 
@@ -221,12 +232,14 @@ def _save(name: str, given: Given) -> Path:
 
 
 def _delete(name: str) -> Path:
+    """Delete a preset and return the file that it had. Raises `ConfigError` if there is no such preset."""
     from karenina_benchmark.config.presets import delete_preset
 
     return delete_preset(name)
 
 
 def _list(screen: Screen, as_json: bool) -> None:
+    """Print the presets and what they set; for a preset that cannot be read, the reason."""
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_benchmark.config.presets import list_presets, presets_folder
     from karenina_core.errors import ConfigError

@@ -63,6 +63,7 @@ def demo(
 
 
 def _offered(screen: Screen) -> Demo:
+    """Return the first demo that a plugin offers. Exits with an error if there is none."""
     from karenina_core import plugins
     from karenina_core.catalog import install_command
 
@@ -73,6 +74,10 @@ def _offered(screen: Screen) -> Demo:
 
 
 def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *, show: bool) -> VerificationResultSet:
+    """Run the demo and return its results.
+
+    With `show`, each result is printed in full; otherwise, only its outcome is printed, to standard error.
+    """
     from karenina_benchmark import Benchmark
     from karenina_cli.output.result_output import print_result
     from karenina_core import VerificationConfig, VerificationResult

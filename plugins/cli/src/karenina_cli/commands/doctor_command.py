@@ -78,7 +78,7 @@ def doctor(
 
 
 def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
-    """Yield the findings of all checks. `read` returns the configuration or raises `KareninaError`."""
+    """Yield the findings of all checks, in order. `read` returns the configuration or raises `KareninaError`."""
     from karenina_core import plugins as plugin_room
     from karenina_core.config import plugins_of
 
@@ -102,7 +102,7 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
 
 
 def check_plugins(plugins: Plugins) -> Iterator[Finding]:
-    """Yield plugins that cannot be used or are blocked, hooks without effect, and the number of loaded plugins."""
+    """Yield findings on plugins that are broken or blocked, hooks without effect, and the number of loaded plugins."""
     from karenina_core.config import registered_adapters
     from karenina_core.stages.stage import registered_stages
     from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
@@ -126,7 +126,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield unmet requirements on Karenina distributions, and distributions that are installed twice.
+    """Yield findings on unmet requirements on Karenina distributions, and on distributions that are installed twice.
 
     `found` replaces the installed distributions, in the order of `sys.path`.
     """
@@ -186,7 +186,10 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
 
 
 def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
-    """Open a connection to each configured server, without sending a request, and yield whether it succeeded."""
+    """Open a connection to each configured server, without sending a request, and yield whether it succeeded.
+
+    Servers behind a proxy are not tried.
+    """
     addresses = dict.fromkeys(
         address
         for model in models
@@ -198,7 +201,7 @@ def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
 
 
 def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
-    """Yield whether each journal can be read, and whether it is in use."""
+    """Yield a finding for each journal: whether it can be read, its progress, and whether it is in use."""
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
 
@@ -218,6 +221,10 @@ def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
 
 
 def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iterator[Finding]:
+    """Run a check and yield the problems of the `KareninaError` that it raises.
+
+    If it raises none, yield `passed` as a finding, or nothing if `passed` is None.
+    """
     try:
         check()
     except KareninaError as error:
@@ -228,11 +235,13 @@ def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iter
 
 
 def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
+    """Yield a finding for each problem that an error lists."""
     lines = error.problems if isinstance(error, ConfigError) else [str(error)]
     yield from (Finding(area, "problem", line) for line in lines)
 
 
 def _check_server(address: str) -> Finding:
+    """Connect to a server and return the finding. A server behind a proxy is not tried, and counts as fine."""
     from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
@@ -250,10 +259,12 @@ def _check_server(address: str) -> Finding:
 
 
 def _concerns_karenina(name: str, distribution: Distribution) -> bool:
+    """Return whether a distribution is one of Karenina's or a plugin for it."""
     if name == "karenina" or name.startswith("karenina-"):
         return True
     return any(point.group.startswith("karenina.") for point in distribution.entry_points)
 
 
 def _place(distribution: Distribution) -> Any:
+    """Return the folder in which a distribution is installed."""
     return distribution.locate_file("")

@@ -84,10 +84,12 @@ def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
+    """Return counts as the end of a line, such as `: 3 correct, 1 incorrect`; empty without counts."""
     return ": " + ", ".join(f"{count} {name}" for name, count in counts.items()) if counts else ""
 
 
 def _time(seconds: float) -> str:
+    """Return a Unix time as text in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -127,6 +129,7 @@ def repair(
 
 
 def _repair_json(report: RepairReport) -> dict[str, object]:
+    """Return what `repair` prints with `--json`."""
     return {
         "journal": str(report.journal),
         "repaired": str(report.repaired) if report.repaired is not None else None,
@@ -137,6 +140,7 @@ def _repair_json(report: RepairReport) -> dict[str, object]:
 
 
 def _repair_lines(report: RepairReport) -> Iterator[str]:
+    """Yield the lines that `repair` prints."""
     if report.repaired is None:
         yield f"{report.journal} is not damaged; nothing was changed."
         return

@@ -120,6 +120,7 @@ def judge(
 
 
 def _read_template(path: Path | None) -> str | None:
+    """Return the source of a template; None without a path. Raises `ConfigError` if the file cannot be read."""
     if path is None:
         return None
     from karenina_core.errors import ConfigError
@@ -132,6 +133,7 @@ def _read_template(path: Path | None) -> str | None:
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
+    """Return the global rubric of a benchmark file; None without a path. Raises `ConfigError` if it has none."""
     if path is None:
         return None
     from karenina_benchmark import Benchmark
@@ -146,6 +148,7 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
 
 def _read_settings(config: Path | None, settings: list[str] | None, screen: Screen) -> dict[str, Any]:
+    """Return the given settings without `answering_models`; if it was set, print a note that it has no effect."""
     values = read_configuration(None, config, settings).given()
     if values.pop("answering_models", None):
         screen.note("answering_models has no effect: the outputs take the place of a model's answers.")

@@ -45,7 +45,7 @@ class ListedKind:
     usage: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the kind as JSON values."""
+        """Return the kind as a JSON-compatible dict."""
         return {
             "name": self.name,
             "owner": self.owner,
@@ -56,7 +56,7 @@ class ListedKind:
 
 
 def meaning_of(kind: type) -> str:
-    """Return the docstring of a class without its indentation."""
+    """Return the docstring of a class without its indentation; empty if it has none."""
     return inspect.getdoc(kind) or ""
 
 
@@ -87,7 +87,7 @@ def distribution_of(kind: type) -> str:
 
 
 def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: str | None, *, as_json: bool) -> None:
-    """Print all kinds in short, or the one called `name` in full. Raises `ConfigError` if there is none."""
+    """Print all kinds in short, or only the one called `name` in full. Raises `ConfigError` if it does not exist."""
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]
     if not chosen:
@@ -104,6 +104,7 @@ def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: st
 
 
 def _print_short(screen: Screen, kind: ListedKind) -> None:
+    """Print the first paragraph of a kind's meaning, and its fields with their defaults unless these are empty."""
     summary = " ".join(kind.meaning.partition("\n\n")[0].split())
     if summary:
         print_wrapped(screen.out, Text(clean(f"    {summary}")))
@@ -115,6 +116,7 @@ def _print_short(screen: Screen, kind: ListedKind) -> None:
 
 
 def _print_whole(screen: Screen, kind: ListedKind) -> None:
+    """Print the whole meaning of a kind, its fields, and its usage in a file."""
     print_wrapped(screen.out, Text(clean(indent(_LINE_END.sub(" ", kind.meaning), "    "))))
     if kind.fields:
         screen.out.print()
@@ -161,6 +163,7 @@ def _fields_of(kind: type[RubricTrait]) -> list[ListedField]:
 
 
 def _usage_in_rubric(name: str, fields: Sequence[ListedField]) -> str:
+    """Return an example of the trait kind `name` in a YAML file, with `...` for each required field."""
     required = [f"{field.name}: ..." for field in fields if field.default is None]
     return f"rubric:\n  - {{{', '.join([f'type: {name}', *required])}}}"
 
@@ -190,5 +193,6 @@ def list_primitives() -> Sequence[ListedKind]:
 
 
 def _usage_in_template(name: str, fields: Sequence[ListedField]) -> str:
+    """Return an example of the primitive `name` in a YAML file, with `...` for each required field."""
     required = [f"{field.name}: ..." for field in fields if field.default is None]
     return f"verify_with: {{{', '.join([f'type: {name}', *required])}}}" if required else f"verify_with: {name}"

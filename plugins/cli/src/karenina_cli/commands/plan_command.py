@@ -54,7 +54,10 @@ def _plans(
     wanted: list[str] | None,
     columns: dict[str, str] | None,
 ) -> list[tuple[Plan, list[str]]]:
-    """Return the distinct plans, each with the ids of its questions."""
+    """Return the distinct plans, each with the ids of its questions.
+
+    Without `file`, the plan is for a plain question. Raises `ConfigError` if there is no question to plan for.
+    """
     from karenina_core.config import plugins_of
     from karenina_core.data.question import Question
     from karenina_core.errors import ConfigError
@@ -86,7 +89,10 @@ def _plans(
 
 
 def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, Any]:
-    """Return the first plan as JSON values, with question ids if `of_file`, and other plans under `other_plans`."""
+    """Return the first plan as a JSON-compatible dict, with any other plans under `other_plans`.
+
+    `of_file` adds the ids of the questions to the first plan; other plans always have them.
+    """
     (first, ids), *others = plans
     data = first.to_json()
     if of_file:
@@ -97,6 +103,7 @@ def _json(plans: list[tuple[Plan, list[str]]], *, of_file: bool) -> dict[str, An
 
 
 def _print(screen: Screen, stage_plan: Plan) -> None:
+    """Print the stages of a plan with what each waits for, and the stages that are left out."""
     from karenina_engine.check.planner import left_out_lines, plan_rows
 
     for number, name, slot, owner, waits in plan_rows(stage_plan):

@@ -80,6 +80,7 @@ def list_plugins(
 
 
 def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
+    """Print a plugin of `describe_plugins` on one line, with its details below."""
     owner = f"{plugin['distribution']} {plugin['version'] or ''}".rstrip()
     line = (
         Text(f"  {plugin['name']}  ")
@@ -93,6 +94,7 @@ def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
 
 
 def _check_package(screen: Screen, name: str, as_json: bool) -> None:
+    """Check the package called `name` and print the findings. Exits with 2 if a check failed."""
     from karenina_toolkit.package_check.check import check_package
 
     package, findings = check_package(name)
@@ -121,6 +123,7 @@ def _check_package(screen: Screen, name: str, as_json: bool) -> None:
 
 
 def _list_hooks(screen: Screen, as_json: bool) -> None:
+    """Print each hook with its stability, description and an example implementation."""
     from karenina_core import plugins
     from karenina_core.hook_policy import policy_of
 
@@ -173,10 +176,10 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
 
 
 def describe_plugins() -> list[dict[str, Any]]:
-    """Return all plugins as JSON values: name, kind, distribution, version, state and failure.
+    """Return all plugins as JSON-compatible dicts: name, kind, distribution, version, state and failure.
 
-    Adapters also have `description`, `tier`, `ports`, and `available` with the `reason` if they are not. `ignored`
-    lists hook implementations that have no effect, each with the reason.
+    Adapters also have `description`, `tier`, `ports`, `available`, and `reason`, which says why an adapter is not
+    available. `ignored` lists hook implementations that have no effect, each with the reason.
 
     Adapters of this project that are not installed have the state `not installed`, and no version.
     """
@@ -210,7 +213,10 @@ def describe_plugins() -> list[dict[str, Any]]:
 
 
 def _unavailable_reason(spec: AdapterSpec) -> str | None:
-    """Return why the adapter cannot be used, or None. An exception in the adapter's own check is a reason, too."""
+    """Return why the adapter cannot be used, or None if it can.
+
+    If the adapter's own check raises an exception, that is the reason.
+    """
     try:
         return spec.unavailable() if spec.unavailable is not None else None
     except Exception as error:
@@ -218,6 +224,7 @@ def _unavailable_reason(spec: AdapterSpec) -> str | None:
 
 
 def _not_installed(there: set[str]) -> list[dict[str, Any]]:
+    """Return this project's adapters whose names are not in `there`, in the form of `describe_plugins`."""
     from karenina_core.catalog import install_command, read_catalog
 
     return [
@@ -238,7 +245,10 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
 
 
 def _missing_requirements(distribution: str) -> Iterator[str]:
-    """Yield the requirements of a distribution that are not installed, as pip arguments."""
+    """Yield the requirements of a distribution that are not installed, as pip arguments.
+
+    Stops silently if the distribution is not installed, or if a requirement is invalid.
+    """
     from importlib.metadata import PackageNotFoundError, requires, version
 
     from packaging.requirements import InvalidRequirement, Requirement
@@ -253,6 +263,7 @@ def _missing_requirements(distribution: str) -> Iterator[str]:
 
 
 def _plugin_json(info: PluginInfo) -> dict[str, Any]:
+    """Return a plugin as a JSON-compatible dict; `ignored` is present only if hook implementations have no effect."""
     return {
         "name": info.name,
         "kind": info.kind,
@@ -265,6 +276,7 @@ def _plugin_json(info: PluginInfo) -> dict[str, Any]:
 
 
 def _details(plugin: dict[str, Any]) -> str:
+    """Return the failure of a plugin with its cure, or the description of an adapter; empty for any other plugin."""
     if plugin["failure"]:
         missing = list(_missing_requirements(plugin["distribution"]))
         names = ", ".join(missing)

@@ -38,7 +38,7 @@ TRUTH = "contains the ground truth, by design"
 
 
 class PromptsCommand(StrictCommand):
-    """A command whose option `--task` lists the tasks if no name follows it."""
+    """A command whose option `--task` may be given without a name, which makes the command list the tasks."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; `--task` without a name gets an empty value."""
@@ -122,7 +122,7 @@ def prompts(
 
 
 def _check_task_names(names: list[str] | None, plugins: Plugins) -> set[str] | None:
-    """Return the names of the tasks to print, or None for all. Raises `ConfigError` for an unknown task."""
+    """Return the names of the tasks to print, or None for all tasks. Raises `ConfigError` for an unknown name."""
     from karenina_core.errors import ConfigError
     from karenina_core.text import did_you_mean
     from karenina_engine.offline.prompt_preview import declared_tasks
@@ -145,6 +145,7 @@ def _preview(
     answer: str | None,
     trust: Trust,
 ) -> PromptPreview:
+    """Return the preview of a question, by default the first. Raises `ConfigError` if there is no question."""
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
@@ -157,10 +158,15 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
+    """Return whether `names` contains the name or the family of a task.
+
+    None contains every task, and also prompts without a task.
+    """
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
 
 def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, Any]:
+    """Return the selected part of a preview as a JSON-compatible dict; None for `names` selects everything."""
     return {
         "question": preview.question.id,
         "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, names)],
@@ -179,6 +185,7 @@ def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, A
 
 
 def _prompt_json(prompt: Prompt) -> dict[str, Any]:
+    """Return a prompt as a JSON-compatible dict, with `options` only for prompts to agents."""
     data: dict[str, Any] = {
         "stage": prompt.stage,
         "task": prompt.task.name if prompt.task is not None else None,
@@ -199,6 +206,7 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
 
 
 def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | None, *, of: int) -> None:
+    """Print the selected prompts, and on standard error why others are not shown. `of` is the number of questions."""
     screen.note(f"Question {preview.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
     for prompt in preview.prompts:
         if _is_wanted(prompt.task, names):
@@ -211,6 +219,7 @@ def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | Non
 
 
 def _print_prompt(screen: Screen, prompt: Prompt) -> None:
+    """Print a prompt: its head, messages, schema and limits."""
     task = prompt.task.name if prompt.task is not None else "(no declared task)"
     truth = f"; {TRUTH}" if prompt.task is not None and prompt.task.shows_truth else ""
     head = f"== {prompt.stage}: {task} ({prompt.distribution}) to {prompt.model}, {prompt.port} port{truth}"
@@ -240,6 +249,7 @@ def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
 
 
 def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as_json: bool) -> None:
+    """Print the selected tasks with their instructions."""
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = [task for task in declared_tasks(plugins) if _is_wanted(task.task, names)]
@@ -253,12 +263,14 @@ def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as
 
 
 def _task_head(owned: OwnedTask) -> str:
+    """Return one line about a task: name, family, distribution, stages, and whether it contains the truth."""
     family = f", family {owned.task.family}" if owned.task.family is not None else ""
     truth = f"; {TRUTH}" if owned.task.shows_truth else ""
     return f"== {owned.task.name}{family} ({owned.distribution}: {', '.join(owned.stages)}){truth}"
 
 
 def _task_json(owned: OwnedTask) -> dict[str, Any]:
+    """Return a task as a JSON-compatible dict."""
     return {
         "task": owned.task.name,
         "family": owned.task.family,
@@ -270,4 +282,5 @@ def _task_json(owned: OwnedTask) -> dict[str, Any]:
 
 
 def _line(screen: Screen, text: str, style: str = "") -> None:
+    """Print text to standard output without wrapping; control characters are replaced by visible ones."""
     screen.out.print(Text(clean(text), style), soft_wrap=True)

@@ -109,7 +109,10 @@ def rescore(
 def _rescore_reference(
     results: Path, file: Path | None, output: Path | None, *, columns: Mapping[str, str] | None, trust_all: bool
 ) -> RescoreReport:
-    """Rescore a result file of the reference implementation, which has no journal. Raises `ConfigError`."""
+    """Rescore a result file of the reference implementation, which has no journal.
+
+    Raises `ConfigError` if no benchmark is given.
+    """
     from karenina_benchmark.rescore_request import rescore_results
     from karenina_cli.input.named_files import load_checked
     from karenina_core.data.trust import Trust
@@ -124,6 +127,7 @@ def _rescore_reference(
 
 
 def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
+    """Print the totals of a rescoring, with `diff` also what changed, or everything as JSON."""
     if as_json:
         screen.json({**rescored_json(report), "output": str(output) if output is not None else None})
         return
@@ -133,7 +137,7 @@ def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: 
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
-    """Return what `--json` prints, without the output file."""
+    """Return what `--json` prints, except the output file."""
     return {
         "before": found.before.model_dump(mode="json"),
         "after": found.after.model_dump(mode="json"),
@@ -147,7 +151,7 @@ def rescored_json(found: RescoreReport) -> dict[str, Any]:
 
 
 def change_json(change: Change) -> dict[str, Any]:
-    """Return a change as JSON values."""
+    """Return a change as a JSON-compatible dict."""
     question, answering, judge, replicate = change.item
     return {
         "question_id": question,
@@ -165,6 +169,7 @@ def change_json(change: Change) -> dict[str, Any]:
 
 
 def _print_changes(screen: Screen, report: RescoreReport) -> None:
+    """Print the first `MAX_ROWS` changes, changed verdicts first."""
     from karenina_engine.offline.rescoring import change_cells
 
     changes = report.ordered_changes()
@@ -180,6 +185,7 @@ def _print_changes(screen: Screen, report: RescoreReport) -> None:
 
 
 def _print_totals(screen: Screen, report: RescoreReport, output: Path | None) -> None:
+    """Print the pass rates before and after, and whether the new results were saved."""
     from karenina_engine.offline.rescoring import report_rows
 
     grid = Table.grid(padding=(0, 2))

@@ -146,7 +146,7 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 
 
 def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
-    """Return the positions of the items that the word names, or the reason why there are none."""
+    """Return the positions of the items that the word names, or the reason why it names none or is ambiguous."""
     word = compose(word)
     exact = {
         at for at, result in enumerate(results) if word in (compose(result.question_id), result.metadata.result_id)

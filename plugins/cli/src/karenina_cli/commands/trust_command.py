@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class CodeSource:
     """Source code that runs only if it is trusted.
 
-    `reason` says what makes it code, and `line` where in the source; `places` are the parts of the file that contain
-    it.
+    `reason` says what makes it code, and `line` says where in the source; `places` lists the parts of the file that
+    contain it.
     """
 
     digest: str
@@ -38,7 +38,10 @@ class CodeSource:
     places: list[str] = field(default_factory=list)
 
     def to_json(self, *, trusted: bool) -> dict[str, Any]:
-        """Return the source as JSON values for `--json`."""
+        """Return the source as a JSON-compatible dict.
+
+        `trusted` replaces the attribute, which is False even if trust has just been stored.
+        """
         return {
             "digest": self.digest,
             "reason": self.reason,
@@ -53,9 +56,9 @@ class CodeSource:
 class TrustFindings:
     """The contents of a file that need trust: code, restricted `values`, and `paths` outside its folder.
 
-    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` are those that
-    are not trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken` are
-    messages about templates that cannot be used even with trust.
+    `digests` contains one digest for all values and one for all paths (from `digest_of_values`); `new` contains those
+    that are not trusted yet. `unopened` is True if files were not read because their paths are not trusted. `broken`
+    contains messages about templates that cannot be used even with trust.
     """
 
     code: list[CodeSource] = field(default_factory=list)
@@ -159,9 +162,9 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
-    """Return the distinct pieces of code, and broken templates. Without a benchmark, `file` is a template.
+    """Return the distinct pieces of code, and messages about broken templates. Nothing is executed.
 
-    Executes nothing. Raises `BenchmarkFileError` if the file cannot be read.
+    Without a benchmark, `file` is a template. Raises `BenchmarkFileError` if the file cannot be read.
     """
     from karenina_benchmark.errors import read_text
     from karenina_core.data.trust import digest_of
@@ -196,7 +199,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
 
 
 def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
-    """Return the sources of callable traits, each with its place in the benchmark."""
+    """Return the source of each callable trait, with its place in the benchmark."""
     rubrics = [(benchmark.global_rubric, "the benchmark"), (benchmark.dynamic_rubric, "the benchmark")]
     for question in benchmark:
         rubrics += [(question.rubric, f"question {question.id}"), (question.dynamic_rubric, f"question {question.id}")]
@@ -210,6 +213,7 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
 
 
 def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
+    """Return what `--json` prints. `stored` is the number of contents that this command has trusted."""
     values = [
         {
             "name": content.name,
@@ -231,6 +235,7 @@ def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]
 
 
 def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
+    """Print the restricted values and the numbered lines of the code, and, to standard error, the broken templates."""
     if not (findings.code or findings.digests):
         text = f"{file} contains no code and no restricted value: nothing in it needs trust."
         screen.out.print(Text(text), soft_wrap=True)
@@ -254,6 +259,7 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
 
 
 def _confirm(findings: TrustFindings) -> bool:
+    """Ask on standard error whether to trust what is new, and return the answer. Ctrl-C raises click's `Abort`."""
     count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if findings.new else []

@@ -26,19 +26,19 @@ _ROLES: Final = ("answering_models", "parsing_models")
 
 
 def config_files(incomplete: str) -> list[str]:
-    """Return configuration files and presets."""
+    """Return the presets and configuration files that start with `incomplete`."""
     return [*preset_names(incomplete), *complete_files(incomplete, CONFIGURATIONS)]
 
 
 def preset_names(incomplete: str) -> list[str]:
-    """Return the names of presets."""
+    """Return the presets that start with `incomplete`."""
     from karenina_benchmark.config.presets import list_presets
 
     return matching(list_presets(), incomplete)
 
 
 def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the ids of the questions in the benchmark on the command line."""
+    """Return the matching ids of questions in the benchmark on the command line."""
     from karenina_benchmark.question_ids import read_question_ids
 
     (file,) = _named_files(ctx, "file")[:1]
@@ -46,12 +46,12 @@ def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def result_ids(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the question ids in the result files on the command line, from the first 2 MB of each."""
+    """Return the matching question ids in the result files on the command line, from the first 2 MB of each file."""
     return matching((id for path in _named_files(ctx, "files") for id in _read_result_ids(path)), incomplete)
 
 
 def models(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return installed interfaces, each with a colon, and the models of the configuration in their short form."""
+    """Return the matching interfaces, each with a colon, and configured models in their short form."""
     interfaces = sorted(f"{point.name}:" for point in entry_points(group="karenina.adapters"))
     return matching([*interfaces, *sorted(_configured_models(ctx))], incomplete)
 
@@ -73,14 +73,14 @@ def settings(incomplete: str) -> list[str]:
 
 
 def setting_names(incomplete: str) -> list[str]:
-    """Return the names of settings, and the preset actions of `karenina config`."""
+    """Return the matching names of settings, and actions of `karenina config`."""
     from karenina_core.config import all_settings
 
     return matching([*all_settings(), "save", "list", "delete"], incomplete)
 
 
 def executors(incomplete: str) -> list[str]:
-    """Return the installed executors."""
+    """Return the matching executors of this project that are installed."""
     from karenina_core.catalog import read_catalog
 
     owners = read_catalog()["executors"].items()
@@ -88,14 +88,14 @@ def executors(incomplete: str) -> list[str]:
 
 
 def prompt_tasks(incomplete: str) -> list[str]:
-    """Return the names of prompt tasks."""
+    """Return the matching prompt tasks of this project's stages, whether or not they are installed."""
     from karenina_core.catalog import read_catalog
 
     return matching(read_catalog()["prompts"], incomplete)
 
 
 def primitives(incomplete: str) -> list[str]:
-    """Return the names of primitives."""
+    """Return the matching names of primitives."""
     from karenina_core.plugins import active_plugins
     from karenina_template.templates import known_primitives
 
@@ -104,7 +104,7 @@ def primitives(incomplete: str) -> list[str]:
 
 
 def trait_kinds(incomplete: str) -> list[str]:
-    """Return the kinds of rubric traits."""
+    """Return the matching kinds of rubric traits."""
     from karenina_core.data.rubrics import trait_kinds as known_kinds
     from karenina_core.plugins import active_plugins
 
@@ -126,7 +126,10 @@ def _configured_models(ctx: typer.Context) -> Iterator[str]:
 
 
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
-    """Yield the configurations that can be read. Errors in the others are reported by the command when it runs."""
+    """Yield the configurations that can be read.
+
+    The others are left out silently: the command reports their errors when it runs.
+    """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
     from karenina_core.errors import ConfigError
@@ -142,7 +145,7 @@ def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
 
 
 def _short_form(model: object) -> str | None:
-    """Return a model in the short form of the command line: `interface:model_name`, or with `@base_url`."""
+    """Return a model as `interface:model_name`, or with `@base_url`; None if it has no interface or no name."""
     if not isinstance(model, Mapping) or not model.get("interface") or not model.get("model_name"):
         return None
     address = model.get("endpoint_base_url")
@@ -150,7 +153,7 @@ def _short_form(model: object) -> str | None:
 
 
 def _values_of(setting: Setting) -> Iterable[str]:
-    """Return the values of a setting if it accepts a fixed set of them, else its default."""
+    """Return the values of a setting if only certain ones are valid, else its default if that is a text or number."""
     if setting.name == "executor":
         return executors("")
     choices = list(_choices(setting.info.annotation))
@@ -158,6 +161,7 @@ def _values_of(setting: Setting) -> Iterable[str]:
 
 
 def _choices(annotation: Any) -> Iterator[str]:
+    """Yield the values of a type that has a fixed set of them: literals, booleans, and unions of these."""
     kind = get_origin(annotation)
     if kind is Literal:
         yield from map(str, get_args(annotation))
@@ -169,6 +173,7 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 
 def _slots() -> Iterator[str]:
+    """Yield `slots.SLOT=STAGE` for each stage of this project that can fill a slot."""
     from karenina_core.catalog import read_catalog
 
     for stage, slot in read_catalog()["stage_slots"].items():
@@ -176,6 +181,7 @@ def _slots() -> Iterator[str]:
 
 
 def _read_result_ids(path: Path) -> Iterator[str]:
+    """Yield the question ids in the first 2 MB of a result file; lines that are not results are skipped."""
     if not path.is_file():
         return
     with path.open("rb") as file:

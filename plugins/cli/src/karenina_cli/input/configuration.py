@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the models of one role; see `karenina_benchmark.config.model_specs.parse_models`.
 
-    Raises `typer.BadParameter`.
+    Raises `typer.BadParameter` if a specification is invalid.
     """
     from karenina_benchmark.config import model_specs
     from karenina_core.errors import ConfigError
@@ -47,7 +47,10 @@ def read_configuration(
 
     `options` maps an option of the command, such as `--budget`, to the settings that it sets. A relative path in
     `manual_traces` is relative to the file in which it is written, or to the working directory if it is given on the
-    command line. Raises `ConfigError`, which states the origin of each problem, and `typer.BadParameter`.
+    command line.
+
+    Raises `typer.BadParameter` for an invalid option, and `ConfigError`, which states the origin of each problem, for
+    invalid settings and for files that cannot be read.
     """
     from karenina_benchmark.config.config_files import (
         ConfigLayers,
@@ -80,7 +83,10 @@ def read_configuration(
 
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
-    """Return a configuration with the settings of `--set` applied. Raises `ConfigError` and `typer.BadParameter`."""
+    """Return a configuration with the settings of `--set` applied.
+
+    Raises `typer.BadParameter` for invalid text, and `ConfigError` for an unknown name or an invalid value.
+    """
     values = dict(config.given())
     _warn_of_replaced(settings or ())
     for setting in settings or ():
@@ -119,7 +125,10 @@ def _check_has_value(setting: str) -> None:
 
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the name and value of `name=value`; `table.key=value` changes one key of a table."""
+    """Return the name and value of `name=value`; `table.key=value` changes one key of a table in `values`.
+
+    Raises `typer.BadParameter` if the text has another form, or if the value to change is not a table.
+    """
     from karenina_core.config import all_settings
 
     name, equals, text = setting.partition("=")
@@ -157,7 +166,10 @@ def _parse_value(name: str, text: str) -> Any:
 
 
 def _toml_or_json(text: str) -> Any:
-    """Return the value of a TOML or JSON text. Raises `ValueError` and `RecursionError`."""
+    """Return the value of a TOML or JSON text.
+
+    Raises `ValueError` if the text is neither, or too large; `RecursionError` if it is nested too deeply.
+    """
     import json
     import tomllib
 
@@ -174,7 +186,7 @@ def _toml_or_json(text: str) -> Any:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted`, or by default all finished ones; at most `limit`.
+    """Return the ids of the questions to run: `wanted`, or by default all finished ones; no more than `limit`.
 
     Unknown ids are returned too: the run reports them. Raises `ConfigError` if no question is finished.
     """

@@ -27,7 +27,7 @@ def load_checked(
     columns: Mapping[str, str] | None = None,
     skip_broken: bool = False,
 ) -> Benchmark:
-    """Load a benchmark. Raises `BenchmarkErrors` with all errors in the file if it cannot be loaded."""
+    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file."""
     from karenina_benchmark import Benchmark, BenchmarkFileError
     from karenina_benchmark.checking import check_file
 
@@ -47,9 +47,8 @@ def select_usable(
     skip_broken: bool = False,
 ) -> list[str]:
     """Return the ids of the questions to run; with `skip_broken`, without the questions that have errors.
-
-    Raises `BenchmarkErrors` if there are errors; with `skip_broken`, only if one is not about a single question. The
-    exception also lists the values that need trust, so that an error does not hide them.
+     Raises `BenchmarkErrors` if there are errors; with `skip_broken`, only if an error is not about a single question.
+    The exception also lists the values that need trust, so that an error does not hide them.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
 
@@ -64,7 +63,10 @@ def select_usable(
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or its journal if `path` is a result file. Raises `ConfigError` if there is no such journal."""
+    """Return `path`, or the journal of its run if `path` is a result file.
+
+    Raises `ConfigError` if there is no such journal.
+    """
     from karenina_engine.journal.view import find_journal as journal_of
     from karenina_engine.results.result_file import default_journal
 
@@ -82,7 +84,7 @@ def find_journal(screen: Screen, path: Path) -> Path:
 
 
 def is_results_file(path: Path) -> bool:
-    """Return whether `path` looks like a result file (JSON Lines) and not like a journal."""
+    """Return whether `path` looks like a result file (JSON Lines) and not like a journal; False if it is unreadable."""
     if path.suffix.lower() not in _LINES:
         return False
     try:

@@ -17,32 +17,35 @@ from karenina_terminal import completion
 
 
 def benchmark_argument(help: str, metavar: str = "FILE") -> Any:
-    """Return an argument for a benchmark file, whose name the shell completes."""
+    """Return an argument for a benchmark file. The shell completes the file name."""
     return typer.Argument(metavar=metavar, help=help, autocompletion=completion.benchmark_files)
 
 
 def benchmark_option(help: str) -> Any:
-    """Return an option for a benchmark file, whose name the shell completes."""
+    """Return an option for a benchmark file. The shell completes the file name."""
     return typer.Option(metavar="FILE", help=help, autocompletion=completion.benchmark_files)
 
 
 def name_argument(help: str, complete: Callable[[str], list[str]], metavar: str = "NAME") -> Any:
-    """Return an argument for a name that the shell completes with `complete`."""
+    """Return an argument for a name. The shell completes the name with `complete`."""
     return typer.Argument(metavar=metavar, help=help, autocompletion=complete)
 
 
 def question_option(help: str) -> Any:
-    """Return the option `--question`, which takes the id of a question of the benchmark in the argument `file`."""
+    """Return the option `--question` for the id of a question.
+
+    The ids come from the benchmark in the argument `file`.
+    """
     return typer.Option("--question", "-q", metavar="ID", help=help, autocompletion=completion_values.question_ids)
 
 
 def model_option(name: str, letter: str, help: str) -> Any:
-    """Return an option that takes models in short form (`interface:model_name`)."""
+    """Return an option that takes models in the short form `interface:model_name`."""
     return typer.Option(name, letter, metavar="SPEC", help=help, autocompletion=completion_values.models)
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that takes `LIMIT` and `MODEL=LIMIT`, which are checked with `read` and returned unchanged."""
+    """Return an option that takes `LIMIT` and `MODEL=LIMIT`; the texts are checked with `read`, but not converted."""
 
     def check(texts: list[str] | None) -> list[str] | None:
         Limits.parse(texts, read)
@@ -55,9 +58,9 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
     """Return the file for `--config`: the file with this name, else the preset with this name.
 
-    A note names the preset that is used, or the file if a preset has the same name.
+    A note on the screen says which preset is used, or that a file is used instead of a preset of the same name.
 
-    Raises `typer.BadParameter` if there is neither, and for a preset that another user could have written.
+    Raises `typer.BadParameter` if there is neither, or if another user could have written the preset.
     """
     if value is None or ctx.resilient_parsing or value.name != str(value) or value.suffix:
         return value

@@ -54,7 +54,7 @@ class ListedField:
     meaning: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the field as JSON values, with `required` in place of a missing default."""
+        """Return the field as a JSON-compatible dict; the default of a required field is null."""
         default = json.loads(self.default) if self.default is not None else None
         return {
             "name": self.name,
@@ -127,6 +127,7 @@ def default_of(info: FieldInfo) -> str | None:
 
 
 def _plain_class(kind: Any, parts: Sequence[Any]) -> str:
+    """Return a class with its type arguments in words; a class that needs no explanation keeps its Python name."""
     if not isinstance(kind, type):
         return str(kind)
     if issubclass(kind, Mapping):
@@ -141,6 +142,7 @@ def _plain_class(kind: Any, parts: Sequence[Any]) -> str:
 
 
 def _with_bounds(words: str, marks: Iterable[Any]) -> str:
+    """Return `words` with the bounds in a field's metadata: `number, at least 0, below 1`. Patterns are not shown."""
     flat = [bound for mark in marks for bound in (mark, *getattr(mark, "metadata", ()))]
     bounds = {
         text.format(value): None

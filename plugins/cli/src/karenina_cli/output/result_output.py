@@ -109,7 +109,7 @@ def print_result(
 
 @dataclass(frozen=True, slots=True)
 class _UnwrappedText:
-    """A text that is printed without wrapping, which would take minutes for several megabytes."""
+    """A text that is printed without wrapping: wrapping several megabytes would take minutes."""
 
     text: str
 
@@ -118,6 +118,7 @@ class _UnwrappedText:
 
 
 def _head(console: Console, result: VerificationResult, position: str) -> Text:
+    """Return the first line of a result: verdict, position and question id."""
     head = verdict(result.outcome, console)
     for part in (position, result.metadata.question_id):
         head.append(f"  {clean(part)}" if part else "", style="dim")
@@ -125,15 +126,15 @@ def _head(console: Console, result: VerificationResult, position: str) -> Text:
 
 
 def _print_block(console: Console, head: Text, grid: Table) -> None:
+    """Print a result: its head, then the table of its parts, indented."""
     console.print(head)
     console.print(Padding(grid, (0, 0, 1, 2)))
 
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table; if there are more than `MAX_ROWS`, only the first `MAX_ROWS` that are not correct.
-
-    Of items that failed for the same reason, only the first has a row; the others are listed below. `path` is the
-    result file.
+    """Print results as a table.
+     Of more than `MAX_ROWS` results, only the first `MAX_ROWS` that are not correct are printed. Of items that failed
+    for the same reason, only the first has a row; the others are listed below the table. `path` is the result file.
     """
     several = len({result.item[1:] for result in results}) > 1
     failures = Failures(console, len(results))
@@ -161,7 +162,7 @@ def print_table(console: Console, results: Results, path: Path | None = None) ->
 
 
 def _why(result: VerificationResult) -> Text:
-    """Return the reason for the outcome. It is truncated if the item was judged; otherwise it says what to do."""
+    """Return the reason for the outcome: cut to 200 characters if the item was judged, else with advice."""
     return Text(shorten(result.why(), 200)) if result.outcome.judged else _cut(result.why())
 
 
@@ -194,6 +195,7 @@ def _select(results: Results, failures: Failures, most: int | None) -> Iterator[
 
 
 def _print_selection(console: Console, count: int, most: int | None) -> None:
+    """Print a note on the results that were left out, if there are more than `most`; None means no limit."""
     if most is not None and count > most:
         note = f"Of {count:,} results, at most {most} that are not correct are shown; `karenina show` prints all."
         console.print(Text(note, style="dim"))
@@ -210,7 +212,10 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason. If so, print a line, except on a terminal."""
+        """Return whether an earlier item failed for the same reason. If so, print a line, except on a terminal.
+
+        Also records the failure, so call it once for each result, in order.
+        """
         if result.outcome.judged:
             return False
         from karenina_engine.results.aggregate import failure_kind
@@ -228,7 +233,7 @@ class Failures:
         return True
 
     def print(self, path: Path | None) -> None:
-        """Print which items failed for the same reason as a printed one. `path` is the result file."""
+        """Print which items failed for the same reason as an item that was printed. `path` is the result file."""
         for first, numbers in self._others.items():
             several = len(numbers) > 1
             verb = f"{'are' if several else 'is'} undecided" if first in self._undecided else "failed"
@@ -252,10 +257,15 @@ def format_ranges(numbers: Sequence[int]) -> str:
 
 
 def _raw_truth(result: VerificationResult) -> str:
+    """Return the right answer in the benchmark; empty if there is none."""
     return result.metadata.raw_answer or ""
 
 
 def _answer(result: VerificationResult, most: int, *, full: bool) -> Text:
+    """Return the answer, truncated to `most` characters, or a remark if it is empty.
+
+    With `full`, a longer answer is only referred to: it is printed below the table.
+    """
     answer = result.template.raw_llm_response
     if not answer.strip():
         missing = "(none)" if result.outcome.unjudgeable else "(empty)" if not answer else "(only white space)"
@@ -277,6 +287,10 @@ def _fields(
     console: Console,
     rules: FieldRules,
 ) -> RenderableType:
+    """Return a table of the template's fields, with a column for the rules if one is known.
+
+    A field that was not compared has no mark, and an undecided one has `?`.
+    """
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("")
     shown = any(name in rules for name, *_ in rows)
@@ -294,6 +308,7 @@ def _fields(
 
 
 def _add_details(grid: Table, result: VerificationResult, files: KeptFiles | None) -> None:
+    """Add rows to `grid` that only detailed output has: vetoes, revisions, reasons, excerpts, files and stages."""
     template = result.template
     for veto in result.vetoes:
         grid.add_row("Veto", _cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})"))
@@ -323,7 +338,7 @@ def _add_details(grid: Table, result: VerificationResult, files: KeptFiles | Non
 
 
 def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
-    """Describe a file that an item kept in one line: its name, type and size, and its path, or why it is missing."""
+    """Return one line about a file that an item kept: its name, type and size, and its path, or why it is missing."""
     size = "" if kept.size is None else f", {format_size(kept.size)}"
     file = files.find(kept) if files is not None else None
     where = kept.left_out if file is None else file.problem or str(file.path)
@@ -331,7 +346,7 @@ def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
 
 
 def _stage_text(record: StageRecord) -> str:
-    """Describe a stage: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`."""
+    """Return a line on a stage: `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`."""
     reason = record.error or record.reason
     if record.status == "skipped":
         return clean(f"{record.name} skipped: {reason}")
@@ -347,4 +362,5 @@ def _stage_text(record: StageRecord) -> str:
 
 
 def _unicode(console: Console) -> bool:
+    """Return whether the console can print symbols such as check marks."""
     return console.encoding.lower().startswith("utf")

@@ -43,8 +43,8 @@ def print_summary(
 ) -> None:
     """Print the pass rate of each group with its denominator and interval, unjudged items, bounds, and tokens.
 
-    `path` is the result file, if there is one; `cost` is the cost as text. `notes` are names and texts that are printed
-    below the pass rate. With `all_failures`, every reason why items were not judged is printed.
+    `path` is the result file, if there is one; `cost` is the cost as text. `notes` contains names and texts that are
+    printed below the pass rate. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -68,12 +68,12 @@ def print_summary(
 
 
 def result_json(result: VerificationResult) -> dict[str, Any]:
-    """Return a whole result as JSON values for `--json`, with `question_id` at the top level."""
+    """Return a whole result as a JSON-compatible dict for `--json`, with `question_id` at the top level."""
     return {"question_id": result.question_id, **json.loads(result.model_dump_json())}
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return `summary` as JSON values for `--json`, with usage and failures."""
+    """Return the entry `summary` for `--json`, with the usage and the failures of the results."""
     usage = results.usage()
     return {
         "summary": {
@@ -90,14 +90,17 @@ def summary_json(results: Totals) -> dict[str, Any]:
 
 
 def cost_json(session: RunSession) -> dict[str, Any]:
-    """Return `money` for `--json`: the ledger of a run, and its budget in US dollars (null without a budget)."""
+    """Return the entry `money` for `--json`: the ledger of a run and its budget in US dollars, or null without one."""
     budget = session.budget
     limit = float(to_dollars(budget.limit)) if budget is not None else None
     return {"budget_usd": limit, "budget_spent": budget is not None and budget.exhausted, **session.ledger.to_dict()}
 
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
-    """Print the spending of this run by model, stage and judge, the total, and the sources of the prices."""
+    """Print what this run spent by model, stage and judge, the total, and the sources of the prices.
+
+    Prints nothing if no call was made and no stored reply was used.
+    """
     spent, stored, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
     if not spent.calls and not stored.calls:
         return
@@ -134,7 +137,7 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return the spending of the runs that wrote `files`; None if one of their journals is missing or unreadable.
+    """Return what the runs that wrote `files` have spent; None if one of their journals is missing or unreadable.
 
     A run whose models are all free needs no journal.
     """
@@ -154,7 +157,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
 
 def _without_cost(files: Sequence[Path]) -> list[Path]:
-    """Return the files without a journal, except those of free runs."""
+    """Return the files whose runs have no journal, except those of free runs."""
     from karenina_engine.journal.view import find_journal
     from karenina_engine.results.result_file import read_header
 
@@ -162,7 +165,7 @@ def _without_cost(files: Sequence[Path]) -> list[Path]:
 
 
 def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
-    """Return one line on the spending of the runs that wrote `files`, by model.
+    """Return one line on what the runs that wrote `files` have spent, by model.
 
     `lines` is the result of `read_spending`; if it is None, the line says why the cost is unknown.
     """
@@ -195,12 +198,16 @@ def budget_hint(session: RunSession) -> str:
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:
+    """Return the last cells of a ledger's row: the numbers of calls and tokens, and the cost."""
     numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
     return (*(f"{number:,}" for number in numbers), count.format_cost())
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
-    """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing."""
+    """Print the expected calls, tokens and cost of a run. Makes no call and writes nothing.
+
+    Raises `KareninaError` for most of the errors that would prevent the run, such as one in a recording.
+    """
     from karenina_core.config import find_adapter, plugins_of
     from karenina_engine.check.questions import select_questions
     from karenina_engine.check.restricted_values import require_trust
@@ -235,6 +242,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
 
 
 def _print_estimate(screen: Screen, estimated: Estimate) -> None:
+    """Print an estimate: a table, then what it is based on and what it does not count."""
     if estimated.lines:
         head = ("Model", "Stage", "Calls", "Tokens in", "Tokens out", "Cost", "From", "To")
         rows = [
@@ -267,18 +275,22 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
 
 
 def _say(screen: Screen, text: str) -> None:
+    """Print text to standard output, wrapped; control characters are replaced by visible ones."""
     print_wrapped(screen.out, Text(clean(text)))
 
 
 def _tokens(line: EstimatedLine) -> tuple[str, str]:
+    """Return the typical numbers of input and output tokens as text."""
     return _count_text(line.input_tokens), _count_text(line.output_tokens)
 
 
 def _count_text(span: Span) -> str:
+    """Return the typical number in a range as text; its ends are not shown."""
     return f"{round(span.typical):,}"
 
 
 def _costs(line: EstimatedLine) -> tuple[str, str, str]:
+    """Return the typical, the lowest and the highest cost as text; only `unknown` if there is no price."""
     if line.cost is None:
         return "unknown", "", ""
     least, typical, most = (format_cost(round(amount)) for amount in line.cost)

@@ -29,7 +29,7 @@ _OURS: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="karen
 
 @dataclass(frozen=True, slots=True)
 class Limits(Generic[Number]):
-    """The limits of an option: one for all groups, and limits for single models or groups, by name.
+    """The limits of an option: one for all groups, and others by the name of a model or a group.
 
     A group consists of the results of one answering model and judge.
     """
@@ -39,7 +39,7 @@ class Limits(Generic[Number]):
 
     @classmethod
     def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
-        """Return the limits in `LIMIT` and `NAME=LIMIT`.
+        """Return the limits in texts of the form `LIMIT` or `NAME=LIMIT`.
 
         `read` converts a limit. Raises `typer.BadParameter` for two limits with the same name, and for invalid limits.
         """
@@ -54,7 +54,7 @@ class Limits(Generic[Number]):
         return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the limit of a group: its own, else that of its answering model, else the one for all."""
+        """Return the limit of a group: its own, else that of its answering model, else that of all, or None."""
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]
@@ -67,7 +67,7 @@ def group_name(answering: str, judge: str) -> str:
 
 
 def read_share(text: str) -> float:
-    """Return a share from 0 to 1. Raises `typer.BadParameter`."""
+    """Return a share from 0 to 1. Raises `typer.BadParameter` if the text is anything else."""
     try:
         share = float(text)
     except ValueError:
@@ -81,7 +81,7 @@ def read_share(text: str) -> float:
 
 
 def read_count(text: str) -> int:
-    """Return a number of items, 0 or more. Raises `typer.BadParameter`."""
+    """Return a number of items, 0 or more. Raises `typer.BadParameter` if the text is anything else."""
     if not text.isascii() or not text.isdigit():
         raise typer.BadParameter(f"{text!r} is not a valid number of items: write 0 or more, or MODEL=NUMBER")
     return int(text)
@@ -89,17 +89,17 @@ def read_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions that every group of a run must meet.
-
-    They are a minimum pass rate, and a maximum number of items that were not judged.
-    """
+    """Conditions that every group of a run must meet: a minimum pass rate, and a maximum number of unjudged items."""
 
     fail_under: Limits[float]
     max_unjudged: Limits[int]
 
     @classmethod
     def parse(cls, fail_under: Sequence[str] | None, max_unjudged: Sequence[str] | None) -> Conditions:
-        """Return the conditions of `--fail-under` and `--max-unjudged`. Raises `typer.BadParameter`."""
+        """Return the conditions of `--fail-under` and `--max-unjudged`.
+
+        Raises `typer.BadParameter` for invalid limits.
+        """
         return cls(Limits.parse(fail_under, read_share), Limits.parse(max_unjudged, read_count))
 
     def check(self, config: VerificationConfig) -> None:
@@ -125,7 +125,10 @@ class Conditions:
             raise ConfigError(problems)
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
-        """Yield a message for each condition that a group does not meet; `missing` items did not run."""
+        """Yield a message for each condition that a group does not meet.
+
+        `missing` items did not run; they are added to the unjudged items of each group.
+        """
         names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
             entry.answering for entry in summary.groups
         }
@@ -143,6 +146,7 @@ class Conditions:
                 yield f"{quantity(unjudged, 'item')}{of} not judged, more than --max-unjudged {most}."
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
+        """Yield a message if a group's pass rate is too low or missing. Undecided items count as wrong."""
         limit, rate, undecided = (
             self.fail_under.of(group),
             group.pass_rate.if_undecided_wrong,
@@ -165,7 +169,7 @@ class CIReports:
     markdown: bool = False
 
     def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written, before any call is made."""
+        """Raise `ConfigError` if the reports cannot be written. Call it before the run, whose calls may cost money."""
         if self.junit is not None:
             _check_junit(self.junit)
         if self.markdown and as_json and not os.environ.get(STEP_SUMMARY):
@@ -176,7 +180,7 @@ class CIReports:
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
         """Write the reports; the summary includes `failures`, the reasons why the run fails.
 
-        An existing JUnit file is replaced if Karenina wrote it. Raises `ConfigError`.
+        An existing JUnit file is replaced (`check` protects other files). Raises `ConfigError` if writing fails.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
@@ -198,7 +202,7 @@ def _format_rate_below(rate: float, limit: float) -> str:
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file exists and was not written by Karenina, or cannot be read."""
+    """Raise `ConfigError` if the file cannot be read, or has contents that are not JUnit XML of Karenina."""
     try:
         with path.open("rb") as file:
             begins = file.read(len(_OURS))
@@ -213,6 +217,7 @@ def _check_junit(path: Path) -> None:
 
 
 def _write(path: Path, data: bytes, mode: str) -> None:
+    """Write `data` to a file opened in `mode`. Raises `ConfigError` if that fails."""
     try:
         with path.open(mode) as file:
             file.write(data)

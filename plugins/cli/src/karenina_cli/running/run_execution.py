@@ -169,7 +169,7 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
     """Show the progress of the run in the `with` block, which sets `totals`, and stop the run on Ctrl-C.
 
     If Ctrl-C ended the block, `totals` are those of the results in `path`. Exits if the journal or `path` cannot be
-    written.
+    written. `KeyboardInterrupt` is raised only if Ctrl-C is pressed before the run begins.
     """
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
@@ -201,6 +201,7 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
 
 
 def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quiet: bool) -> None:
+    """Print the results unless `quiet`, and the summary with the notes that plugins add."""
     from karenina_cli.output.result_output import print_results
     from karenina_report.registered_notes import find_notes
     from karenina_report.run_notes import NotedRun
@@ -212,7 +213,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 
 def note_reuse(screen: Screen, session: RunSession) -> None:
-    """Print how many results and replies came from the journal, if any did."""
+    """Print how many results and replies came from the journal; nothing if none did."""
     store, tally = session.result_store, session.tally
     if store is None or session.journal is None or not (store.kept or tally.cached):
         return
@@ -238,7 +239,7 @@ def note_reuse(screen: Screen, session: RunSession) -> None:
 
 
 def _calls_json(session: RunSession) -> dict[str, int]:
-    """Return the numbers of new calls, and of replies and results from the journal."""
+    """Return the entry `calls` for `--json`: the numbers of new calls, and of replies and results from the journal."""
     tally, store = session.tally, session.result_store
     return {
         "made": tally.made,
@@ -251,6 +252,7 @@ def _calls_json(session: RunSession) -> dict[str, int]:
 
 
 def _all(count: int, noun: str) -> str:
+    """Return all of a number of things in words: `the only item`, `both items`, `all 12 items`."""
     return f"the only {noun}" if count == 1 else f"both {noun}s" if count == 2 else f"all {count:,} {noun}s"
 
 
@@ -263,7 +265,7 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Return how to trust the code in this file, with its path in place of `FILE` in the items' reasons."""
+    """Return how to trust the code in this file; the items' reasons only say `FILE`."""
     return f"Code in {file} is not trusted, so it was not run. Read it, then: karenina trust {quote(str(file))}"
 
 
@@ -337,7 +339,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     """Make Ctrl-C and SIGTERM stop the run inside the block; `note` prints a message to the user.
 
     After the first signal, no new item is started, and calls in flight have `GRACE` seconds to finish. The second
-    signal raises `KeyboardInterrupt`. Only the main thread receives signals: in another thread this does nothing.
+    signal raises `KeyboardInterrupt`. In any thread but the main one, which receives the signals, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -29,7 +29,10 @@ _TOKEN: Final = "HF_TOKEN"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A split of a dataset. `subset` and `split` are needed if there are several; `limit` is the most rows to read."""
+    """A split of a dataset.
+
+    `subset` and `split` are needed if there are several; `limit` is the number of rows to read.
+    """
 
     name: str
     subset: str | None = None
@@ -38,7 +41,10 @@ class Dataset:
     server: str = SERVER
 
     def rows(self) -> Iterator[SourceRow]:
-        """Yield the rows. Raises `ConfigError`, also if there is no limit and the split has over `MOST_ROWS` rows."""
+        """Yield the rows.
+         Raises `ConfigError` if the server cannot be reached or has no such split, or if there is no limit and the
+        split has more than `MOST_ROWS` rows.
+        """
         _check_server(self.server)
         subset, split = self._choose()
         read, done, total = 0, 0, 1
@@ -60,6 +66,10 @@ class Dataset:
             done += len(page["rows"])
 
     def _check_total(self, total: Any, split: str) -> int:
+        """Return the number of rows in a reply.
+
+        Raises `ConfigError` if it is not stated, or too large without a limit.
+        """
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
             raise ConfigError([f"the reply from {self.server} does not say how many rows there are"])
         if self.limit is None and total > MOST_ROWS:
@@ -68,6 +78,7 @@ class Dataset:
         return total
 
     def _choose(self) -> tuple[str, str]:
+        """Return the subset and the split to read. Raises `ConfigError` unless exactly one fits."""
         reply, _ = self._get("/splits", {"dataset": self.name})
         listed = reply.get("splits") if isinstance(reply, Mapping) else None
         splits = [
@@ -85,7 +96,10 @@ class Dataset:
         raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; there are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
-        """Return the JSON value of a reply, and the size of the reply in bytes."""
+        """Return the JSON value of a reply, and the size of the reply in bytes.
+
+        Raises `ConfigError` if the server cannot be reached, or if the reply is an error, too large, or not JSON.
+        """
         url = f"{self.server.rstrip('/')}{path}?{urlencode(query, errors='replace', quote_via=quote)}"
         request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 - the scheme is checked
         is_local = is_loopback(urlsplit(self.server).hostname or "")
@@ -114,6 +128,7 @@ class Dataset:
         return {"User-Agent": "karenina", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def _explain(self, error: urllib.error.HTTPError) -> str:
+        """Return the message for an error status, with the server's reason if it gives one, and what to do."""
         reason = ""
         try:
             reply = json.loads(error.read(10_000))
@@ -130,7 +145,7 @@ class Dataset:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A handler that does not follow redirects, because they could lead anywhere."""
+    """A handler that does not follow redirects, because they could lead to any server."""
 
     def redirect_request(self, *_args: Any, **_options: Any) -> None:
         """Return None, so that a redirect is an error."""

@@ -41,6 +41,7 @@ _OUTCOME: Final = "The conversation ends with this outcome: {}"
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether a file is a DeepEval run, or contains only goldens, test cases or ragas samples."""
     document = head.document
     if isinstance(document, Mapping) and any(isinstance(document.get(key), list) for key in _RUN):
         return Fit.YES
@@ -49,6 +50,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_case(item: Mapping[str, Any]) -> bool:
+    """Return whether an object with keys in snake case is a golden, a test case or a ragas sample."""
     keys = item.keys()
     is_sample = "user_input" in keys and bool(keys & _SAMPLE)
     return is_sample or ("input" in keys and bool(keys & _GOLDEN)) or len(keys & _CONVERSATION) >= 2
@@ -60,6 +62,7 @@ def _snake(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each case in a file, from all lists that it has."""
     document = FileHead(path).document
     about = document if isinstance(document, Mapping) else {}
     keys = [key for key in _RUN if isinstance(about.get(key), list)]
@@ -71,13 +74,15 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
+    """Return the model that a test run names in its hyperparameters; None if it names none."""
     parameters = run.get("hyperparameters")
     model = parameters.get("model") if isinstance(parameters, Mapping) else None
     return model if isinstance(model, str) else None
 
 
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
-    left_out = [f"metric {metric['name']!s:.60}" for metric in _list(case.get("metrics_data")) if "name" in metric]
+    """Return the row for a case with keys in snake case; `model` is the model of its run."""
+    left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:
         return _sample(place, case)
     if "input" not in case and _CONVERSATION & case.keys():
@@ -94,8 +99,8 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Return an answer as a conversation with the tool calls that led to it; unchanged if there are none."""
-    calls = [tool for tool in _list(tools) if isinstance(tool.get("name"), str)]
+    """Return an answer as a conversation with the tool calls that led to it; unchanged if there are no tool calls."""
+    calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
         return output
     messages: list[dict[str, Any]] = []
@@ -111,6 +116,10 @@ def _with_tools(output: Any, tools: Any) -> Any:
 
 
 def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
+    """Return the row for a multi-turn case: the question is its scenario, or else the user's first message.
+
+    A golden that has not been simulated has no turns, and becomes a row with a problem.
+    """
     turns = as_messages(case.get("turns"))
     if not is_conversation(turns):
         what = "the conversation of this golden has not been simulated yet; import a test run, which has the turns"
@@ -163,7 +172,7 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
             "type": "function",
             "function": {"name": str(call.get("name")), "arguments": json.dumps(call.get("args") or {}, default=str)},
         }
-        for number, call in enumerate(_list(turn.get("tool_calls")), 1)
+        for number, call in enumerate(_objects(turn.get("tool_calls")), 1)
     ]
     return {**message, "tool_calls": calls} if calls else message
 
@@ -182,15 +191,18 @@ def _scale(rubrics: Any) -> dict[str, Any] | None:
     return {"type": "llm", "name": "rubric", "description": f"The score whose description fits best.\n{lines}", **scale}
 
 
-def _list(value: Any) -> list[Mapping[str, Any]]:
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a list; empty for any other value."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _is_texts(value: Any) -> bool:
+    """Return whether a value is a non-empty list of strings."""
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
 def _is_score(value: Any) -> bool:
+    """Return whether a value is a number, and not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

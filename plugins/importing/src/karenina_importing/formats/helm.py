@@ -22,6 +22,7 @@ _CORRECT: Final = "correct"
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether a file is a HELM scenario state, or a list of HELM instances."""
     document = head.document
     if isinstance(document, Mapping):
         return Fit.YES if isinstance(document.get(_STATES), list) and "adapter_spec" in document else Fit.NO
@@ -29,14 +30,17 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_instance(value: Any) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("input"), Mapping) and _is_list(value, "references")
+    """Return whether a value is an instance, with `input` and `references`."""
+    return isinstance(value, Mapping) and isinstance(value.get("input"), Mapping) and _has_list(value, "references")
 
 
-def _is_list(value: Mapping[str, Any], key: str) -> bool:
+def _has_list(value: Mapping[str, Any], key: str) -> bool:
+    """Return whether an object has a list or null under a key."""
     return key in value and (value[key] is None or isinstance(value[key], list))
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each instance or request. Raises `BenchmarkFileError` if the file contains neither."""
     document = read_json(path)
     if isinstance(document, list):
         for number, instance in enumerate(document, 1):
@@ -52,6 +56,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, state: Any, model: str | None) -> SourceRow:
+    """Return the row for a request, or for an instance without a request; `model` is the model of the run.
+
+    A request with an image or a sound, and no text, becomes a row with a problem.
+    """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
         return SourceRow(place, {}, "it has no instance with `input` and `references`")
@@ -89,12 +97,16 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
 
 
 def _text(reference: Mapping[str, Any]) -> str:
+    """Return the text of a reference; empty if it has none."""
     output = reference.get("output")
     return str(output.get("text", "")) if isinstance(output, Mapping) else ""
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run's letters, else all references if exactly one of several is right."""
+    """Return the options in the order of the run's letters, else all references if one of several is right.
+
+    Returns None if neither is known.
+    """
     letters = list(ascii_uppercase[: len(mapping)]) if isinstance(mapping, Mapping) else []
     if letters and list(mapping) == letters:
         return [str(mapping[letter]) for letter in letters]

@@ -36,6 +36,7 @@ _UNUSED: Final = ("attachments", "events", "store")
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether a file is an Inspect log, as an archive or in JSON, or a dataset of an Inspect task."""
     if head.start.startswith(_ZIP):
         with open_archive(head.path) as archive:
             return Fit.YES if any(_SAMPLE.fullmatch(name) for name in archive.names) or _headers(archive) else Fit.NO
@@ -57,10 +58,12 @@ def _is_dataset(records: Sequence[Any]) -> bool:
 
 
 def _headers(archive: Archive) -> list[str]:
+    """Return the files of an archive that can contain the log's header, the most complete first."""
     return [name for name in _HEADERS if name in archive]
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each sample or record. Raises `BenchmarkFileError` if the file has no samples or is neither."""
     if FileHead(path).start.startswith(_ZIP):
         yield from _archived(path)
         return
@@ -101,17 +104,23 @@ def _check_samples(path: Path, log: Any, count: int) -> None:
 
 
 def _open_records(path: Path) -> Records:
+    """Open a dataset for reading its records; a file with an unknown suffix is read as JSON lines."""
     suffix = path.suffix.lower() if path.suffix.lower() in (*TABLES, *LINES) else ".jsonl"
     return read_records(path, suffix=suffix, surrogates=True, package="karenina-importing")
 
 
 def _dataset_row(place: str, record: Any) -> SourceRow:
+    """Return the row for a record, without null values; a record that is not an object becomes a row with a problem."""
     if not isinstance(record, Mapping):
         return SourceRow(place, {}, "the record is not an object")
     return dataset_row(place, {key: value for key, value in record.items() if value is not None})
 
 
 def _archived(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each sample in an archive. A sample that cannot be read becomes a row with a problem.
+
+    Raises `BenchmarkFileError` if there are no samples, or if their parts exceed the size limit.
+    """
     with open_archive(path) as archive:
         head: Any = {}
         for name in _headers(archive)[:1]:
@@ -170,7 +179,10 @@ def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) 
 
 
 def _positions(ranges: Any, count: int) -> Iterator[int]:
-    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`; the end of each range is excluded."""
+    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`; the end of each range is excluded.
+
+    Stops silently after `_MOST_MESSAGES` positions.
+    """
     left = _MOST_MESSAGES
     for bounds in ranges if isinstance(ranges, list) else ():
         if isinstance(bounds, list) and len(bounds) == 2 and all(type(place) is int for place in bounds):
@@ -182,9 +194,9 @@ def _positions(ranges: Any, count: int) -> Iterator[int]:
 
 
 class _References:
-    """A counter for the parts of a log that samples refer to; with repetitions, they must not exceed the size limit.
-
-    Otherwise, a few bytes could expand to any number of messages and long texts.
+    """A counter for the parts of a log that samples refer to.
+     With repetitions, these parts must not exceed the size limit. Otherwise, a few bytes could expand to any number of
+    messages and long texts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -192,7 +204,7 @@ class _References:
         self._size = SizeLimit()
 
     def count(self, place: str, part: Any) -> Any:
-        """Count and return a part that a sample refers to. Raises `BenchmarkFileError` above the size limit."""
+        """Count a part that a sample refers to, and return it. Raises `BenchmarkFileError` above the size limit."""
         if not self._size.allows(part):
             what = "with the parts they refer to, the samples up to here are larger than a file may be"
             raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))
@@ -204,6 +216,7 @@ class _TooLarge(BenchmarkFileError):
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
+    """Return the row for a sample, with references replaced by the long texts; `about` is the `eval` of its log."""
     if not isinstance(sample, Mapping):
         return SourceRow(place, {}, "the sample is not an object")
     id = sample.get("id")
@@ -217,7 +230,10 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 
 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
-    """Replace references to long texts, which logs store separately, by the texts."""
+    """Replace references to long texts, which logs store separately, by the texts.
+
+    A reference to an unknown text stays as it is.
+    """
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return references.count(place, attachments.get(value.removeprefix(_ATTACHMENT), value))
     if isinstance(value, Mapping):

@@ -87,7 +87,7 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
 def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
     """Return the input of a sample, followed by other texts in the user's messages before the first answer.
 
-    An input that is not a string is returned unchanged.
+    If the input is not a string, it is returned unchanged.
     """
     if not isinstance(question, str):
         return question
@@ -108,7 +108,7 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
     """Return the conversation of a sample; None if it consists of only a question and an answer.
 
-    Agents may submit an answer that is in no message; it is added as the last message.
+    An agent's final answer that is in no message is added as the last message.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -117,26 +117,30 @@ def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
         return None
     turns = [{**message, "content": message.get("content") or ""} for message in messages]
     last = turns[-1]
-    if completion.strip() and (last["role"] != "assistant" or completion.strip() not in _shown(last["content"])):
+    if completion.strip() and (last["role"] != "assistant" or completion.strip() not in _text(last["content"])):
         turns.append({"role": "assistant", "content": completion, "source": "generate"})
     return turns
 
 
 def _has_no_system_message(messages: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether there is no message of the system."""
     return not any(message.get("role") == "system" for message in messages)
 
 
 def _has_reasoning(content: Any) -> bool:
+    """Return whether a message's content has a part with reasoning."""
     return any(isinstance(part, Mapping) and part.get("type") == "reasoning" for part in as_list(content))
 
 
 def _completion(sample: Mapping[str, Any]) -> str:
+    """Return the answer that the log gives for a sample; empty if there is none."""
     output = as_mapping(sample.get("output"))
     completion = output.get("completion")
     return completion if isinstance(completion, str) else ""
 
 
-def _shown(content: Any) -> str:
+def _text(content: Any) -> str:
+    """Return a message's content as text, or as JSON if it contains more than text."""
     try:
         return as_text(content)
     except NotText:
@@ -171,6 +175,7 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
 
 
 def _plain(name: str) -> str:
+    """Return a scorer's name without its package and the number that Inspect appends to repeated names."""
     return re.sub(r"[0-9]+\Z", "", name.rpartition("/")[2])
 
 
@@ -182,6 +187,7 @@ def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, An
 
 
 def _includes(targets: Sequence[str], *, any_case: bool) -> dict[str, Any]:
+    """Return the rule that one of the targets occurs in the response."""
     if len(targets) == 1:
         return {"type": "TraceContains", "substring": targets[0], **({"case_sensitive": False} if any_case else {})}
     pattern = "|".join(map(re.escape, targets))

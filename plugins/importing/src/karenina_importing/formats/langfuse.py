@@ -33,6 +33,7 @@ _EXPECTED: Final = ("expectedOutput", "expected_output")
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether all records in a file are dataset items, or all are traces or observations."""
     records = objects(head, *_LISTS)
     if not records or not all(isinstance(record, Mapping) and "input" in record for record in records):
         return Fit.NO
@@ -41,6 +42,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each record; a record without `input` becomes a row with a problem."""
     for row in read_objects(path, *_LISTS):
         if row.problem or row.values.get("input") is None:
             yield SourceRow(row.place, {}, row.problem or "it has no `input`")
@@ -49,6 +51,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
+    """Return the row for an item or a trace; an archived item becomes a row with a problem."""
     if item.get("status") == "ARCHIVED":
         return SourceRow(place, {}, "the item is archived")
     truth, left = answered(_decode(next((item[key] for key in _EXPECTED if item.get(key) is not None), None)))
@@ -68,6 +71,7 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
 
 
 def _keywords(tags: Any) -> dict[str, Any]:
+    """Return tags as the keywords of a question; empty if they are not a list of strings."""
     return {"keywords": tags} if isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags) else {}
 
 

@@ -30,6 +30,7 @@ _KEPT: Final = ("split", "dataset_id", "metadata")
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether all records in a file are examples or runs."""
     records = objects(head, *_LISTS)
     fits = records and all(
         isinstance(record, Mapping) and isinstance(record.get("inputs"), Mapping) for record in records
@@ -38,6 +39,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each record; a record without `inputs` becomes a row with a problem."""
     for row in read_objects(path, *_LISTS):
         if row.problem or not isinstance(row.values.get("inputs"), Mapping):
             yield SourceRow(row.place, {}, row.problem or "it has no `inputs`")
@@ -46,6 +48,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
+    """Return the row for an example or a run. A run has the id of its example, if it has one."""
     is_run = bool(_RUN & item.keys())
     reference = item.get("reference_outputs")
     if reference is None and isinstance(item.get("reference_example"), Mapping):
@@ -75,6 +78,7 @@ def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
+    """Return the model that a run's metadata name; None if they name none."""
     extra = run.get("extra")
     for part in (run.get("metadata"), extra.get("metadata") if isinstance(extra, Mapping) else None):
         name = part.get("ls_model_name") or part.get("model") if isinstance(part, Mapping) else None

@@ -1,9 +1,10 @@
 """lm-evaluation-harness samples: `samples_TASK_DATE.jsonl`, written by `--log_samples`.
 
 Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool writes
-the target as text; a list of right answers (`['Paris', 'paris']`) is read back as a list. `request` is added: the text
-of the first request, or its messages if a chat template was applied. If all targets in a file are labelled texts
-separated by marks (`PER: Ada $$ LOC: Lima`), they are lists, and an empty target is an empty list.
+the target as text; a list of right answers (`['Paris', 'paris']`) is read back as a list. The key `request` is added to
+each row; it contains the text of the first request, or its messages if a chat template was applied. If all targets in a
+file are labelled texts separated by marks (`PER: Ada $$ LOC: Lima`), each target is read as a list, and an empty target
+as an empty list.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ _REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether the first line of a file is a sample."""
     keys = head.record.keys()
     is_sample = {"doc_id", "doc"} <= keys and bool({"resps", "filtered_resps", "arguments"} & keys)
     return Fit.YES if is_sample else Fit.NO
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield each document once, because the lines for further filters have the same replies."""
+    """Yield a row for each document, from its first filter only: the lines of other filters have the same replies."""
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])
     for row in read_lines(path):
@@ -61,7 +63,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
-    """Return whether all targets are labelled texts, and at least one has a mark between them."""
+    """Return whether all targets are labelled texts, and there is a mark between texts in one or more of them."""
     texts = [target for target in targets if isinstance(target, str)]
     return any(_MARK in text for text in texts) and all(_items(text) is not None for text in texts)
 
@@ -73,6 +75,7 @@ def _items(target: str) -> list[str] | None:
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
+    """Return the field for a list of labelled texts, all of which are needed."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},

@@ -38,6 +38,7 @@ _RUN_IT: Final = "run the task with --log_samples, and import the samples"
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether the beginning of a YAML file has keys of a task."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     keys = set(_KEYS.findall(head.text()))
@@ -45,6 +46,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each document of a task. Raises `BenchmarkFileError` if the documents cannot be read."""
     folder = Folder(path.parent)
     task = _read_task(path, folder)
     for file in _files(task, path, folder):
@@ -54,7 +56,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Return the keys of a task, including those of the tasks that it includes. Raises `BenchmarkFileError`."""
+    """Return the keys of a task, including those of the tasks that it includes.
+
+    Raises `BenchmarkFileError` if a file is not a task, or if an included file is not found or nested too deeply.
+    """
     task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(task, Mapping):
         raise BenchmarkFileError(path, "", "it is not an lm-evaluation-harness task", "choose another --from")
@@ -72,7 +77,10 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Return the files with a task's documents. Raises `BenchmarkFileError`."""
+    """Return the files with a task's documents.
+
+    Raises `BenchmarkFileError` if they are not local files in its folder.
+    """
     name, arguments = task.get("dataset_path"), task.get("dataset_kwargs")
     for key in ("custom_dataset", "dataset_path", "dataset_kwargs"):
         _check_not_tagged(task.get(key), path, key)
@@ -126,6 +134,7 @@ def check_not_pointer(file: Path) -> None:
 
 
 def _notes(task: Mapping[str, Any]) -> list[str]:
+    """Return notes for the user on what is not carried over from a task."""
     notes = []
     if task.get("process_docs"):
         notes.append("the task changes its documents with a Python function (process_docs), which is not executed")
@@ -144,6 +153,7 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
+    """Return the row for a document, with the task's rules filled in; rules that cannot be filled in are left out."""
     values: dict[str, Any] = {**document, "doc": document}
     left_out = []
     for name, key in (("question", "doc_to_text"), ("target", "doc_to_target"), ("options", "doc_to_choice")):
@@ -168,7 +178,10 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
 
 
 def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
-    """Return the value of a rule for a document: a column, a list, or a filled-in template. Raises `NotFilled`."""
+    """Return the value of a rule for a document: a column, a list, or a filled-in template.
+
+    Raises `NotFilled` if only a program can evaluate the rule.
+    """
     if rule is None or isinstance(rule, int):
         return rule
     if isinstance(rule, list):
@@ -185,6 +198,7 @@ def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
 
 
 def _fill(rule: str, document: Mapping[str, Any]) -> str:
+    """Return a template filled in for a document. Raises `NotFilled` if the document lacks a value."""
     missing: set[str] = set()
     text = fill(_STRIP.sub(" | trim", rule), document, missing)
     if missing:

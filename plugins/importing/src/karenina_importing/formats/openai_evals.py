@@ -32,13 +32,14 @@ _TRUTHS: Final = ("ground_truth", "correct_label", "ideal", "expected", "referen
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether a file contains records, samples or output items of OpenAI Evals."""
     keys = head.record.keys()
     is_record = keys == {"spec"} or keys >= _EVENT or keys >= _ITEM
     return Fit.YES if is_record or keys >= {"input", "ideal"} or _items(head.document) else Fit.NO
 
 
 def _items(document: Any) -> list[Any]:
-    """Return the output items in an API page or a list, or a single item; empty if a file has none."""
+    """Return the output items in an API page or a list, or a single item; empty if the document has none."""
     items = document
     if isinstance(document, Mapping):
         items = [document] if document.keys() >= _ITEM else document.get("data")
@@ -48,6 +49,7 @@ def _items(document: Any) -> list[Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each output item or sample; all events of a sample in a record become one row."""
     items = _items(FileHead(path).document)
     if items:
         yield from (SourceRow(f"item {number}", item) for number, item in enumerate(items, 1))
@@ -72,6 +74,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
+    """Add the data of an event to its sample; of most types of events, only the last one is kept."""
     kind, data = str(event["type"]), event["data"]
     if kind in _LISTS:
         sample.setdefault(_LISTS[kind], []).append(data)
@@ -106,6 +109,7 @@ _GRADED: Final = {"fact": "factuality", "closedqa": "model-graded-closedqa"}
 
 
 def _detect_registry(head: FileHead) -> Fit:
+    """Return whether a YAML file has an eval with a class of OpenAI Evals."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     text = head.text()
@@ -113,6 +117,10 @@ def _detect_registry(head: FileHead) -> Fit:
 
 
 def _registry_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of the sample files that a registry file names; of evals with one file, only the first counts.
+
+    Raises `BenchmarkFileError` if there is no eval in the file, or if a sample file is not found.
+    """
     registry = read_document(path).value
     evals = {
         str(name): entry
@@ -143,12 +151,13 @@ def _registry_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of an eval; empty if it has none."""
     arguments = entry.get("args")
     return arguments if isinstance(arguments, Mapping) else {}
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return an eval's sample file. Raises `BenchmarkFileError`."""
+    """Return an eval's sample file. Raises `BenchmarkFileError` if the eval names none, or if it is not found."""
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):
         what = "the eval names no sample file (`samples_jsonl`); a program makes the samples"
@@ -166,6 +175,7 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
 
 
 def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:
+    """Return the row for a sample of an eval with the class `kind`; a sample without `ideal` has a problem."""
     ideal = sample.get("ideal")
     assertion: dict[str, Any] | None = None
     left_out: list[str] = []

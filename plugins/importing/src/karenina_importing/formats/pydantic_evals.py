@@ -30,6 +30,7 @@ _TYPES: Final = {str: "str", bool: "bool", int: "int", float: "float"}
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether a file has a list of cases with inputs."""
     if head.path.suffix.lower() in YAML:
         text = head.text()
         return Fit.YES if _CASES.search(text) and _INPUTS.search(text) else Fit.NO
@@ -39,6 +40,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield a row for each case and each failure. Raises `BenchmarkFileError` if the file has no list of cases."""
     document = read_document(path).value
     cases = document.get("cases") if isinstance(document, Mapping) else None
     if not isinstance(cases, list):
@@ -53,6 +55,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
+    """Return the row for a case; `shared` are the evaluators of the whole dataset."""
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
     name = case.get("name")
@@ -89,6 +92,7 @@ def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name and the arguments of an evaluator, with an argument given by position under its name."""
     argument = _ARGUMENT.get(str(name))
     names = {"value", "rubric", "criteria", "case_sensitive", "as_strings", "evaluation_name"}
     if isinstance(arguments, Mapping) and (argument is None or argument in arguments or names & arguments.keys()):

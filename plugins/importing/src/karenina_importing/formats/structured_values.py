@@ -32,10 +32,10 @@ def asked(value: Any) -> Any:
     if len(value) == 1:
         return asked(next(iter(value.values())))
     name = _first(value, _ASKED)
-    lines = [f"{key}: {_shown(item)}" for key, item in value.items() if key != name and item not in (None, "", [], {})]
+    lines = [f"{key}: {_text(item)}" for key, item in value.items() if key != name and item not in (None, "", [], {})]
     if name is None:
         return "\n".join(lines)
-    question = _shown(value[name])
+    question = _text(value[name])
     return "\n".join([*lines, "", question]) if lines else question
 
 
@@ -57,11 +57,13 @@ def answered(value: Any) -> tuple[Any, list[str]]:
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    """Return the key for the first of `names` that an object has, in any case; None if it has none of them."""
     folded = {str(key).casefold(): key for key in reversed(list(value))}
     return next((folded[name] for name in names if name in folded), None)
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
+    """Return a string as it is, and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -82,7 +84,7 @@ def as_list(value: Any) -> Sequence[Any]:
 
 
 def is_short(value: Any) -> bool:
-    """Return whether a value can be kept as metadata: it is not empty, and its JSON has at most 1,000 characters."""
+    """Return whether a value is suitable as metadata: not empty, and with up to 1,000 characters of JSON."""
     try:
         return value not in (None, "", [], {}) and len(json.dumps(value, allow_nan=False)) <= _LONGEST_METADATA
     except (TypeError, ValueError, RecursionError):
@@ -108,7 +110,7 @@ def as_messages(value: Any) -> Any:
 
 
 def make_recording(response: Any, model: str | None = None, label: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an entry of `SourceRow.recordings`, without a model or a label that is empty."""
+    """Return an entry of `SourceRow.recordings`. A model or a label that is empty is left out."""
     return {"response": response, **({"model": model} if model else {}), **({"label": label} if label else {})}
 
 
@@ -124,7 +126,10 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield all objects of a file, found as in `objects`, each as a row. Raises `BenchmarkFileError`."""
+    """Yield all objects of a file, found as in `objects`, each as a row.
+
+    Raises `BenchmarkFileError` if the file cannot be read.
+    """
     head = FileHead(path)
     document = head.document
     listed = next((document[key] for key in keys if isinstance(document, Mapping) and key in document), document)

@@ -52,6 +52,7 @@ def _classes(features: list[Any]) -> dict[str, list[Any]]:
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether a file has rows: `YES` for a page of the dataset server, `MAYBE` for any other table."""
     if is_page(head.document):
         return Fit.YES
     if head.start.startswith(_PARQUET) or head.path.suffix.lower() in TABLES:
@@ -78,11 +79,15 @@ def _read_yaml(path: Path) -> Any:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a file whose options are all detected."""
     yield from _rows_at(path, None, None, None)
 
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
-    """Yield the rows of a file: those at the path `rows` in a JSON document, or in a sheet of a workbook."""
+    """Yield the rows of a file: those at the path `rows` in a JSON document, or in a sheet of a workbook.
+
+    Empty rows of tables are skipped. Raises `BenchmarkFileError` if the file cannot be read or has no header.
+    """
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
     if suffix == ".json" and rows is None and encoding is None and is_page(document := read_json(path)):
@@ -110,7 +115,7 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
 
 
 def _suffix_of(head: FileHead) -> str:
-    """Return the suffix that matches a file's content, which may differ from that of its name."""
+    """Return the suffix that fits a file's content. The suffix of its name may be another one."""
     suffix = head.path.suffix.lower()
     if head.start.startswith(_PARQUET):
         return ".parquet"
@@ -126,7 +131,10 @@ def _suffix_of(head: FileHead) -> str:
 
 
 def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
-    """Return the mapping, completed with the columns of a table for unmapped names, and notes for the user."""
+    """Return the mapping, completed with the columns of a table for unmapped names, and notes for the user.
+
+    Raises `ConfigError` if the right options of multiple-choice questions cannot be found.
+    """
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for value in values for name in value))
     mapped = {name: paths[0] for name, paths in mapping.paths.items() if paths}
@@ -157,7 +165,7 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a column that no path uses; if paths use parts of its objects, return the other parts."""
+    """Return a column that no path uses; if paths use parts of its objects, return the parts that are not used."""
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]

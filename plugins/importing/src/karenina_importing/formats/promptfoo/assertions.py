@@ -89,11 +89,10 @@ def convert(
     transform: Any = None,
 ) -> Converted:
     """Convert a list of assertions to fields and traits.
-
-    `variables` are those of the test, which fill in templates. `threshold` is the share of the assertions that must
+     `variables` are those of the test, which fill in templates. `threshold` is the share of the assertions that must
     pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled in for an assertion.
-    `read` returns the content of a file that a value names. `transform` is the program that transforms responses before
-    they are compared, if there is one.
+    `read` returns the content of a file that a value names, or None if the file is not read. `transform` is the program
+    that transforms responses before they are compared, if there is one.
     """
     converter = _Converter(variables, rendered, read, transform)
     tree = converter.add_all(assertions, threshold)
@@ -111,7 +110,7 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first right answer among assertions: a string, a number or a list of them; None if there is none."""
+    """Return the first right answer among assertions (a string, a number or a list of them); None if there is none."""
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
             continue  # the transformed response is only a part of the answer
@@ -124,6 +123,7 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
+    """Return a right answer with templates filled in; None if that is not possible, or if it is no text or number."""
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:
@@ -136,7 +136,7 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 def read_part(transform: Any) -> str | None:
     """Return the part of a response's JSON that a transform reads, such as `.city`.
 
-    An empty string means the whole response, and None that the transform does anything else.
+    An empty string stands for the whole response, and None for a transform that does anything else.
     """
     if not transform:
         return ""
@@ -196,6 +196,7 @@ class _Converter:
         return parts[0] if len(parts) == 1 else {"at_least": {"n": count, "of": parts}}
 
     def _is_graded(self, name: str) -> bool:
+        """Return whether a field has a fractional score, because it compares by similarity."""
         rule = self.done.fields[name].get("verify_with")
         return isinstance(rule, Mapping) and rule.get("type") == "SemanticMatch"
 
@@ -252,6 +253,7 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
+        """Record that an assertion is left out; unless it is about the call, it counts as a loss."""
         self.done.left_out.append(what)
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
@@ -291,6 +293,7 @@ class _Converter:
         return _UNKNOWN if self.size > _MOST_CHARACTERS else value
 
     def _label(self, assertion: Mapping[str, Any], other: str) -> str:
+        """Return the text from which an assertion's name is made: its `metric`, or else `other`."""
         metric = assertion.get("metric")
         try:
             return show(fill_all(metric, self.variables)) or other if isinstance(metric, str) else other
@@ -298,6 +301,7 @@ class _Converter:
             return other
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
+        """Add the trait for an assertion that a model grades; for a list in `g-eval`, one trait for each item."""
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:
             shown = _FIXED.get(base) or (_GRADED[base].format(show(text).strip()) if show(text).strip() else "")
@@ -314,6 +318,7 @@ class _Converter:
             self._add_to_rubric(trait)
 
     def _add_stub(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any) -> None:
+        """Add an unscorable trait for an assertion that a program decides, for the user to write."""
         language = _PROGRAMS.get(base) or f"a program for {kind}"
         label = self._label(assertion, f"{kind} {show(value)}")
         stub: dict[str, Any] = {
@@ -328,6 +333,7 @@ class _Converter:
         self.done.left_out.append(f"{kind} (a trait to be written)")
 
     def _add_to_rubric(self, trait: dict[str, Any]) -> None:
+        """Add a trait under a free name, unless a trait with the same content is there."""
         if any({**other, "name": ""} == {**trait, "name": ""} for other in self.done.traits):
             return
         trait["name"] = _unique(trait["name"], {other["name"]: other for other in self.done.traits})
@@ -342,15 +348,18 @@ _UNKNOWN: Final = _Unknown()
 
 
 def _first_text(value: Any) -> str:
+    """Return the first text in a value; empty if there is none."""
     texts = texts_of(value)
     return texts[0] if texts else ""
 
 
 def _only_measures(assertion: Mapping[str, Any]) -> bool:
+    """Return whether an assertion does not decide whether the test passes."""
     return assertion.get("metricOnly") is True or number(assertion.get("weight"), 1.0) <= 0
 
 
 def _is_program(value: Any) -> bool:
+    """Return whether a value names a file with a program."""
     return isinstance(value, str) and value.startswith(_FILE) and _PROGRAM.search(value) is not None
 
 
@@ -376,6 +385,7 @@ def _reserved_names() -> frozenset[str]:
 
 
 def _unique(name: str, taken: Mapping[str, Any]) -> str:
+    """Return the name, with a number at the end if it is taken."""
     number = 2
     unique = name
     while unique in taken:

@@ -59,7 +59,7 @@ _SECRET: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt (text or messages, with templates) and its label, or the problem because of which it cannot be read."""
+    """A prompt (text or messages, with templates) and its label, or the problem that prevents reading it."""
 
     raw: Any
     label: str = ""
@@ -67,7 +67,7 @@ class Prompt:
 
 
 def is_configuration(value: Any) -> bool:
-    """Return whether a value has at least two of the keys of a configuration."""
+    """Return whether a value has two or more of the keys of a configuration."""
     return isinstance(value, Mapping) and len(value.keys() & KEYS) >= 2 and "karenina" not in value
 
 
@@ -81,7 +81,10 @@ def is_test(value: Any) -> bool:
 
 
 def config_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a configuration, or of a test file. Raises `BenchmarkFileError`."""
+    """Yield the rows of a configuration, or of a test file.
+
+    Raises `BenchmarkFileError` if the file is neither, or if there is no question in it.
+    """
     folder = Folder(path.parent)
     if is_table(path):
         yield from _Config(Document(path, {}, {}, {}), {}, folder).rows(read_test_file(path, folder))
@@ -122,7 +125,7 @@ class _Config:
         self._default = self._read_default(value.get("defaultTest"))
 
     def rows(self, tests: Iterator[Test]) -> Iterator[SourceRow]:
-        """Yield a row for each test and prompt."""
+        """Yield a row for each test and prompt. A test or prompt that cannot be read becomes a row with a problem."""
         prompts = list(self._prompts(self._value.get("prompts")))
         for prompt in prompts:
             if prompt.problem:
@@ -162,10 +165,15 @@ class _Config:
             yield Test("prompts", {})
 
     def _problem(self, place: str, problem: str) -> SourceRow:
+        """Return a row with a problem. The first row that is made has the notes on the whole configuration."""
         notes, self._notes = self._notes, []
         return SourceRow(place, {}, problem, notes=notes)
 
     def _read_default(self, default: Any) -> Mapping[str, Any]:
+        """Return `defaultTest`, also from a file; empty if it is not an object.
+
+        Raises `BenchmarkFileError` without the file.
+        """
         if isinstance(default, str):
             try:
                 default = self._folder.value(default)
@@ -176,7 +184,7 @@ class _Config:
         return default if isinstance(default, Mapping) else {}
 
     def _scenarios(self, scenarios: Any) -> Iterator[Test]:
-        """Yield each test of each scenario, once with each of the scenario's sets of values."""
+        """Yield each test of each scenario, once for each set of values in the scenario."""
         for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
             line = self._document.line(("scenarios", number - 1))
             place = f"line {line}" if line else f"scenario {number}"
@@ -205,7 +213,10 @@ class _Config:
                         yield Test(test.place if path else place, _merge(base, test.values), test.problem)
 
     def _scenario_values(self, config: Any) -> Iterator[Mapping[str, Any]]:
-        """Yield a scenario's sets of values, including those in files. Raises `NotRead`."""
+        """Yield a scenario's sets of values, including those in files.
+
+        Raises `NotRead` if a file or a set cannot be read.
+        """
         for entry in _list_of(config):
             for base in _list_of(self._folder.value(entry)) if isinstance(entry, str) else [entry]:
                 if not isinstance(base, Mapping):
@@ -213,6 +224,7 @@ class _Config:
                 yield base
 
     def _prompts(self, prompts: Any) -> Iterator[Prompt]:
+        """Yield the prompts; one that cannot be read has a `problem`."""
         if isinstance(prompts, Mapping):
             prompts = [{"id": name, "label": label} for name, label in prompts.items()]
         for number, entry in enumerate(
@@ -238,7 +250,10 @@ class _Config:
                 yield Prompt(None, str(number), str(error))
 
     def _read_prompt(self, entry: str) -> Iterator[tuple[Any, str]]:
-        """Yield the prompts in an entry with their labels: the entry itself, or those in a file. Raises `NotRead`."""
+        """Yield the prompts in an entry with their labels: the entry itself, or those in the file that it names.
+
+        Raises `NotRead` if a program makes the prompt, or if the file is not found.
+        """
         if entry.startswith("exec:") or (_PROGRAM.search(entry) and "\n" not in entry and " " not in entry.strip()):
             raise NotRead(f"a program generates the prompt ({entry!r:.80}): {RUN_IT}")
         if entry.startswith(_ELSEWHERE):
@@ -274,6 +289,10 @@ class _Config:
                 yield from ((as_messages(part.strip()), file.name) for part in parts if part.strip())
 
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
+        """Yield a row for each prompt and combination of variables of a test, or one with the problem of the test.
+
+        Raises `BenchmarkFileError` if there are too many rows.
+        """
         values = _merge(self._default, test.values)
         options = as_mapping(values.get("options"))
         try:
@@ -300,7 +319,7 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the prompt for tests without one: the variable with the question; an empty prompt if it is unclear."""
+        """Return the prompt for a test without prompts: its variable with the question, or no text if it is unclear."""
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
         if named is None and len(variables) != 1:
@@ -314,7 +333,10 @@ class _Config:
         return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
     def _read_variables(self, source: Any) -> dict[str, Any]:
-        """Return the variables, with file names replaced by the content of the files. Raises `NotRead`."""
+        """Return the variables, with file names replaced by the content of the files.
+
+        Raises `NotRead` if a program makes a value, or if a file cannot be read.
+        """
         if isinstance(source, str):
             source = self._folder.value(source)
         variables = dict(source) if isinstance(source, Mapping) else {}
@@ -334,6 +356,10 @@ class _Config:
         variables: Mapping[str, Any],
         turns: Sequence[str],
     ) -> SourceRow:
+        """Return the row for one test with one prompt; `turns` names the variables that contain a conversation.
+
+        Raises `NotFilled` if only promptfoo can make the prompt, and `BenchmarkFileError` if the rows get too large.
+        """
         missing: set[str] = set()
         if "_conversation" in str(prompt.raw):
             raise NotFilled(f"the prompt repeats the conversation so far (`_conversation`): {RUN_IT}")
@@ -407,6 +433,7 @@ class _Config:
         return resolved
 
     def _read_value(self, name: str) -> Any:
+        """Return the content of a file that an assertion names; None if it cannot be read."""
         try:
             return self._folder.value(name)
         except NotRead:
@@ -414,7 +441,7 @@ class _Config:
 
 
 def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a test with inherited values: variables and options are merged, assertions are concatenated."""
+    """Return a test with inherited values. Variables, options and metadata are merged; assertions are concatenated."""
     merged = {**base, **{key: value for key, value in test.items() if value is not None}}
     for key in ("vars", "options", "metadata"):
         if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):
@@ -426,6 +453,7 @@ def _merge(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_wanted(label: str, names: list[str]) -> bool:
+    """Return whether a prompt's label is one of the names, which may be prefixes (`name:`, `name*`)."""
     return any(
         label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
         for name in names
@@ -433,4 +461,5 @@ def _is_wanted(label: str, names: list[str]) -> bool:
 
 
 def _list_of(value: Any) -> list[Any]:
+    """Return a list as it is, None as an empty list, and any other value as a list of one."""
     return value if isinstance(value, list) else [] if value is None else [value]

@@ -27,7 +27,7 @@ class NotRead(ValueError):
 
 
 class Folder:
-    """The folder of a configuration. Each text and each document is read only once."""
+    """The folder of a configuration. Each file in it is read only once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class Folder:
         return paths
 
     def text(self, path: Path) -> str:
-        """Return the text of a file. Raises `NotRead`."""
+        """Return the text of a file. Raises `NotRead` if it cannot be read."""
         if path not in self._texts:
             try:
                 with open_only_below(self.path):
@@ -70,7 +70,10 @@ class Folder:
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Return the value of a YAML or JSON file; only YAML has line numbers. Raises `BenchmarkFileError`."""
+        """Return the value of a YAML or JSON file; only YAML has line numbers.
+
+        Raises `BenchmarkFileError` if the file cannot be read.
+        """
         if path not in self._documents:
             with open_only_below(self.path):
                 self._documents[path] = read_document(path)
@@ -79,7 +82,7 @@ class Folder:
     def value(self, name: str) -> Any:
         """Return the content of the file that `name` matches: the value of YAML or JSON, else the text.
 
-        If it matches several files, return a list. Raises `NotRead`.
+        If several files match, return a list. Raises `NotRead` if there is none, or if one cannot be read.
         """
         contents = []
         for path in self.find(name):
@@ -96,7 +99,10 @@ class Folder:
         return contents[0] if len(contents) == 1 else contents
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the location and the values of each row in a table or JSON lines. Raises `BenchmarkFileError`."""
+        """Yield the location and the values of each row in a table or JSON lines; empty rows are skipped.
+
+        Raises `BenchmarkFileError` if the file cannot be read.
+        """
         in_table = path.suffix.lower() in TABLES
         with bounded(path), open_only_below(self.path):
             opened = read_records(path, package="karenina-importing")
@@ -108,7 +114,10 @@ class Folder:
 
 
 def read_document(path: Path) -> Document:
-    """Return the value of a YAML or JSON file; only YAML has line numbers. Raises `BenchmarkFileError`."""
+    """Return the value of a YAML or JSON file; only YAML has line numbers.
+
+    Raises `BenchmarkFileError` if the file cannot be read.
+    """
     if path.suffix.lower() in YAML:
         return read_yaml(read_text(path), path)
     return Document(path, read_json(path), {}, {})

@@ -113,6 +113,7 @@ def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] |
 
 
 def _rule(condition: _Condition) -> dict[str, Any]:
+    """Return the rule that checks a condition in the response: `TraceContains` if possible, else `TraceRegex`."""
     if isinstance(condition, _Found) and condition.text is not None and not condition.any_case:
         return {"type": "TraceContains", "substring": condition.text}  # if case were ignored, it would find ß for ss
     several = condition.several if isinstance(condition, _Any) else (condition,)
@@ -140,6 +141,7 @@ def _look(condition: _Condition) -> str:
 
 
 def _strip(text: str) -> str:
+    """Return a text without the spaces around it that JavaScript's `trim` removes."""
     return re.sub(rf"\A[{SPACE}]+|[{SPACE}]+\Z", "", text)
 
 
@@ -153,7 +155,7 @@ class _Reader:
     texts: dict[str, str] = field(default_factory=dict)
 
     def read(self) -> _Condition:
-        """Return the condition that the whole code expresses. Raises `NotTranslated`."""
+        """Return the condition that the whole code expresses. Raises `NotTranslated` for unsupported code."""
         self._skip()
         while named := self._take(_CONSTANT):
             self.outputs[named[1]] = self._read_output()
@@ -171,11 +173,12 @@ class _Reader:
         return condition
 
     def _skip(self) -> None:
+        """Skip white space and comments."""
         while blank := _BLANK.match(self.code, self.at):
             self.at = blank.end()
 
     def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `token` at the current position and skip it and the blanks after it; None if it does not match."""
+        """Match `token` at the current position, and skip it and the blanks after it. None if it does not match."""
         pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
         match = pattern.match(self.code, self.at)
         if match is not None:
@@ -184,6 +187,7 @@ class _Reader:
         return match
 
     def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
+        """Match `token` like `_take`. Raises `NotTranslated` if it does not match."""
         match = self._take(token)
         if match is None:
             raise NotTranslated(self.code)
@@ -191,6 +195,7 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
+        """Count the nesting of conditions. Raises `NotTranslated` if it is deeper than `_DEEPEST`."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise NotTranslated(self.code)
@@ -198,6 +203,7 @@ class _Reader:
         self.depth -= 1
 
     def _read_any(self) -> _Condition:
+        """Return a condition made of conditions joined by `||`, or a single one."""
         with self._deeper():
             several = [self._read_all()]
             while self._take("||"):
@@ -205,6 +211,7 @@ class _Reader:
         return several[0] if len(several) == 1 else _Any(tuple(several))
 
     def _read_all(self) -> _Condition:
+        """Return a condition made of conditions joined by `&&`, or a single one."""
         several = [self._read_one()]
         while self._take("&&"):
             several.append(self._read_one())
@@ -213,7 +220,7 @@ class _Reader:
     def _read_one(self, *, compared: bool = True) -> _Condition:
         """Return a single condition. If `compared` is False, the condition follows `!` and must not be a comparison.
 
-        `!` binds more tightly than a comparison, and would only negate its left side.
+        The reason is that `!` binds more tightly than a comparison, and would only negate its left side.
         """
         with self._deeper():
             if self._take("!"):
@@ -239,7 +246,7 @@ class _Reader:
             return self._read_call_or_comparison(self._read_output(), compared=compared)
 
     def _read_match(self) -> _Condition | None:
-        """Return the condition in `output.match(...)`, whose value is an array or null; None if this is no match."""
+        """Return the condition in `output.match(...)`, whose value is an array or null; None if it is other code."""
         if not _MATCHED.match(self.code, self.at):
             return None
         output = self._read_output()
@@ -267,11 +274,19 @@ class _Reader:
                 return output
 
     def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
+        """Return the condition that a regular expression is found.
+
+        Raises `NotTranslated` if the output is changed before.
+        """
         if output != _Output():
             raise NotTranslated(self.code)
         return _Found(translate(regex[1], regex[2]), any_case="i" in regex[2])
 
     def _read_call_or_comparison(self, output: _Output, *, compared: bool) -> _Condition:
+        """Return the condition in the method call or comparison that follows an output.
+
+        If `compared` is False, it must be a call: see `_read_one`. Raises `NotTranslated` for anything else.
+        """
         any_case = bool(output.case)
         blank = f"[{SPACE}]*" if output.trimmed else ""
         if method := self._take(_METHOD):
@@ -350,6 +365,7 @@ class _Reader:
 
 
 def _unescape(escaped: re.Match[str]) -> str:
+    """Return the character of an escape. Raises `NotTranslated` for unknown escapes and surrogates."""
     if escaped[3] is not None:
         if escaped[3] not in _ESCAPES:
             raise NotTranslated(escaped[0])

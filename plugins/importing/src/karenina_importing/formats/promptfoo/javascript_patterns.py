@@ -42,7 +42,7 @@ class NotTranslated(ValueError):
 def translate(source: str, flags: str) -> str:
     """Return the pattern for a JavaScript regular expression, for use with ASCII, and with IGNORECASE for the flag i.
 
-    Raises `NotTranslated`.
+    Raises `NotTranslated` if there is no pattern with exactly the same meaning.
     """
     if len(source) > _LONGEST or not set(flags) <= set("dgimsu") or len(set(flags)) < len(flags) or {*"iu"} <= {*flags}:
         raise NotTranslated(flags)
@@ -57,7 +57,7 @@ def translate(source: str, flags: str) -> str:
 def escape(text: str, *, any_case: bool = False) -> str:
     """Return a pattern that matches a text.
 
-    With `any_case`, raises `NotTranslated` for letters whose other case is not exactly one letter.
+    With `any_case`, raise `NotTranslated` for letters whose other case is not exactly one letter.
     """
     return "".join(_literal(char, any_case=any_case) for char in text)
 
@@ -93,7 +93,7 @@ class _Pattern:
     """Whether the parts from `start` on may be repeated."""
 
     def translate(self) -> str:
-        """Return the translated pattern. Raises `NotTranslated`."""
+        """Return the translated pattern. Raises `NotTranslated` for what is not supported."""
         while self.at < len(self.source):
             self._read_part()
         if self.groups:
@@ -101,12 +101,14 @@ class _Pattern:
         return "".join(self.parts)
 
     def _add(self, part: str, *, repeatable: bool = True, is_wide: bool = False) -> None:
+        """Add a part of the pattern, which a repetition that follows would repeat if it is `repeatable`."""
         self.start = len(self.parts)
         self.parts.append(part)
         self.wide.append(is_wide and "u" not in self.flags)
         self.repeatable = repeatable
 
     def _read_part(self) -> None:
+        """Read one element of the source and add its translation."""
         character = self.source[self.at]
         if character == "(":
             self._open_group()
@@ -138,6 +140,7 @@ class _Pattern:
             self._add_literal(character)
 
     def _add_literal(self, character: str) -> None:
+        """Add a character that stands for itself. Raises `NotTranslated` for a surrogate."""
         if 0xD800 <= ord(character) < 0xE000:
             raise NotTranslated(character)
         # Without u, a repetition of a pair of surrogates repeats only its second half.
@@ -146,6 +149,7 @@ class _Pattern:
         )
 
     def _open_group(self) -> None:
+        """Open a group; a named one loses its name. Raises `NotTranslated` for other kinds, and for deep nesting."""
         match = _GROUP.match(self.source, self.at)
         if match is None or (match[0] == "(" and self.source.startswith("?", match.end())) or len(self.groups) > 50:
             raise NotTranslated(self.source)
@@ -155,7 +159,10 @@ class _Pattern:
         self._add(opened, repeatable=False)
 
     def _repeat(self, character: str) -> bool:
-        """Add a repetition; return False if the brace is a literal character."""
+        """Add a repetition; return False if the brace is a literal character.
+
+        Raises `NotTranslated` if there is nothing to repeat, or if characters would be counted differently.
+        """
         counted = _COUNT.match(self.source, self.at)
         if character == "{" and counted is None:
             return False
@@ -175,6 +182,7 @@ class _Pattern:
         return True
 
     def _add_escape(self) -> None:
+        """Add the translation of an escape whose backslash has been read."""
         name = self.source[self.at : self.at + 1]
         if name and name in "dw":
             self._add(f"\\{name}")
@@ -192,7 +200,10 @@ class _Pattern:
         self.at += 1
 
     def _read_character(self) -> str:
-        """Return the character of an escape whose backslash has been read."""
+        """Return the character of an escape whose backslash has been read.
+
+        Raises `NotTranslated` if it is no character.
+        """
         code = _CODE.match(self.source, self.at)
         if code is not None:
             number = int(code[1] or code[2] or code[3], 16)
@@ -211,6 +222,7 @@ class _Pattern:
         return name
 
     def _add_class(self) -> None:
+        """Add a character class whose opening bracket has been read. Raises `NotTranslated` if it is open or empty."""
         negated = self.source.startswith("^", self.at)
         self.at += negated
         items: list[tuple[str, str]] = []  # the character, empty for a set, and its pattern
@@ -228,6 +240,7 @@ class _Pattern:
         self._add(f"[{'^' if negated else ''}{shown}]", is_wide=negated or wide)
 
     def _read_item(self) -> tuple[str, str]:
+        """Return the next item of a character class: its character, empty for a set of characters, and its pattern."""
         character = self.source[self.at]
         self.at += 1
         if character == "\\":
@@ -247,7 +260,10 @@ class _Pattern:
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Return the content of a character class, and whether it includes characters outside of the basic plane."""
+        """Return the content of a character class, and whether it includes characters outside of the basic plane.
+
+        Raises `NotTranslated` for an invalid range, and, with the flag i, for other letters than ASCII.
+        """
         shown: list[str] = []
         at = 0
         while at < len(items):
@@ -284,4 +300,5 @@ def _have_case(first: str, last: str) -> bool:
 
 
 def _in_class(character: str) -> str:
+    """Return the pattern for a character in a character class."""
     return f"\\{character}" if character in _SPECIAL_IN_CLASS else _SHOWN.get(character, character)

@@ -79,7 +79,7 @@ def is_simulated(provider: Any) -> bool:
 
 
 def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str]:
-    """Yield the unknown keys of an object that have a value: at most 20, then "other keys"."""
+    """Yield the unknown keys of an object that have a value, cut to 40 characters: the first 20, then "other keys"."""
     keys = (key for key, content in value.items() if key not in known and content not in (None, False, "", [], {}))
     yield from (in_one_line(str(key))[:_LONGEST] for key in islice(keys, _MOST))
     if next(keys, None) is not None:

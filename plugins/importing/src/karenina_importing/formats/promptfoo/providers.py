@@ -36,7 +36,7 @@ _MOST: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """A provider in a configuration: its name, its settings, and the environments in order of precedence."""
+    """A provider in a configuration: its name, its settings, and its environments in order of precedence."""
 
     name: str
     settings: Mapping[str, Any]
@@ -98,7 +98,10 @@ def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
 
 
 def _address(provider: _Provider) -> tuple[str, str | None]:
-    """Return the setting with a provider's own base URL, and the URL: None without one, `ADDRESS` if it is unknown."""
+    """Return the setting with a provider's own base URL, and the URL.
+
+    The URL is None if the provider has no URL of its own, and `ADDRESS` if only promptfoo knows it.
+    """
     prefix = provider.name.partition(":")[0].upper()
     candidates = [(key, provider.settings.get(key), True) for key in _HOSTS]
     candidates += [(key, provider.settings.get(key), False) for key in _ADDRESSES]

@@ -1,10 +1,10 @@
 """promptfoo results (versions 1 to 3), configurations, and test files.
 
 In results (`promptfoo eval -o results.json` or `-o results.jsonl`), a row is one test with one prompt and one provider;
-in a configuration, it is one test with one prompt. Assertions become fields and traits. `expected` is added: the value
-of the first assertion that compares the output with a text, as promptfoo filled it in. `failure` is added if the
-provider gave no answer, because the `error` of a result may also be the reason for a failed assertion. A prompt that
-contains messages as JSON is converted to messages.
+in a configuration, it is one test with one prompt. Assertions become fields and traits. Two keys are added to a row:
+`expected` is the value of the first assertion that compares the output with a text, as promptfoo filled it in;
+`failure` says why the provider gave no answer, because the `error` of a result may also be the reason for a failed
+assertion. A prompt that contains messages as JSON is converted to messages.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ _HEAD: Final = 1 << 20
 
 
 def _detect(head: FileHead) -> Fit:
+    """Return whether a file is from promptfoo: results, a configuration or tests.
+
+    A configuration that is a program fits too, so that reading it can say what to do.
+    """
     suffix = head.path.suffix.lower()
     if suffix in _PROGRAMS:
         return Fit.YES if head.path.stem.startswith("promptfooconfig") else Fit.NO
@@ -83,6 +87,10 @@ def _results(document: Any) -> list[Any] | None:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of results, a configuration or tests.
+
+    Raises `BenchmarkFileError` if the file is none of these, or a program, or has no results.
+    """
     suffix = path.suffix.lower()
     if suffix in _PROGRAMS:
         raise BenchmarkFileError(path, "", "the configuration is a program, which is not executed", RUN_IT)
@@ -112,6 +120,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, result: Any) -> SourceRow:
+    """Return the row for a result; a result without its prompt becomes a row with a problem."""
     if not isinstance(result, Mapping) or "prompt" not in result:
         return SourceRow(place, {}, "the result is not an object with `prompt`")
     prompt = _prompt(result["prompt"])
@@ -134,6 +143,7 @@ def _row(place: str, result: Any) -> SourceRow:
 
 
 def _prompt(prompt: Any) -> Mapping[str, Any]:
+    """Return a prompt as an object whose `raw` is a text or messages."""
     raw = prompt.get("raw") if isinstance(prompt, Mapping) else prompt
     raw = as_messages(raw)
     return {**prompt, "raw": raw} if isinstance(prompt, Mapping) else {"raw": raw}
@@ -153,11 +163,12 @@ def _failure(result: Mapping[str, Any]) -> Any:
 
 
 def _is_stripped(value: Any) -> bool:
+    """Return whether promptfoo has replaced a text by a placeholder."""
     return isinstance(value, str) and value in _STRIPPED
 
 
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a function that returns the value that promptfoo filled in for an assertion; None if it is not known."""
+    """Return a function that returns the value that promptfoo filled in for an assertion, or None if it is unknown."""
     graded = _get(result, "gradingResult", "componentResults")
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 
@@ -171,6 +182,7 @@ def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], A
 
 
 def _get(value: Any, *keys: str) -> Any:
+    """Return the value at a path of keys in an object; None if a key is missing."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value

@@ -20,7 +20,7 @@ _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Return the field for an assertion; None if there is no rule for it."""
+    """Return the field for an assertion of the type `base`, which has no `not-`; None if there is no rule for it."""
     if base == "equals":
         return _declare_equality(value, negated=negated)
     if base.partition(":")[0] == "similar":
@@ -34,6 +34,11 @@ def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: boo
 
 
 def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
+    """Return the field for `equals`: a judge extracts a short value; others are compared with the whole response.
+
+    A negated assertion is compared with the whole response, too. Returns None for null, a list, an object and an empty
+    text.
+    """
     if isinstance(value, bool) or value is None or isinstance(value, Mapping | list):
         value = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else None
     text = show(value).strip()
@@ -52,7 +57,7 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the rule for an assertion about the response itself; None if there is none."""
+    """Return the rule for an assertion about the response itself; None if there is no such rule."""
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
     flags = {"flags": ["IGNORECASE"]} if any_case else {}
@@ -89,6 +94,7 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
 
 
 def _length(value: Any, unit: str) -> dict[str, Any] | None:
+    """Return the rule for the number of words or characters; None if the bounds are not valid."""
     bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
     limits = {key: int(number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}
     if not limits or min(limits.values()) < 0 or limits.get("min", 0) > limits.get("max", math.inf):
@@ -97,6 +103,7 @@ def _length(value: Any, unit: str) -> dict[str, Any] | None:
 
 
 def _compiles(pattern: str) -> bool:
+    """Return whether a pattern is valid."""
     from karenina_toolkit.patterns import check_pattern
 
     try:

@@ -30,7 +30,7 @@ class NotFilled(ValueError):
 
 
 def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None = None) -> str:
-    """Return a template with its variables filled in. Raises `NotFilled`.
+    """Return a template with its variables filled in. Raises `NotFilled` if only promptfoo can fill it in.
 
     A variable without a value becomes an empty string, as in promptfoo, and its name is added to `missing`.
     """
@@ -50,6 +50,10 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
 
 
 def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
+    """Return a text with each `{{ ...
+
+    }}` filled in. Raises `NotFilled` if one cannot be, or if the text gets too long.
+    """
     parts: list[str] = []
     end = size = 0
     for match in _PLACE.finditer(text):
@@ -62,7 +66,7 @@ def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | No
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
-    """Return a value with the templates in all its strings filled in. Raises `NotFilled`."""
+    """Return a value with the templates in all its strings filled in. Raises `NotFilled` as `fill` does."""
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):
@@ -73,7 +77,10 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 
 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables, with references to other variables filled in. Raises `NotFilled`."""
+    """Return the variables, with references to other variables filled in, up to three levels deep.
+
+    Raises `NotFilled` if a template cannot be filled in, or if the variables get too long.
+    """
     filled = dict(variables)
     for _ in range(_DEEPEST):
         open_names = [name for name, value in filled.items() if isinstance(value, str) and "{{" in value]
@@ -106,6 +113,10 @@ def show(value: Any) -> str:
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
+    """Return the value of an expression as text, after its filters; a missing variable's name is added to `missing`.
+
+    Raises `NotFilled` for the environment, an unknown filter, and anything but a variable.
+    """
     match = _EXPRESSION.fullmatch(expression)
     if match is None:
         raise NotFilled(f"the template has an expression, {_shorten('{{' + expression + '}}')}")
@@ -126,11 +137,16 @@ def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] |
 
 
 def _shorten(text: str) -> str:
+    """Return a text on one line of up to 60 characters, for messages."""
     line = " ".join(text[:200].split())
     return f"{line[:57]}..." if len(line) > 60 else line
 
 
-def _default(value: Any, argument: str) -> Any:
+def _apply_default(value: Any, argument: str) -> Any:
+    """Return the value, or the first argument if the value is missing or null: the filter `default('text')`.
+
+    `argument` is the source of the arguments; quotes around the text are removed.
+    """
     return argument.partition(",")[0].strip().strip("'\"") if value is MISSING or value is None else value
 
 
@@ -143,6 +159,6 @@ _FILTERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "string": lambda value, _: show(value),
     "join": lambda value, glue: glue.strip("'\"").join(map(show, value)) if isinstance(value, list) else value,
     "dump": lambda value, _: json.dumps(None if value is MISSING else value, ensure_ascii=False),
-    "default": _default,
-    "d": _default,
+    "default": _apply_default,
+    "d": _apply_default,
 }

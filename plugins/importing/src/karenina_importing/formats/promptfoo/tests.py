@@ -47,7 +47,7 @@ RUN_IT: Final = "run `promptfoo eval -o results.json`, and import the results"
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test and its location, or the problem because of which it cannot be read."""
+    """A test and its location, or the problem that prevents reading it."""
 
     place: str
     values: Mapping[str, Any]
@@ -70,6 +70,7 @@ def read_tests(given: Any, document: Document, path: tuple[str | int, ...], fold
 
 
 def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
+    """Yield the tests in the files that a name matches; files that cannot be read yield a test with a problem."""
     if _PROGRAM.search(name):
         yield Test(place, {}, f"a program generates the tests ({name!r:.80}): {RUN_IT}")
         return
@@ -94,7 +95,10 @@ def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
 
 
 def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
-    """Yield the tests in a file: a table, JSON lines, or YAML or JSON. Raises `BenchmarkFileError`."""
+    """Yield the tests in a file: a table, JSON lines, or YAML or JSON.
+
+    Raises `BenchmarkFileError` if the file cannot be read.
+    """
     if is_table(file):
         for where, cells in folder.rows(file):
             yield Test(where, cells if "vars" in cells or isinstance(cells.get("assert"), list) else row_test(cells))
@@ -114,6 +118,7 @@ def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
 
 
 def _is_test(values: Mapping[str, Any]) -> bool:
+    """Return whether an object is a test, and not a row whose keys are variables."""
     return bool(values.keys() & {"vars", "assert", "description", "options", "metadata"})
 
 
@@ -168,13 +173,14 @@ def parse_assertion(text: str) -> dict[str, Any]:
 
 
 def _is_number(text: str | None) -> bool:
+    """Return whether a text is a decimal number without a sign; False for None."""
     return text is not None and re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", text) is not None
 
 
 def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, Any]]:
     """Yield all combinations of the items of variables that are lists; with `whole`, lists are not expanded.
 
-    Raises `NotRead` for too many combinations.
+    Raises `NotRead` if there are too many combinations.
     """
     lists = {} if whole else {name: value for name, value in variables.items() if isinstance(value, list) and value}
     count = prod(map(len, lists.values()))
