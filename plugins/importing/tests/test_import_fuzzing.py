@@ -17,7 +17,7 @@ from karenina_importing.imported_files import write_files
 from karenina_importing.plugin import plugin
 from karenina_importing.source_files import FileHead
 
-BY_KEY: dict[str, ImportFormat] = {one.key: one for one in plugin.karenina_formats() if isinstance(one, ImportFormat)}
+BY_KEY: dict[str, ImportFormat] = {one.key: one.load() for one in plugin.karenina_formats()}
 TEXTS = st.sampled_from(
     [
         "",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_importing.import_format import Fit, ImportFormat
+from karenina_importing.import_format import Fit, ImportFormat, UnloadedFormat
 from karenina_importing.source_files import head_of, read_json
 from karenina_terminal.completion import complete_files, matching
 from karenina_toolkit.files import LINES, SUFFIXES
@@ -25,7 +25,9 @@ def import_formats(plugins: Plugins) -> list[ImportFormat]:
     """Return the import formats that plugins offer."""
     from karenina_benchmark.formats.format_registry import list_formats
 
-    return [one.value for one in list_formats(plugins) if isinstance(one.value, ImportFormat)]
+    listed = [one.value for one in list_formats(plugins)]
+    offered = [one.load() if isinstance(one, UnloadedFormat) else one for one in listed]
+    return [one for one in offered if isinstance(one, ImportFormat)]
 
 
 def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.format import Format
-from karenina_importing.conversion import ChooseMapping, read_with
-from karenina_importing.field_mapping import FieldMapping
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from karenina_benchmark.content import BenchmarkContent
+    from karenina_benchmark.formats.format import CheckPaths
+    from karenina_importing.conversion import ChooseMapping
+    from karenina_importing.field_mapping import FieldMapping
     from karenina_importing.source_files import FileHead, SourceRow
 
 
@@ -58,10 +61,16 @@ def make_import_format(
     choose: ChooseMapping | None = None,
 ) -> ImportFormat:
     """Return a format that can be read as a benchmark with its own mapping; see `ImportFormat` for the arguments."""
+
+    def read(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
+        from karenina_importing.conversion import read_with  # all commands that read a benchmark list the formats
+
+        return read_with(path, rows(path), mapping, choose)
+
     return ImportFormat(
         name=name,
         suffixes=suffixes,
-        read=lambda path, _check_paths: read_with(path, rows(path), mapping, choose),
+        read=read,
         key=key,
         detect=detect,
         rows=rows,
@@ -69,6 +78,34 @@ def make_import_format(
         rows_at=rows_at,
         choose=choose,
         recognizes=lambda path: _is_surely(detect, path),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnloadedFormat(Format):
+    """An `ImportFormat` of this distribution, listed by its key and name; `load` imports and returns it.
+
+    All commands that read a benchmark list the formats, but few need one of these.
+    """
+
+    key: str
+    load: Callable[[], ImportFormat]
+
+
+def list_unloaded(key: str, name: str, target: str) -> UnloadedFormat:
+    """Return the format without suffixes that `target`, a module and an object in it, names."""
+
+    def load() -> ImportFormat:
+        found: ImportFormat = resolve_name(target)
+        return found
+
+    return UnloadedFormat(
+        name=name,
+        suffixes=(),
+        read=lambda path, check_paths: load().read(path, check_paths),
+        recognizes=lambda path: _is_surely(load().detect, path),
+        key=key,
+        load=load,
     )
 
 
