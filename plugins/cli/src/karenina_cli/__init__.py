@@ -35,7 +35,7 @@ def _run() -> None:
     import sys
 
     gc.set_threshold(_COLLECT_AFTER)
-
+    atexit.register(gc.freeze)  # the interpreter is about to look at each object several times, to free all memory
     if ends:
         atexit.register(_ignore_interrupt)  # registered first, so that it is called last
 
