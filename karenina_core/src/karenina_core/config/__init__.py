@@ -4,12 +4,11 @@ The core owns the names that several distributions read; every other name belong
 Values are taken from the first of these that has one: arguments, the environment, a file, the owner's default.
 """
 
-from karenina_core.config.core_settings import CoreSettings, PluginSelection
+from karenina_core.config.core_settings import CoreSettings
 from karenina_core.config.setting_owners import (
     Setting,
     all_settings,
     flatten_settings,
-    prompt_tasks,
     read_environment,
     read_value,
     translate_settings,
@@ -24,7 +23,6 @@ from karenina_core.config.verification import (
 
 __all__ = [
     "CoreSettings",
-    "PluginSelection",
     "Setting",
     "VerificationConfig",
     "all_settings",
@@ -32,7 +30,6 @@ __all__ = [
     "flatten_settings",
     "plugins_of",
     "prompt_instructions",
-    "prompt_tasks",
     "read_environment",
     "read_value",
     "registered_adapters",

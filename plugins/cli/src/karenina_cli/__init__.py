@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _INTERRUPTED: Final = 130
-_COLLECT_AFTER: Final = 20_000
-"""New objects until garbage is looked for. By default, 700, which imports make 200 times, and nothing of it garbage."""
 
 
 def main() -> None:
@@ -31,16 +29,14 @@ def main() -> None:
 def _run() -> None:
     ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit
-    import gc
     import sys
 
-    gc.set_threshold(_COLLECT_AFTER)
-    atexit.register(gc.freeze)  # the interpreter is about to look at each object several times, to free all memory
     if ends:
         atexit.register(_ignore_interrupt)  # registered first, so that it is called last
 
-    from karenina_cli import shell_completion, streams
+    from karenina_cli import garbage, shell_completion, streams
 
+    garbage.collect_rarely()
     if shell_completion.is_completing():
         from karenina_cli.app import build_command
 

@@ -92,8 +92,8 @@ class UnloadedFormat(Format):
     load: Callable[[], ImportFormat]
 
 
-def list_unloaded(key: str, name: str, target: str) -> UnloadedFormat:
-    """Return the format without suffixes that `target`, a module and an object in it, names."""
+def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
+    """Return the format that `target`, a module and an object in it, names."""
 
     def load() -> ImportFormat:
         found: ImportFormat = resolve_name(target)
@@ -101,7 +101,7 @@ def list_unloaded(key: str, name: str, target: str) -> UnloadedFormat:
 
     return UnloadedFormat(
         name=name,
-        suffixes=(),
+        suffixes=suffixes,
         read=lambda path, check_paths: load().read(path, check_paths),
         recognizes=lambda path: _is_surely(load().detect, path),
         key=key,

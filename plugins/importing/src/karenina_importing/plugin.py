@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from karenina_importing.import_format import UnloadedFormat
 
-FORMATS: Final = {
+FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "huggingface": ("a table, or a Hugging Face dataset", "tables:HUGGINGFACE"),
     "lm-eval": ("lm-evaluation-harness samples", "lm_eval:LM_EVAL"),
     "lm-eval-task": ("an lm-evaluation-harness task", "lm_eval_tasks:LM_EVAL_TASK"),
-    "inspect": ("an Inspect log or dataset", "inspect_logs:INSPECT"),
+    "inspect": ("an Inspect log or dataset", "inspect_logs:INSPECT", ".eval"),
     "openai-evals": ("an OpenAI Evals run or samples", "openai_evals:OPENAI_EVALS"),
     "openai-evals-registry": ("an eval in the OpenAI Evals registry", "evals_registry:EVALS_REGISTRY"),
     "promptfoo": ("promptfoo", "promptfoo.results:PROMPTFOO"),
@@ -27,7 +27,7 @@ FORMATS: Final = {
     "langfuse": ("Langfuse items or traces", "langfuse:LANGFUSE"),
     "helm": ("a HELM run or HELM instances", "helm:HELM"),
 }
-"""The formats by key, in the order in which files are tried: the name, and the module and object in `formats`."""
+"""The formats by key, in the order in which files are tried: name, module and object in `formats`, and suffixes."""
 
 
 class plugin:  # noqa: N801 - the entry point's name
@@ -54,5 +54,6 @@ class plugin:  # noqa: N801 - the entry point's name
         from karenina_importing.import_format import list_unloaded
 
         return [
-            list_unloaded(key, name, f"karenina_importing.formats.{target}") for key, (name, target) in FORMATS.items()
+            list_unloaded(key, name, f"karenina_importing.formats.{target}", *suffixes)
+            for key, (name, target, *suffixes) in FORMATS.items()
         ]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from karenina_core.models.settings_models import AllowedInFiles
-from karenina_core.namespaces import check_name
+from karenina_core.namespaces import check_name, namespace_of
 
 Kind = Literal["boolean", "score", "literal", "template"]
 
@@ -81,6 +81,8 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
             f"two classes are trait kinds named {name!r}: {known.__module__}.{known.__qualname__} and "
             f"{kind.__module__}.{kind.__qualname__}; give one of them another `type`"
         )
+    if namespace_of(kind):
+        kind.model_rebuild(raise_errors=False)  # if built later, an error would not be the plugin's
     return kind
 
 

@@ -138,6 +138,7 @@ def exit_without_journal(
 
 def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
     """Execute a run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
+    from karenina_cli.garbage import collect_as_usual
     from karenina_cli.output.cost_output import spent_text
     from karenina_cli.running.signal_handlers import INTERRUPTED as BY_THE_USER
     from karenina_cli.running.signal_handlers import stop_on_signals
@@ -148,6 +149,7 @@ def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet:
     from karenina_engine.run.execution import execute_session
     from karenina_engine.run.precompute import precompute_results
 
+    collect_as_usual()  # a run makes cycles of objects with whole replies in them
     progress = RunProgress(len(session), limits=session.limits, cost=lambda: spent_text(session.ledger))
     shown = ProgressOutput(screen.err, progress, quiet=quiet)
     try:

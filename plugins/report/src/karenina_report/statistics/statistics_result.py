@@ -14,7 +14,7 @@ from karenina_terminal.notebook_html import SectionsView
 class ReportModel(BaseModel):
     """Base class of the report models."""
 
-    model_config = ConfigDict(frozen=True, protected_namespaces=())
+    model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True)
 
 
 class Mean(ReportModel):

@@ -4,21 +4,28 @@ A *trace* is a sequence of `Message`s. A *recording* is a conversation as JSON v
 wrote it. The functions here accept both; recorded traffic, a list of *exchanges*, has functions of its own.
 """
 
-from karenina_toolkit.traces.agent_metrics import AgentMetrics, measure_trace
-from karenina_toolkit.traces.blocks import TraceFormatError
-from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
-from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
-from karenina_toolkit.traces.formats.role_text import is_transcript, read_transcript
-from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
-from karenina_toolkit.traces.recorded_ends import END_KEYS, add_end, find_end
-from karenina_toolkit.traces.recording import (
-    Recording,
-    convert_recording,
-    is_conversation,
-    parse_conversation,
-    parse_json_conversation,
-)
-from karenina_toolkit.traces.trace_text import TraceVerdict, final_ai_message, render_trace, validate_trace
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_toolkit.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from karenina_toolkit.traces.agent_metrics import AgentMetrics, measure_trace
+    from karenina_toolkit.traces.blocks import TraceFormatError
+    from karenina_toolkit.traces.delimited_text import is_delimited, read_delimited
+    from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
+    from karenina_toolkit.traces.formats.role_text import is_transcript, read_transcript
+    from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
+    from karenina_toolkit.traces.recorded_ends import END_KEYS, add_end, find_end
+    from karenina_toolkit.traces.recording import (
+        Recording,
+        convert_recording,
+        is_conversation,
+        parse_conversation,
+        parse_json_conversation,
+    )
+    from karenina_toolkit.traces.trace_text import TraceVerdict, final_ai_message, render_trace, validate_trace
 
 __all__ = [
     "END_KEYS",
@@ -46,3 +53,34 @@ __all__ = [
     "split_reasoning",
     "validate_trace",
 ]
+
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "AgentMetrics": ".agent_metrics",
+        "END_KEYS": ".recorded_ends",
+        "Exchange": ".exchanges",
+        "Recording": ".recording",
+        "TraceFormatError": ".blocks",
+        "TraceVerdict": ".trace_text",
+        "add_end": ".recorded_ends",
+        "convert_conversations": ".exchanges",
+        "convert_exchanges": ".exchanges",
+        "convert_recording": ".recording",
+        "final_ai_message": ".trace_text",
+        "find_end": ".recorded_ends",
+        "is_conversation": ".recording",
+        "is_delimited": ".delimited_text",
+        "is_transcript": ".formats.role_text",
+        "measure_trace": ".agent_metrics",
+        "parse_conversation": ".recording",
+        "parse_json_conversation": ".recording",
+        "read_delimited": ".delimited_text",
+        "read_transcript": ".formats.role_text",
+        "render_trace": ".trace_text",
+        "separate_reasoning": ".reasoning",
+        "split_reasoning": ".reasoning",
+        "validate_trace": ".trace_text",
+    },
+)

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from karenina_core.namespaces import namespace_of
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
 from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch, OrderedMatch, SetContainment
@@ -114,6 +115,8 @@ def register_primitive(primitive: P) -> P:
     known = _known.setdefault(name, primitive)
     if known is not primitive:
         raise DuplicatePrimitive(name, (known.__module__, primitive.__module__))
+    if namespace_of(primitive):
+        primitive.model_rebuild(raise_errors=False)  # if built later, an error would not be the plugin's
     return primitive
 
 

@@ -38,7 +38,7 @@ _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", 
 _TEMPERATURES: Final = ("°C", "°F")
 
 
-class NumberWithUnit(Primitive):
+class NumberWithUnit(Primitive, defer_build=True):
     """Passes if both are the same number with the same unit, however they are written: *1,500 mg*, *1.5e3 mgs*.
 
     Use it for a text field into which the judge copies the quantity. Numbers are compared exactly. They may have
