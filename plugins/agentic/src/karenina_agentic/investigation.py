@@ -14,7 +14,7 @@ from karenina_agentic.workspace_paths import WorkspaceError, printable_path, res
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import ModelConfig, VerificationContext
 from karenina_core.models.ports import AgentOptions, Message, PortError
-from karenina_toolkit.traces import final_ai_message, render_trace
+from karenina_toolkit import traces
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,17 @@ async def investigate(
         reply = await context.agent(model).run(messages, options)
     except PortError as error:
         done = error.partial.trace if error.partial is not None else ()
-        raise InvestigationFailed(f"the investigation failed: {error}", render_trace(done) if done else None) from error
-    trace = render_trace(reply.trace)
+        raise InvestigationFailed(
+            f"the investigation failed: {error}", traces.render_trace(done) if done else None
+        ) from error
+    trace = traces.render_trace(reply.trace)
     if reply.limit_reached:
         raise InvestigationFailed(
             f"the investigation reached its limit of {options.max_turns} turns before it reported: raise "
             f"{turns_setting}",
             trace,
         )
-    report = final_ai_message(reply.trace)
+    report = traces.final_ai_message(reply.trace)
     if report is None:
         raise InvestigationFailed("the investigation ended without a report", trace)
     if reply.finish_reason == "length":

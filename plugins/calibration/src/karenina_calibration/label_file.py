@@ -26,7 +26,7 @@ SUFFIX: Final = ".labels.jsonl"
 _REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which takes over the labels of equal answers"
 
 
-class ExtractionLabel(BaseModel):
+class ExtractionLabel(BaseModel, defer_build=True):
     """A label that says whether an extracted value is what the answer says; `right` is None if unclear.
 
     `own` is the value that the labeller would extract, as JSON text. If it is given, it overrides `right`.
@@ -41,7 +41,7 @@ class ExtractionLabel(BaseModel):
     own: str | None = None
 
 
-class Label(BaseModel):
+class Label(BaseModel, defer_build=True):
     """One person's label of one answer. `right` is None if it is unclear, or was not asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

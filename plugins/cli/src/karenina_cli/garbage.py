@@ -10,7 +10,7 @@ import atexit
 import gc
 from typing import Final
 
-_AFTER: Final = 300_000
+_AFTER: Final = 200_000
 """The number of new objects before a look; a start makes fewer."""
 _USUAL: Final = gc.get_threshold()
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXTENSION: Final = "karenina-jury"
 
 
-class JudgeVote(BaseModel):
+class JudgeVote(BaseModel, defer_build=True):
     """The vote of one judge in a jury.
 
     `verdict` is the judge's own verdict; None if the judge failed or is undecided. `decides` is True if the judge was
@@ -40,7 +40,7 @@ class JudgeVote(BaseModel):
     output_tokens: int = 0
 
 
-class JuryRecord(BaseModel):
+class JuryRecord(BaseModel, defer_build=True):
     """The extension `karenina-jury` of a jury result.
 
     The first judges are the ones that vote. `agreement` is the share of them with the most frequent vote, by field, or

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
 
 
-class JudgeStatistics(BaseModel):
+class JudgeStatistics(BaseModel, defer_build=True):
     """The statistics of one judge in a jury, over the answers that it was asked about.
 
     `pass_rate` is the rate of the judge's own verdicts, and `agrees` the share of them that equal the jury's. `decides`
@@ -36,7 +36,7 @@ class JudgeStatistics(BaseModel):
     tokens: int
 
 
-class JuryStatistics(BaseModel):
+class JuryStatistics(BaseModel, defer_build=True):
     """The statistics of one jury and answering model.
 
     `unanimous` is the share of answers on which all first judges (those that vote) agree, `fields` the same by field

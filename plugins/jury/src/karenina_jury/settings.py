@@ -11,7 +11,7 @@ from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 Vote = Literal["field", "verdict"]
 
 
-class Jury(StrictSettings):
+class Jury(StrictSettings, defer_build=True):
     """The configuration of a jury: how the judges of a run vote."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

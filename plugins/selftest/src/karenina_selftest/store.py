@@ -25,7 +25,7 @@ _MOST: Final = 20
 """The number of self-tests to keep for a judge; older ones are removed."""
 
 
-class StoredScore(BaseModel):
+class StoredScore(BaseModel, defer_build=True):
     """The rates of one self-test.
 
     `judge` is `interface:model_name`, `cases` describes the cases (the pack's digest, the file, and their number), and
@@ -47,7 +47,7 @@ class StoredScore(BaseModel):
     undecided: int = 0
 
 
-class _Scores(BaseModel):
+class _Scores(BaseModel, defer_build=True):
     scores: list[StoredScore] = []
 
 

@@ -44,7 +44,7 @@ class RubricTrait(BaseModel):
         return self
 
 
-class UnknownTrait(RubricTrait):
+class UnknownTrait(RubricTrait, defer_build=True):
     """A trait that cannot be scored, with all its fields as they were read.
 
     Its kind is not registered, because the plugin is not installed, or its fields are invalid for its kind; in the

@@ -226,7 +226,7 @@ _functions: Final[dict[str, Callable[[str], str]]] = {
 }
 
 
-class SynonymMap(BaseModel):
+class SynonymMap(BaseModel, defer_build=True):
     """A normalizer that replaces aliases by their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
 
     The *whole* text is looked up, after the preceding normalizers were applied, and case matters: put "lowercase" and
