@@ -34,9 +34,9 @@ def _run() -> None:
     if ends:
         atexit.register(_ignore_interrupt)  # registered first, so that it is called last
 
-    from karenina_cli import garbage, shell_completion, streams
+    from karenina_cli import shell_completion, startup, streams
 
-    garbage.collect_rarely()
+    startup.prepare_start()
     if shell_completion.is_completing():
         from karenina_cli.app import build_command
 

@@ -138,10 +138,10 @@ def exit_without_journal(
 
 def run_with_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> tuple[Totals, bool]:
     """Execute a run with progress. Return the totals of its results, and whether Ctrl-C stopped it early."""
-    from karenina_cli.garbage import collect_as_usual
     from karenina_cli.output.cost_output import spent_text
     from karenina_cli.running.signal_handlers import INTERRUPTED as BY_THE_USER
     from karenina_cli.running.signal_handlers import stop_on_signals
+    from karenina_cli.startup import collect_as_usual
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
     from karenina_engine.results.result_set import VerificationResultSet, read_results

@@ -341,7 +341,7 @@ class ConcurrencyLimits:
 
     bounds: Callable[[ModelConfig], Bounds]
     most: float = inf
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=lambda: asyncio.Event())
     held: int = 0
     services: int = 0
     clock: Callable[[], float] = time.monotonic
