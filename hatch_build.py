@@ -1,11 +1,11 @@
 """The requirements of the distribution `karenina`, taken from the members of this repository when it is built.
 
-`karenina` holds no code: it requires the core and the members that say `[tool.karenina] default = true` in their
-`pyproject.toml`; the others are extras, named by `[tool.karenina] extra = "..."` (several members may share one), and
-`all` has every one of them but those that say `all = false`. `with = [...]` names extras of a member itself, with which
-it is required. In a checkout the requirements are the members' folders, because the index may not have
-them, or has older ones. A release (environment variable `KARENINA_RELEASE=1`) and every source distribution pin
-versions instead: a folder of the machine that built them means nothing elsewhere.
+`karenina` contains no code. It requires the core and the members with `[tool.karenina] default = true` in their
+`pyproject.toml`. The others are extras, named by `extra = "..."`; several members may share one. The extra `all` brings
+all of them except those with `all = false`. `with = [...]` names the extras with which a member is required. The keys
+`kind` and `dev` are for `scripts/member_lists.py`. In a checkout the requirements are the members' folders, because the
+index may lack them or have older ones. A release (environment variable `KARENINA_RELEASE=1`) and every source
+distribution pin versions instead: a folder of the machine that built them means nothing elsewhere.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ from __future__ import annotations
 import tomllib
 from configparser import ConfigParser
 from pathlib import Path
+from runpy import run_path
 
+import pytest
 from source_counts import ROOT, lines_of_code, packages
 
 
@@ -30,6 +32,18 @@ def test_no_import_is_exempt() -> None:
 
     assert found == []
     assert "exclude_type_checking_imports" not in fence()["importlinter"]
+
+
+@pytest.mark.parametrize("file", [".importlinter", "requirements-dev.txt"])
+def test_lists_of_members_are_those_of_their_projects(file: str) -> None:
+    """Write them with `python scripts/member_lists.py`."""
+    text = (ROOT / file).read_text("utf-8")
+    script = run_path(str(ROOT / "scripts" / "member_lists.py"))
+    members = list(script["members"]())
+    newcomer = members[0]._replace(package="karenina_new", folder="plugins/new", kind="stage")
+
+    assert script["fill"](text, members) == text
+    assert text.count("new") < script["fill"](text, [*members, newcomer]).count("new")
 
 
 def test_every_distribution_is_inside_the_fence() -> None:
