@@ -181,5 +181,44 @@ def test_the_list_of_commands_imports_no_command() -> None:
     assert {name for name, one in commands.items() if not one.help.startswith(whole.commands[name].help)} == set()
 
 
+MISTAKEN = """from typing import Literal
+from pydantic import field_validator
+from karenina_core.data.rubrics import LLMRubricTrait, register_trait_kind
+from karenina_template.templates import ExactMatch, register_primitive
+
+@{register}
+class Mine({base}):{type}
+    @field_validator("no_such_field")
+    @classmethod
+    def _check(cls, value): return value
+
+plugin = None
+"""
+
+
+@pytest.mark.parametrize(
+    ("command_name", "register", "base", "type"),
+    [
+        ("primitives", "register_primitive", "ExactMatch", ""),
+        ("traits", "register_trait_kind", "LLMRubricTrait", "\n    type: Literal['mistaken.t'] = 'mistaken.t'"),
+    ],
+)
+def test_a_mistake_in_a_subclass_of_ours_is_an_error_of_its_plugin(
+    command_name: str, register: str, base: str, type: str, tmp_path: Path
+) -> None:
+    facts = tmp_path / "mistaken-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: mistaken\nVersion: 1.0\n", "utf-8")
+    (facts / "entry_points.txt").write_text("[karenina.plugins]\nmistaken = mistaken:plugin\n", "utf-8")
+    (tmp_path / "mistaken.py").write_text(MISTAKEN.format(register=register, base=base, type=type), "utf-8")
+
+    def printed(name: str) -> str:
+        program = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{command(name)}"
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert "PydanticUserError: Decorators defined with incorrect fields: mistaken.Mine" in printed("plugins")
+    assert "mistaken." not in printed(command_name)
+
+
 def test_the_probe_would_notice() -> None:
     assert "pyreqwest" in imported("import pyreqwest")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from karenina_calibration.answers import truth_text
-from karenina_calibration.label_file import SUFFIX
+from karenina_calibration.label_paths import SUFFIX
 from karenina_calibration.labelling import asks_verdict
 from karenina_calibration.questions import extraction_question, verdict_lines
 from karenina_report.output_file import write_whole

@@ -75,14 +75,14 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
             f'declare it as `type: Literal["my_kind"] = "my_kind"`'
         )
     check_name("trait kind", name, kind)
+    if namespace_of(kind):
+        kind.model_rebuild(raise_errors=False)  # if built later, an error would not be the plugin's
     known = _KINDS.setdefault(name, kind)
     if known is not kind:
         raise ValueError(
             f"two classes are trait kinds named {name!r}: {known.__module__}.{known.__qualname__} and "
             f"{kind.__module__}.{kind.__qualname__}; give one of them another `type`"
         )
-    if namespace_of(kind):
-        kind.model_rebuild(raise_errors=False)  # if built later, an error would not be the plugin's
     return kind
 
 

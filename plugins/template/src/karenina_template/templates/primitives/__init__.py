@@ -111,12 +111,12 @@ def register_primitive(primitive: P) -> P:
     candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
         raise TypeError(f"a primitive must be a subclass of Primitive, not {primitive!r}")
+    if namespace_of(primitive):
+        primitive.model_rebuild(raise_errors=False)  # if built later, an error would not be the plugin's
     name = primitive.full_name()
     known = _known.setdefault(name, primitive)
     if known is not primitive:
         raise DuplicatePrimitive(name, (known.__module__, primitive.__module__))
-    if namespace_of(primitive):
-        primitive.model_rebuild(raise_errors=False)  # if built later, an error would not be the plugin's
     return primitive
 
 
