@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXTENSION: Final = "karenina-jury"
 
 
-class JudgeVote(BaseModel):
+class JudgeVote(BaseModel, defer_build=True):
     """The vote of one judge in a jury.
 
     `verdict` is the judge's own verdict; None if the judge failed or is undecided. `decides` is True if the judge was
@@ -47,7 +47,7 @@ class JudgeVote(BaseModel):
     output_tokens: int = 0
 
 
-class JuryRecord(BaseModel):
+class JuryRecord(BaseModel, defer_build=True):
     """The extension `karenina-jury` of a jury result.
 
     The first judges are those that vote. `agreement` is the share of them that cast the most frequent vote, by field,
@@ -134,7 +134,7 @@ def _outcome(template: VerificationResultTemplate, verdict: bool | None, granula
     return Outcome.PARTIAL if partly else Outcome.WRONG
 
 
-class JudgeStatistics(BaseModel):
+class JudgeStatistics(BaseModel, defer_build=True):
     """The statistics of one judge in a jury, over the answers that it was asked about.
 
     `pass_rate` is the rate of the judge's own verdicts, and `agrees` the share of them that equal the jury's. `decides`
@@ -154,7 +154,7 @@ class JudgeStatistics(BaseModel):
     tokens: int
 
 
-class JuryStatistics(BaseModel):
+class JuryStatistics(BaseModel, defer_build=True):
     """The statistics of one jury and answering model.
 
     `unanimous` is the share of answers on which all first judges (those that vote) agree. `fields` is that share by

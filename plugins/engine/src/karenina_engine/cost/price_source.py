@@ -127,7 +127,7 @@ FREE: Final = Tariff(Rates(0, 0, 0, 0, 0))
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
-class OwnPrice(StrictSettings):
+class OwnPrice(StrictSettings, defer_build=True):
     """A price that the user sets for a model, in US dollars per million tokens.
 
     Prices that are left out default to `input` or `output`.
