@@ -6,9 +6,11 @@ A value is taken from the first of these sources that sets it: arguments, the en
 
 from karenina_core.config.setting_owners import (
     CoreSettings,
+    PluginSelection,
     Setting,
     all_settings,
     flatten_settings,
+    prompt_tasks,
     read_environment,
     read_value,
     translate_settings,
@@ -23,6 +25,7 @@ from karenina_core.config.verification import (
 
 __all__ = [
     "CoreSettings",
+    "PluginSelection",
     "Setting",
     "VerificationConfig",
     "all_settings",
@@ -30,6 +33,7 @@ __all__ = [
     "flatten_settings",
     "plugins_of",
     "prompt_instructions",
+    "prompt_tasks",
     "read_environment",
     "read_value",
     "registered_adapters",
