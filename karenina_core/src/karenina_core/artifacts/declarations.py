@@ -142,8 +142,8 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
             yield f"{name}() is a generator, which does nothing: write it without yield"
         elif base is None and near and [*signature(method).parameters] == [*signature(inherited[near]).parameters]:
             yield f"there is no method {name}() of stages, so it is never called: write def {near}(...)"
-    plain = (stage.__new__, stage.__init__) == (object.__new__, object.__init__)  # whose signature is slow to read
-    parameters = () if plain else signature(stage).parameters.values()
+    plain = all(getattr(stage, method) == getattr(object, method) for method in ("__new__", "__init__"))
+    parameters = () if plain else signature(stage).parameters.values()  # slow to read
     needed = [parameter for parameter in parameters if parameter.default is Parameter.empty]
     if any(parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for parameter in needed):
         yield f"it is created without arguments, but needs {', '.join(arg.name for arg in needed)}: give them defaults"
