@@ -151,8 +151,10 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
 
 def _is_missing(stage: type[Any], name: str) -> bool:
     """Return whether the stage must define the method: it is abstract, and the inherited `execute` calls it."""
-    owner, runs = (next(base for base in stage.__mro__ if method in vars(base)) for method in (name, "execute"))
-    return getattr(vars(owner)[name], "__isabstractmethod__", False) and issubclass(owner, runs)
+    owner = next(base for base in stage.__mro__ if name in vars(base))
+    if not getattr(vars(owner)[name], "__isabstractmethod__", False):
+        return False
+    return issubclass(owner, next(base for base in stage.__mro__ if "execute" in vars(base)))
 
 
 def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
