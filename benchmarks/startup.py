@@ -1,31 +1,44 @@
-"""How long one waits for `karenina --help` and for `import karenina_core`, beside `import pydantic`.
+"""How long one waits for `karenina --help` and `import karenina_core`, and how much CPU time short commands take.
 
-    python benchmarks/startup.py               medians of 21 turns, and the ratios
-    python benchmarks/startup.py --imports     what takes the time of `karenina --help`, module by module
+The short commands are `check` of three questions, `plan`, and `show` of a run of three.
+
+    python benchmarks/startup.py                   medians of 21 turns, and the ratios
+    python benchmarks/startup.py --imports         what takes the time of `karenina --help`, module by module
+    python benchmarks/startup.py --imports check   the same for a short command
 
 Each is a process of its own, started in turns, with its modules compiled before. Printed are medians of the time on the
-wall, and beside them what an empty interpreter takes, and what importing other frameworks takes where an interpreter
-that has them is given (`peers.py`).
+wall, and beside them what an empty interpreter and `import pydantic` take, and what importing other frameworks takes
+where an interpreter that has them is given (`peers.py`). Of the short commands, it is CPU time, user's and system's.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import resource
 import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import peers
 from measuring import Target, machine, print_targets
 
 PYDANTIC, CORE, HELP = "import pydantic", "import karenina_core", "karenina --help"
+KARENINA = ["-c", "from karenina_cli import main; main()"]
 COMMANDS = {
     "empty interpreter": ["-c", "pass"],
     PYDANTIC: ["-c", PYDANTIC],
     CORE: ["-c", CORE],
-    HELP: ["-c", "import sys; sys.argv = ['karenina', '--help']; from karenina_cli import main; main()"],
+    HELP: [*KARENINA, "--help"],
 }
+SHORT = {"check": ["genes.yaml"], "plan": [], "show": ["genes.jsonl"]}
+"""The short commands, with their arguments."""
+GENES = {"BCL2": "does venetoclax target", "TP53": "is mutated most often", "BTK": "does ibrutinib target"}
+MOST = 0.5
+"""CPU seconds that a short command may take."""
 
 
 def seconds(command: list[str]) -> float:
@@ -33,6 +46,45 @@ def seconds(command: list[str]) -> float:
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=peers.ENVIRONMENT)
     return time.perf_counter() - began
+
+
+def write_run(folder: Path) -> None:
+    """Write a benchmark of three questions, and run it with recorded answers."""
+    lines = ["karenina: 1", "name: Genes", "questions:"]
+    for gene, what in GENES.items():
+        check = f"{{type: TraceContains, substring: {gene}}}"
+        field = f"{{description: The gene, ground_truth: true, verify_with: {check}}}"
+        lines += [f"  - id: {gene}", f"    question: Which gene {what}?", f"    answer: {{found: {field}}}"]
+    answers = "".join(json.dumps({"id": gene, "answer": f"I think that it is {gene}."}) + "\n" for gene in GENES)
+    (folder / "genes.yaml").write_text("\n".join(lines) + "\n", "utf-8")
+    (folder / "answers.jsonl").write_text(answers, "utf-8")
+    words = ["run", "genes.yaml", "--recordings", "answers.jsonl", "-o", "genes.jsonl", "--quiet"]
+    subprocess.run(
+        [sys.executable, *KARENINA, *words], capture_output=True, check=True, cwd=folder, env=peers.ENVIRONMENT
+    )
+
+
+def cpu(command: list[str], folder: Path) -> float:
+    """Return the CPU time of one process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=folder, env=peers.ENVIRONMENT)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def measure_short(turns: int) -> list[Target]:
+    """Take turns with the short commands, print medians of CPU seconds, and return the targets."""
+    print("  of short commands, the CPU seconds:")
+    taken: dict[str, list[float]] = {name: [] for name in SHORT}
+    with TemporaryDirectory() as folder:
+        write_run(Path(folder))
+        for turn in range(turns + 1):
+            for name, words in SHORT.items():
+                spent = cpu([sys.executable, *KARENINA, name, *words], Path(folder))
+                taken[name] += [spent] if turn else []  # the first turn compiles modules
+    for name, spent in taken.items():
+        print(f"  karenina {name:13} {statistics.median(spent):7.3f} s  (least {min(spent):.3f})")
+    return [Target(f"karenina {name}, CPU", statistics.median(spent), MOST, " s") for name, spent in taken.items()]
 
 
 def measure(given: argparse.Namespace) -> None:
@@ -57,14 +109,17 @@ def measure(given: argparse.Namespace) -> None:
         [
             Target(f"{HELP} to {PYDANTIC}", middle[HELP] / middle[PYDANTIC], 3, " times"),
             Target(f"{CORE} to {PYDANTIC}", middle[CORE] / middle[PYDANTIC], 2, " times"),
+            *measure_short(turns),
         ]
     )
 
 
-def print_imports(most: int) -> None:
-    """Print the modules with the longest own time while `karenina --help` starts."""
-    arguments = [sys.executable, "-X", "importtime", *COMMANDS[HELP]]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=peers.ENVIRONMENT)
+def print_imports(command: str, most: int) -> None:
+    """Print the modules with the longest own time while a command starts."""
+    arguments = [sys.executable, "-X", "importtime", *KARENINA, command, *SHORT.get(command, [])]
+    with TemporaryDirectory() as folder:
+        write_run(Path(folder))
+        done = subprocess.run(arguments, capture_output=True, text=True, check=True, cwd=folder, env=peers.ENVIRONMENT)
     lines = [line.removeprefix("import time:").split("|") for line in done.stderr.splitlines() if "|" in line]
     modules = [(int(own), int(whole), name.strip()) for own, whole, name in lines if own.strip().isdigit()]
     print(
@@ -77,10 +132,10 @@ def print_imports(most: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=21)
-    parser.add_argument("--imports", action="store_true")
+    parser.add_argument("--imports", nargs="?", const="--help", choices=["--help", *SHORT])
     peers.add_options(parser)
     given = parser.parse_args()
     if given.imports:
-        print_imports(40)
+        print_imports(given.imports, 40)
     else:
         measure(given)

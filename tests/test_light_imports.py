@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,42 @@ HEAVY = [
     "urllib3",
     "xllamacpp",
 ]
+NOT_FOR_SHORT_COMMANDS = [
+    "karenina_importing.conversion",
+    "karenina_importing.formats",
+    "karenina_engine.run.session",
+    "karenina_toolkit.traces.recording",
+    "multiprocessing",
+    "regex",
+]
+"""What `check`, `plan` and `show` do not use, though they list formats and stages that do."""
+THREE = """karenina: 1
+name: Genes
+questions:
+  - question: Which gene does venetoclax target?
+    answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}}
+  - question: Which gene is mutated most often?
+    answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: TP53}}}
+  - question: Which gene does ibrutinib target?
+    answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BTK}}}
+"""
 CLI_ONLY = ["typer", "rich", "click", "yaml", "pluggy", "stevedore"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a benchmark of three questions, and a run of it."""
+    folder = tmp_path_factory.mktemp("short")
+    (folder / "b.yaml").write_text(THREE, "utf-8")
+    texts = [line.removeprefix("  - question: ") for line in THREE.splitlines() if "question: " in line]
+    answers = "".join(json.dumps({"question": text, "answer": "BCL2"}) + "\n" for text in texts)
+    (folder / "answers.jsonl").write_text(answers, "utf-8")
+    imported(short("run", "b.yaml", "--recordings", "answers.jsonl", "-o", "out.jsonl", folder=folder))
+    return folder
+
+
+def short(*arguments: str, folder: Path) -> str:
+    return f"import os\nos.chdir({str(folder)!r})\n{command(*arguments)}"
 
 
 def imported(program: str) -> set[str]:
@@ -72,6 +108,45 @@ def test_looking_around_on_the_command_line_imports_nothing_heavy(arguments: lis
     assert imported(command(*arguments)) & set(HEAVY) == set()
 
 
+@pytest.mark.parametrize("line", ["check b.yaml", "plan", "plan b.yaml", "show out.jsonl"])
+def test_short_commands_import_only_what_they_use(line: str, folder: Path) -> None:
+    modules = imported_modules(short(*line.split(), folder=folder))
+
+    assert {name.partition(".")[0] for name in modules} & set(HEAVY) == set()
+    assert modules & set(NOT_FOR_SHORT_COMMANDS) == set()
+
+
+@pytest.mark.parametrize("line", ["check b.yaml", "plan b.yaml", "show out.jsonl"])
+def test_short_commands_build_only_the_models_that_they_use(line: str, folder: Path) -> None:
+    program = (
+        f"{short(*line.split(), folder=folder)}from pydantic import BaseModel\nfound = [BaseModel]\n"
+        "for one in found:\n    found += one.__subclasses__()\n"
+        "ours = [one for one in found if one.__module__.startswith('karenina')]\n"
+        "sys.modules.update({f'BUILT.{one.__name__}': None for one in ours if one.__pydantic_complete__})\n"
+    )
+    built = {name.removeprefix("BUILT.") for name in imported_modules(program) if name.startswith("BUILT.")}
+
+    assert {"CoreSettings", "VerificationConfig", "Question"} <= built
+    assert not built & {"VerificationResultTemplate", "LLMRubricTrait", "NumericTolerance", "DateMatch", "OpenAIExtra"}
+    assert ("VerificationResult" in built) == line.startswith("show")
+    assert len(built) <= 40
+
+
+@pytest.mark.parametrize("line", ["check b.yaml", "plan", "show out.jsonl"])
+def test_short_commands_do_not_look_for_garbage(line: str, folder: Path) -> None:
+    looks = (
+        "import atexit, gc\nlooks = []\n"
+        "atexit.register(lambda: print('FROZEN', len(looks), gc.get_freeze_count()))\n"
+        "import karenina_cli.startup\ngc.callbacks.append(lambda *_: looks.append(1))\n"
+    )
+    program = looks + short(*line.split(), folder=folder)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    (counts,) = [words[1:] for words in map(str.split, done.stdout.splitlines()) if words[:1] == ["FROZEN"]]
+
+    assert int(counts[0]) <= 10  # before the command begins
+    assert int(counts[1]) > 10_000
+
+
 @pytest.mark.parametrize("line", ["run b.yaml -q ", "run b.yaml --set evaluation_mode=", "run b.yaml -a open"])
 def test_completion_in_a_shell_imports_nothing_heavy(line: str, tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text("questions:\n  - question: Which\n", "utf-8")
@@ -102,6 +177,45 @@ def test_the_list_of_commands_imports_no_command() -> None:
     assert {"run", "report", "selftest", "model"} <= first.keys()
     assert {name for name, one in first.items() if one.callback.__module__ in modules} == set()
     assert {name for name, one in commands.items() if not one.help.startswith(whole.commands[name].help)} == set()
+
+
+MISTAKEN = """from typing import Literal
+from pydantic import field_validator
+from karenina_core.data.rubrics import LLMRubricTrait, register_trait_kind
+from karenina_template.templates import ExactMatch, register_primitive
+
+@{register}
+class Mine({base}):{type}
+    @field_validator("no_such_field")
+    @classmethod
+    def _check(cls, value): return value
+
+plugin = None
+"""
+
+
+@pytest.mark.parametrize(
+    ("command_name", "register", "base", "type"),
+    [
+        ("primitives", "register_primitive", "ExactMatch", ""),
+        ("traits", "register_trait_kind", "LLMRubricTrait", "\n    type: Literal['mistaken.t'] = 'mistaken.t'"),
+    ],
+)
+def test_a_mistake_in_a_subclass_of_ours_is_an_error_of_its_plugin(
+    command_name: str, register: str, base: str, type: str, tmp_path: Path
+) -> None:
+    facts = tmp_path / "mistaken-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: mistaken\nVersion: 1.0\n", "utf-8")
+    (facts / "entry_points.txt").write_text("[karenina.plugins]\nmistaken = mistaken:plugin\n", "utf-8")
+    (tmp_path / "mistaken.py").write_text(MISTAKEN.format(register=register, base=base, type=type), "utf-8")
+
+    def printed(name: str) -> str:
+        program = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{command(name)}"
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert "PydanticUserError: Decorators defined with incorrect fields: mistaken.Mine" in printed("plugins")
+    assert "mistaken." not in printed(command_name)
 
 
 def test_the_probe_would_notice() -> None:

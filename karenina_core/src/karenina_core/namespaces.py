@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from karenina_core.catalog import install_command, read_catalog
@@ -21,6 +22,8 @@ M = TypeVar("M", bound="BaseModel")
 
 installed: Final = cache(entry_points)
 """A function that returns the installed entry points of all groups, discovered once per process."""
+facts_of: Final = cache(attrgetter("metadata"))
+"""A function that returns the metadata of a distribution, parsed once per process and not at each access."""
 
 
 @cache

@@ -17,7 +17,7 @@ from traceback import walk_tb
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import StageRecord
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("karenina")
 
-_RECORDS: Final = TypeAdapter(list[StageRecord])
+_RECORDS: Final = TypeAdapter(list[StageRecord], config=ConfigDict(defer_build=True))
 
 
 class StageListener(Protocol):

@@ -13,7 +13,8 @@ from typing import Any
 from runs import RIGHT, save
 
 from karenina_calibration.answers import Answer, collect_answers
-from karenina_calibration.label_file import ExtractionLabel, Label, append_labels, default_labels
+from karenina_calibration.label_file import ExtractionLabel, Label, append_labels
+from karenina_calibration.label_paths import default_labels
 from karenina_calibration.labelling import Labelling
 from karenina_core.data.result import VerificationResult
 from karenina_engine.results.result_set import read_results

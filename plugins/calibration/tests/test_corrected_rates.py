@@ -15,7 +15,7 @@ from labelled import is_right, label_run
 from runs import RIGHT, WRONG, errant_run, karenina, result, save
 
 from karenina_calibration.answers import Answer
-from karenina_calibration.label_file import default_labels
+from karenina_calibration.label_paths import default_labels
 
 
 @pytest.fixture

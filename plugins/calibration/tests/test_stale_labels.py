@@ -12,7 +12,7 @@ from labelled import label_run, read_page
 from runs import errant_run, karenina, save
 
 from karenina_calibration import calibrate
-from karenina_calibration.label_file import default_labels
+from karenina_calibration.label_paths import default_labels
 from karenina_core.data.result import VerificationResult
 
 pytestmark = pytest.mark.alone

@@ -11,9 +11,9 @@ import pytest
 from imports import import_file, karenina, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
-from karenina_benchmark.formats.format_registry import list_formats
 from karenina_core.plugins import Plugins
-from karenina_importing import ImportFormat
+from karenina_importing.format_choice import import_formats
+from karenina_importing.plugin import plugin
 
 pytestmark = pytest.mark.alone
 
@@ -244,11 +244,19 @@ def test_tables_with_questions_and_answers_of_models(tmp_path: Path, kind: str) 
 
 
 def test_the_formats_are_offered_through_the_hook() -> None:
-    offered = [offer.value for offer in list_formats(Plugins.discover())]
+    keys = {import_format.key for import_format in import_formats(Plugins.discover())}
 
-    keys = {import_format.key for import_format in offered if isinstance(import_format, ImportFormat)}
     assert keys >= {"huggingface", "lm-eval", "inspect", "openai-evals", "promptfoo", "deepeval", "pydantic-evals"}
     assert keys >= {"langsmith", "langfuse", "helm", "lm-eval-task", "openai-evals-registry"}
+
+
+def test_formats_are_listed_as_their_modules_name_them() -> None:
+    listed = plugin.karenina_formats()
+    loaded = [unloaded.load() for unloaded in listed]
+
+    assert [(unloaded.key, unloaded.name, unloaded.suffixes) for unloaded in listed] == [
+        (import_format.key, import_format.name, import_format.suffixes) for import_format in loaded
+    ]
 
 
 def test_options_that_are_letters_are_not_repeated_after_a_question_that_has_them(tmp_path: Path) -> None:

@@ -17,11 +17,7 @@ from karenina_importing.imported_files import write_files
 from karenina_importing.plugin import plugin
 from karenina_importing.source_files import FileHead
 
-BY_KEY: dict[str, ImportFormat] = {
-    import_format.key: import_format
-    for import_format in plugin.karenina_formats()
-    if isinstance(import_format, ImportFormat)
-}
+BY_KEY: dict[str, ImportFormat] = {unloaded.key: unloaded.load() for unloaded in plugin.karenina_formats()}
 TEXTS = st.sampled_from(
     [
         "",

@@ -26,7 +26,7 @@ DEFAULT_TIMEOUT = 300.0
 CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
 
 
-class ClaudeAgentExtra(endpoints.ServerExtra):
+class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
     """`ModelConfig.extra` of the `claude_agent_sdk` interface. Values of `headers` are treated as secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

@@ -26,7 +26,7 @@ DEFAULT_MAX_TOKENS = 8192
 _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice")
 
 
-class ClaudeExtra(endpoints.ToolLoopExtra):
+class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
     """`ModelConfig.extra` of the `claude_tool` interface. Values of `headers` are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

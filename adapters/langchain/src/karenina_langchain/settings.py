@@ -43,7 +43,7 @@ _RESERVED = frozenset(
 _RESERVED_ENDINGS = ("api_key", "api_base", "api_url", "base_url", "organization", "proxy")
 
 
-class LangchainExtra(endpoints.ToolLoopExtra):
+class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
     """`ModelConfig.extra` of the three LangChain interfaces. Values of `headers` are treated as secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-class ManualExtra(StrictSettings):
+class ManualExtra(StrictSettings, defer_build=True):
     """`ModelConfig.extra` of the `manual` interface: the columns and rows of a file that are used."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -21,7 +21,7 @@ DEFAULT_TIMEOUT = 120.0
 _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools", "tool_choice")
 
 
-class OpenAIExtra(endpoints.ToolLoopExtra):
+class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
     """`ModelConfig.extra` of the `openai` interface. Values of `headers` and `query` are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

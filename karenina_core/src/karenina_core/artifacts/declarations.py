@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from inspect import Parameter, getattr_static, isasyncgenfunction, iscoroutinefunction, isfunction, signature
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isfunction, signature
 from inspect import isgeneratorfunction as is_generator
 from typing import Any, Final
 
@@ -150,17 +150,19 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
             yield f"{name}() is a generator, which does nothing: write it without yield"
         elif base is None and near and [*signature(method).parameters] == [*signature(inherited[near]).parameters]:
             yield f"there is no method {name}() of stages, so it is never called: write def {near}(...)"
-    needed = [parameter for parameter in signature(stage).parameters.values() if parameter.default is Parameter.empty]
+    plain = all(getattr(stage, method) == getattr(object, method) for method in ("__new__", "__init__"))
+    parameters = () if plain else signature(stage).parameters.values()  # slow to read
+    needed = [parameter for parameter in parameters if parameter.default is Parameter.empty]
     if any(parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for parameter in needed):
         yield f"it is created without arguments, but needs {', '.join(arg.name for arg in needed)}: give them defaults"
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
     """Return whether the stage must define the method: it is abstract, and the inherited `execute` calls it."""
-    if not getattr(getattr_static(stage, name, None), "__isabstractmethod__", False):
+    owner = next(base for base in stage.__mro__ if name in vars(base))
+    if not getattr(vars(owner)[name], "__isabstractmethod__", False):
         return False
-    owner, runs = (next(base for base in stage.__mro__ if method in vars(base)) for method in (name, "execute"))
-    return issubclass(owner, runs)
+    return issubclass(owner, next(base for base in stage.__mro__ if "execute" in vars(base)))
 
 
 def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:

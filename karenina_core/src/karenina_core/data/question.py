@@ -26,7 +26,7 @@ def question_id(text: str) -> str:
     return uuid5(NAMESPACE_URL, f"karenina:question:{compose(text)}").urn
 
 
-class FewShotExample(BaseModel):
+class FewShotExample(BaseModel, defer_build=True):
     """Another question with its answer, shown to an answering model before this one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,7 +35,7 @@ class FewShotExample(BaseModel):
     answer: str = Field(description="The answer to it.")
 
 
-class Question(BaseModel):
+class Question(BaseModel, defer_build=True):
     """One question of a benchmark. Immutable: use `changed` to get a changed copy and `Benchmark.replace` to store it.
 
     `answer_template` is source text or a class. A class is the caller's own code: it is trusted, available as

@@ -16,7 +16,7 @@ _COUNTED: Final = tuple(field.name for field in fields(Usage))
 class Section(BaseModel):
     """The base of all parts of a result."""
 
-    model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False, defer_build=True)
 
 
 class ModelIdentity(Section):

@@ -47,7 +47,7 @@ def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
             yield from _texts(inner, f"{key}" if place == "it" else f"{place}.{key}")
 
 
-class ModelConfig(StrictSettings):
+class ModelConfig(StrictSettings, defer_build=True):
     """The configuration of a model that answers or judges.
 
     `id` is the user's own short name for the model, unique among the answering models and among the judges; `interface`

@@ -11,8 +11,8 @@ from typing import Final, Literal, TypeVar
 
 from karenina_core.catalog import CORE
 from karenina_core.errors import type_and_message
+from karenina_core.namespaces import facts_of, namespace
 from karenina_core.namespaces import installed as installed
-from karenina_core.namespaces import namespace
 
 T = TypeVar("T")
 Kind = Literal["stage", "adapter", "other", "hooks"]
@@ -168,5 +168,5 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
 
 def _make_info(point: EntryPoint, kind: Kind) -> PluginInfo:
     """Return the information on an entry point. Without a distribution, its name is `unknown` and its version 0."""
-    facts = {"Name": "unknown", "Version": "0"} if point.dist is None else point.dist.metadata  # parsed at each access
+    facts = {"Name": "unknown", "Version": "0"} if point.dist is None else facts_of(point.dist)
     return PluginInfo(point.name, kind, canonical(facts["Name"]), facts["Version"], point.value)

@@ -286,7 +286,7 @@ def command_plugins() -> Plugins:
 
     Installed stages and adapters are not imported, so that the command line starts quickly.
     """
-    return _active.get() or Plugins.discover(kinds=["other"])
+    return _active.get() or installed_plugins(Selection.of(), ("other",))
 
 
 def active_plugins() -> Plugins:
@@ -295,9 +295,9 @@ def active_plugins() -> Plugins:
 
 
 @cache
-def installed_plugins(selection: Selection) -> Plugins:
-    """Return the installed plugins that a selection allows, discovered once per process."""
-    return Plugins.discover(selection)
+def installed_plugins(selection: Selection, kinds: tuple[Kind, ...] | None = None) -> Plugins:
+    """Return the installed plugins that a selection allows, of these kinds, discovered once per process."""
+    return Plugins.discover(selection, kinds=kinds)
 
 
 @contextmanager

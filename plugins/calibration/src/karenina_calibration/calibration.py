@@ -25,7 +25,8 @@ from karenina_calibration.calibration_result import (
 from karenina_calibration.calibration_text import outside_text, stale_text
 from karenina_calibration.corrected import ModelRate, correct_rate
 from karenina_calibration.estimators import JudgeQuality, rogan_gladen
-from karenina_calibration.label_file import check_labels, find_labels_file, label_command, read_labels
+from karenina_calibration.label_file import check_labels, label_command, read_labels
+from karenina_calibration.label_paths import find_labels_file
 from karenina_calibration.labelling import now
 from karenina_calibration.sheets import SUFFIXES, read_sheet
 from karenina_core.errors import ConfigError

@@ -47,7 +47,7 @@ class commands:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
         """Offer notes with the corrected rates of runs that have a label file beside their results."""
-        from karenina_calibration.label_file import has_labels
+        from karenina_calibration.label_paths import has_labels
 
         def notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
             if not has_labels(run.source for run in runs):

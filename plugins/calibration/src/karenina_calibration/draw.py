@@ -22,7 +22,7 @@ ANY: Final = "any"
 """The only verdict of strata in a simple random draw, which ignores verdicts."""
 
 
-class Stratum(BaseModel):
+class Stratum(BaseModel, defer_build=True):
     """A stratum: the answers of one model with any of these verdicts, their number, and how many were drawn."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -33,7 +33,7 @@ class Stratum(BaseModel):
     drawn: int = Field(ge=0, le=_MOST)
 
 
-class DrawnAnswer(BaseModel):
+class DrawnAnswer(BaseModel, defer_build=True):
     """The id of a drawn answer, and the index of its stratum."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,7 +42,7 @@ class DrawnAnswer(BaseModel):
     stratum: int = Field(ge=0, le=_MOST)
 
 
-class Draw(BaseModel):
+class Draw(BaseModel, defer_build=True):
     """A random draw: its seed, strata and answers, in the random order in which they are labelled.
 
     `digest` is the digest of the answers and verdicts from which the draw was made. `simple` is True for a draw without

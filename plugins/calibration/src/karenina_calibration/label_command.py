@@ -83,7 +83,8 @@ def label(
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_calibration.calibration_text import outside_text, stale_text
-        from karenina_calibration.label_file import default_labels, find_labels_file, label_command
+        from karenina_calibration.label_file import label_command
+        from karenina_calibration.label_paths import default_labels, find_labels_file
         from karenina_calibration.labelling import Labelling, describe_draw, move_away
         from karenina_calibration.sheets import SUFFIXES
 

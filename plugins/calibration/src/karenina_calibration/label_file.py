@@ -13,20 +13,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from karenina_calibration.answers import SCORED, Kind, collect_answers
 from karenina_calibration.draw import FORMAT, Draw
+from karenina_calibration.label_paths import find_labels_file
 from karenina_core.errors import ConfigError
-from karenina_engine.journal.view import JournalView, find_journal
+from karenina_engine.journal.view import find_journal
 from karenina_engine.results.result_file import read_header
-from karenina_report.runs import base_name, journal_results
+from karenina_report.runs import journal_results
 from karenina_toolkit.files import FileError, read_records
 
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answers, Extraction
 
-SUFFIX: Final = ".labels.jsonl"
 _REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which takes over the labels of equal answers"
 
 
-class ExtractionLabel(BaseModel):
+class ExtractionLabel(BaseModel, defer_build=True):
     """A label that says whether an extracted value is what the answer says; `right` is None if unclear.
 
     `own` is the value that the labeller would extract, as JSON text. If it is given, it overrides `right`.
@@ -41,7 +41,7 @@ class ExtractionLabel(BaseModel):
     own: str | None = None
 
 
-class Label(BaseModel):
+class Label(BaseModel, defer_build=True):
     """One person's label of one answer. `right` is None if it is unclear, or was not asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -170,24 +170,6 @@ class Labels:
         ]
 
 
-def default_labels(results: Path) -> Path:
-    """Return the default label file: `<name>.labels.jsonl`, beside the results."""
-    return results.with_name(base_name(results) + SUFFIX)
-
-
-def find_labels_file(results: Path) -> Path:
-    """Return the label file beside the results or, for rescored results without one, that of the original results."""
-    own = default_labels(results)
-    if own.exists() or not read_header(results).get("rescored"):
-        return own
-    journal = find_journal(results)
-    if journal is None:
-        return own
-    with JournalView(journal) as view:
-        output = (view.command() or {}).get("output")
-    return default_labels(results.with_name(Path(output).name)) if isinstance(output, str) else own
-
-
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
     """Return a `karenina label` or `calibrate` command for results and their label file, to paste into a shell."""
     words = ["karenina", command, str(results), *more]
@@ -223,11 +205,6 @@ def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> 
     for id, answer in answers.by_id.items():
         answer.drawn_as = before.by_id[id].verdicts
     return before
-
-
-def has_labels(sources: Iterable[Path | None]) -> bool:
-    """Return whether any of these result files has a label file."""
-    return any(source is not None and find_labels_file(source).exists() for source in sources)
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from karenina_calibration.answers import readable, truth_text
-from karenina_calibration.label_file import SUFFIX, ExtractionLabel, Label
+from karenina_calibration.label_file import ExtractionLabel, Label
+from karenina_calibration.label_paths import SUFFIX
 from karenina_calibration.labelling import asks_verdict
 from karenina_report.options import write_whole
 from karenina_report.page.document import PageDocument, PageSource

@@ -13,7 +13,8 @@ from karenina_calibration.calibration import LabelledRun
 from karenina_calibration.calibration_text import corrected_text, stale_text
 from karenina_calibration.corrected import ModelRate
 from karenina_calibration.estimators import corrected_difference
-from karenina_calibration.label_file import find_labels_file, label_command, read_labels
+from karenina_calibration.label_file import label_command, read_labels
+from karenina_calibration.label_paths import find_labels_file
 from karenina_core.errors import KareninaError
 from karenina_report.comparison.comparison_text import points
 from karenina_report.page.section import Column, IntervalPlot, PageSection, TableBlock, TextBlock

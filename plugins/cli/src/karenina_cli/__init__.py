@@ -38,8 +38,9 @@ def _run() -> None:
     if ends:
         atexit.register(_ignore_interrupt)  # registered first, so that it is called last
 
-    from karenina_cli import shell_completion, streams
+    from karenina_cli import shell_completion, startup, streams
 
+    startup.collect_rarely()
     if shell_completion.is_completing():
         from karenina_cli.app import build_command
 

@@ -6,7 +6,6 @@ and spaces with similar characters. The returned positions refer to the original
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from itertools import islice
 from typing import Final, Literal
 
 from karenina_toolkit.folding import FoldedText, fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _DIGITS: Final = r"[\d\u00b2\u00b3\u00b9\u2070-\u2079\u2080-\u2089]"
 _NEGATIONS: Final = (
@@ -37,7 +37,7 @@ _NEGATIONS: Final = (
     *("n\u00e3o", "sem", "nenhum", "nenhuma", "niet", "geen", "nooit", "zonder"),
     *("\u043d\u0435", "\u043d\u0435\u0442", "\u0431\u0435\u0437", "\u043d\u0438\u043a\u043e\u0433\u0434\u0430"),
 )
-_FACT: Final = re.compile(
+_FACT: Final = lazy_pattern(
     rf"(?P<number>(?:(?<![\w.])[-\u2212])?{_DIGITS}+(?:[.,:/]{_DIGITS}+)*)"
     r"|(?P<short>\b(?:\w+n['\u2019]t|cannot)\b)"
     rf"|(?P<negation>\b(?:{'|'.join(_NEGATIONS)})\b|[\u4e0d\u6ca1\u6c92\u7121\u65e0\u672a\u975e])"
@@ -57,8 +57,8 @@ SHORTEST_CHANGED: Final = 16
 LONGEST_CHANGED: Final = 2000
 """Excerpts with more characters must be exact, because a fuzzy search would take too long."""
 
-_WORD: Final = re.compile(r"\w+")
-_TOKEN: Final = re.compile(r"\S+")
+_WORD: Final = lazy_pattern(r"\w+")
+_TOKEN: Final = lazy_pattern(r"\S+")
 _BLANKS: Final = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )

@@ -33,7 +33,7 @@ _NOT_FROM_FILES: Final[dict[str, JsonValue]] = {"allowed_in_files": "never"}  # 
 RubricMode = Literal["disabled", "enable_all", "use_checkpoint", "custom"]
 
 
-class SearchFunction(BaseModel):
+class SearchFunction(BaseModel, defer_build=True):
     """A search function passed in Python. Only its name is saved, because a function cannot be loaded from a file."""
 
     model_config = ConfigDict(frozen=True)
@@ -53,7 +53,7 @@ def _wrap_function(chosen: object) -> object:
 SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), WithJsonSchema({"type": "string"})]
 
 
-class TraitSettings(StrictSettings):
+class TraitSettings(StrictSettings, defer_build=True):
     """Settings of one trait in `deep_judgment_rubric_config`. For None, the setting for all traits applies."""
 
     enabled: bool = Field(default=True, description="Score the trait from excerpts and reasoning.")
@@ -66,7 +66,7 @@ class TraitSettings(StrictSettings):
     search_enabled: bool | None = Field(default=None, description="Check excerpts with a search tool.")
 
 
-class TraitFields(BaseModel):
+class TraitFields(BaseModel, defer_build=True):
     """Settings of a rubric trait in a benchmark, used if `deep_judgment_rubric_mode` is `use_checkpoint`.
 
     For None, the number in the configuration applies.
@@ -91,7 +91,7 @@ class TraitFields(BaseModel):
     )
 
 
-class RubricTraitSettings(StrictSettings):
+class RubricTraitSettings(StrictSettings, defer_build=True):
     """The value of `deep_judgment_rubric_config`: settings by trait name, for all questions and for single ones.
 
     Settings in `question_specific` replace those in `global`; traits in neither are scored without deep judgment. In

@@ -76,7 +76,7 @@ _KEY: Final = "karenina-drafting"
 _MOST_OTHERS: Final = 2
 
 
-class OtherAnswer(BaseModel):
+class OtherAnswer(BaseModel, defer_build=True):
     """The answer to another question, which the draft must not accept."""
 
     model_config = ConfigDict(frozen=True)
@@ -86,7 +86,7 @@ class OtherAnswer(BaseModel):
     answer: str
 
 
-class DraftBrief(BaseModel):
+class DraftBrief(BaseModel, defer_build=True):
     """The answers to other questions that a draft must reject (`others`), and whether the reference answer is prose."""
 
     model_config = ConfigDict(frozen=True)

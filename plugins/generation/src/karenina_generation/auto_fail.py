@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import AutoFailStage, VerificationContext
-from karenina_toolkit.traces import validate_trace
+from karenina_toolkit import traces
 
 
 class RecursionLimitAutoFail(AutoFailStage):
@@ -50,7 +50,7 @@ class TraceValidationAutoFail(AutoFailStage):
     def execute(self, context: VerificationContext) -> None:
         """Validate the trace, and veto the item if the trace does not end in an answer."""
         trace = context.find_artifact(Keys.TRACE_MESSAGES)
-        verdict = validate_trace(trace or [])
+        verdict = traces.validate_trace(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)
         context.set_artifact(Keys.TRACE_VALIDATION_FAILED, not verdict.valid)
         context.set_artifact(Keys.TRACE_VALIDATION_ERROR, verdict.error)

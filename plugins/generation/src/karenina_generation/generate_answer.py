@@ -25,8 +25,8 @@ from karenina_core.models.prompts import PromptTask
 from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import compose, did_you_mean
 from karenina_generation.settings import Choice, FewShotConfig, GenerationSettings, QuestionFewShot, few_shot_settings
+from karenina_toolkit import traces
 from karenina_toolkit.structured.reply_checks import ends_empty
-from karenina_toolkit.traces import final_ai_message, measure_trace, render_trace, separate_reasoning, split_reasoning
 from karenina_toolkit.traces.reasoning import has_content
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class GenerateAnswer(Stage):
         """Set the artifacts and result fields for a plain reply. With `strip_reasoning`, separate its reasoning."""
         text, reasoning = reply.text, reply.reasoning
         if context.setting("strip_reasoning"):
-            thought, text = split_reasoning(text, cut_off=reply.finish_reason == "length")
+            thought, text = traces.split_reasoning(text, cut_off=reply.finish_reason == "length")
             reasoning = "\n\n".join(filter(None, (reasoning, thought)))
         if reasoning:
             context.set_result_field("reasoning", reasoning)
@@ -240,16 +240,16 @@ class GenerateAnswer(Stage):
         """Set the artifacts and result fields for a conversation. With `strip_reasoning`, separate its reasoning."""
         trace: list[Message] = list(reply.trace)
         if context.setting("strip_reasoning"):
-            trace = separate_reasoning(trace, cut_off=reply.finish_reason == "length")
+            trace = traces.separate_reasoning(trace, cut_off=reply.finish_reason == "length")
         notes = [note for message in trace for note in message.notes]
         if notes:
             context.set_result_field("notes", notes)
-        context.set_artifact(Keys.RAW_LLM_RESPONSE, render_trace(trace))
+        context.set_artifact(Keys.RAW_LLM_RESPONSE, traces.render_trace(trace))
         context.set_artifact(Keys.TRACE_MESSAGES, trace)
         context.set_artifact(Keys.FINAL_AI_MESSAGE, _final_text(trace, reply.finish_reason))
         context.set_artifact(Keys.RECURSION_LIMIT_REACHED, reply.limit_reached)
         _record_end(context, reply.finish_reason)
-        context.set_artifact(Keys.AGENT_METRICS, dict(measure_trace(trace)))
+        context.set_artifact(Keys.AGENT_METRICS, dict(traces.measure_trace(trace)))
 
 
 def _warn_about_unknown_questions(unknown: Sequence[str], ids: Collection[str]) -> None:
@@ -284,7 +284,7 @@ def _explain_empty(context: VerificationContext, reply: AgentReply) -> str:
 
 def _final_text(trace: Sequence[Message], finish_reason: str) -> str | None:
     """Return the agent's last message, which is empty if the provider's content filter removed its text."""
-    last = final_ai_message(trace)
+    last = traces.final_ai_message(trace)
     if last is None and finish_reason == "content_filter" and trace:
         end = trace[-1]
         return end.content if end.role == "assistant" and not end.tool_calls else None

@@ -23,7 +23,7 @@ Choice = Annotated[int, Field(ge=0)] | str
 """A reference to one of a question's examples: its position (from 0), its question, or the MD5 of its question."""
 
 
-class QuestionFewShot(StrictSettings):
+class QuestionFewShot(StrictSettings, defer_build=True):
     """The few-shot settings of one question, where they differ from those for all questions."""
 
     mode: Mode | Literal["inherit"] = Field(
@@ -35,7 +35,7 @@ class QuestionFewShot(StrictSettings):
     external_examples: tuple[FewShotExample, ...] = Field(default=(), description="Further examples, always used.")
 
 
-class FewShotConfig(StrictSettings):
+class FewShotConfig(StrictSettings, defer_build=True):
     """The value of `few_shot_config`: the examples that a model sees before a question.
 
     The old and the new names in the reference project are accepted (`global_mode` is also `pool_mode`, and so on), and

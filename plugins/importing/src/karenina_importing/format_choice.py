@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_importing.import_format import Fit, ImportFormat
+from karenina_importing.import_format import Fit, ImportFormat, UnloadedFormat
 from karenina_importing.source_files import head_of, read_json
 from karenina_terminal.completion import complete_files, matching
 from karenina_toolkit.files import LINES, SUFFIXES
@@ -25,7 +25,9 @@ def import_formats(plugins: Plugins) -> list[ImportFormat]:
     """Return the import formats that plugins offer."""
     from karenina_benchmark.formats.format_registry import list_formats
 
-    return [offer.value for offer in list_formats(plugins) if isinstance(offer.value, ImportFormat)]
+    values = [offer.value for offer in list_formats(plugins)]
+    formats = [value.load() if isinstance(value, UnloadedFormat) else value for value in values]
+    return [import_format for import_format in formats if isinstance(import_format, ImportFormat)]
 
 
 def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:

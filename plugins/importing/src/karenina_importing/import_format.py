@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final
 
 from karenina_benchmark.content import BenchmarkContent
@@ -13,12 +14,12 @@ from karenina_benchmark.document import Document, Section
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.format import Format
 from karenina_core.data.question import Question
-from karenina_importing.conversion import ChooseMapping, convert, question_values
-from karenina_importing.field_mapping import FieldMapping
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from karenina_importing.conversion import ChooseMapping
+    from karenina_importing.field_mapping import FieldMapping
     from karenina_importing.source_files import FileHead, SourceRow
 
 _LINE: Final = re.compile(r"line ([0-9]+)")
@@ -78,10 +79,40 @@ def make_import_format(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnloadedFormat(Format):
+    """An `ImportFormat` of this distribution, listed by its key and name; `load` imports and returns it.
+
+    All commands that read a benchmark list the formats, but few need one of these.
+    """
+
+    key: str
+    load: Callable[[], ImportFormat]
+
+
+def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
+    """Return the format that `target`, a module and an object in it, names."""
+
+    def load() -> ImportFormat:
+        found: ImportFormat = resolve_name(target)
+        return found
+
+    return UnloadedFormat(
+        name=name,
+        suffixes=suffixes,
+        read=lambda path, check_paths: load().read(path, check_paths),
+        recognizes=lambda path: _is_surely(load().detect, path),
+        key=key,
+        load=load,
+    )
+
+
 def _read_with(
     path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None
 ) -> BenchmarkContent:
     """Return the rows of a file as a benchmark named after the file; rows that cannot be converted are in `broken`."""
+    from karenina_importing.conversion import convert, question_values  # slow, and most commands list only the formats
+
     done = convert(rows, mapping, choose)
     benchmark = BenchmarkContent(path.stem or "benchmark")
     benchmark.named_by_path = True

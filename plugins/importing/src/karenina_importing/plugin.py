@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.hooks import hookimpl
 
@@ -11,7 +11,23 @@ if TYPE_CHECKING:
 
     import typer
 
-    from karenina_benchmark.formats.format import Format
+    from karenina_importing.import_format import UnloadedFormat
+
+FORMATS: Final[dict[str, tuple[str, ...]]] = {
+    "huggingface": ("a table, or a Hugging Face dataset", "tables:HUGGINGFACE"),
+    "lm-eval": ("lm-evaluation-harness samples", "lm_eval:LM_EVAL"),
+    "lm-eval-task": ("an lm-evaluation-harness task", "lm_eval_tasks:LM_EVAL_TASK"),
+    "inspect": ("an Inspect log or dataset", "inspect_logs:INSPECT", ".eval"),
+    "openai-evals": ("an OpenAI Evals run or samples", "openai_evals:OPENAI_EVALS"),
+    "openai-evals-registry": ("an eval in the OpenAI Evals registry", "openai_evals:EVALS_REGISTRY"),
+    "promptfoo": ("promptfoo", "promptfoo.results:PROMPTFOO"),
+    "deepeval": ("DeepEval goldens or a DeepEval test run, or ragas samples", "deepeval:DEEPEVAL"),
+    "pydantic-evals": ("a pydantic-evals dataset or report", "pydantic_evals:PYDANTIC_EVALS"),
+    "langsmith": ("LangSmith examples or runs", "langsmith:LANGSMITH"),
+    "langfuse": ("Langfuse items or traces", "langfuse:LANGFUSE"),
+    "helm": ("a HELM run or HELM instances", "helm:HELM"),
+}
+"""The formats by key, in the order in which files are tried: name, module and object in `formats`, and suffixes."""
 
 
 class plugin:  # noqa: N801 - the entry point's name
@@ -33,31 +49,11 @@ class plugin:  # noqa: N801 - the entry point's name
 
     @staticmethod
     @hookimpl
-    def karenina_formats() -> Sequence[Format]:
-        """Return the formats of other tools; their modules are imported only now."""
-        from karenina_importing.formats.deepeval import DEEPEVAL
-        from karenina_importing.formats.helm import HELM
-        from karenina_importing.formats.inspect_logs import INSPECT
-        from karenina_importing.formats.langfuse import LANGFUSE
-        from karenina_importing.formats.langsmith import LANGSMITH
-        from karenina_importing.formats.lm_eval import LM_EVAL
-        from karenina_importing.formats.lm_eval_tasks import LM_EVAL_TASK
-        from karenina_importing.formats.openai_evals import EVALS_REGISTRY, OPENAI_EVALS
-        from karenina_importing.formats.promptfoo.results import PROMPTFOO
-        from karenina_importing.formats.pydantic_evals import PYDANTIC_EVALS
-        from karenina_importing.formats.tables import HUGGINGFACE
+    def karenina_formats() -> Sequence[UnloadedFormat]:
+        """Return the formats of other tools. Their modules are imported only for files that may have the format."""
+        from karenina_importing.import_format import list_unloaded
 
-        return (
-            HUGGINGFACE,
-            LM_EVAL,
-            LM_EVAL_TASK,
-            INSPECT,
-            OPENAI_EVALS,
-            EVALS_REGISTRY,
-            PROMPTFOO,
-            DEEPEVAL,
-            PYDANTIC_EVALS,
-            LANGSMITH,
-            LANGFUSE,
-            HELM,
-        )
+        return [
+            list_unloaded(key, name, f"karenina_importing.formats.{target}", *suffixes)
+            for key, (name, target, *suffixes) in FORMATS.items()
+        ]

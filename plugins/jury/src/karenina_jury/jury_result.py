@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EXTENSION: Final = "karenina-jury"
 
 
-class JudgeVote(BaseModel):
+class JudgeVote(BaseModel, defer_build=True):
     """The vote of one judge in a jury.
 
     `verdict` is the judge's own verdict, or None if the judge failed or is undecided. `decides` is True if the judge
@@ -47,7 +47,7 @@ class JudgeVote(BaseModel):
     output_tokens: int = 0
 
 
-class JuryRecord(BaseModel):
+class JuryRecord(BaseModel, defer_build=True):
     """The extension `karenina-jury` of a jury result.
 
     The first entries of `judges` are the judges that vote. `agreement` maps each field (or the outcome or verdict) to
@@ -139,7 +139,7 @@ def _outcome(template: VerificationResultTemplate, verdict: bool | None, granula
     return Outcome.PARTIAL if partly else Outcome.WRONG
 
 
-class JudgeStatistics(BaseModel):
+class JudgeStatistics(BaseModel, defer_build=True):
     """The statistics of one judge in a jury, over the answers that it was asked about.
 
     `pass_rate` is the rate of the judge's own verdicts. `agrees` is the share of them that equal the jury's verdict,
@@ -159,7 +159,7 @@ class JudgeStatistics(BaseModel):
     tokens: int
 
 
-class JuryStatistics(BaseModel):
+class JuryStatistics(BaseModel, defer_build=True):
     """The statistics of one jury and answering model.
 
     `unanimous` is the share of answers on which all judges that vote agree. `fields` is that share by field (or for the

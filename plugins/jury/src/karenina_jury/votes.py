@@ -30,7 +30,7 @@ OUTCOME: Final = "outcome"
 Vote = Literal["field", "verdict"]
 
 
-class Jury(StrictSettings):
+class Jury(StrictSettings, defer_build=True):
     """The configuration of a jury: how the judges of a run vote."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -31,7 +31,7 @@ class RubricSettings(BaseModel):
     )
 
 
-class TraitFields(BaseModel):
+class TraitFields(BaseModel, defer_build=True):
     """Fields that this distribution adds to LLM traits."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _UNREADABLE: Final = Outcome.PARSE_ERROR
 
 
-class Miss(BaseModel):
+class Miss(BaseModel, defer_build=True):
     """A case with a wrong verdict: the answer, and what the judge extracted from it."""
 
     model_config = ConfigDict(frozen=True)
@@ -39,7 +39,7 @@ class Miss(BaseModel):
     truth: dict[str, object] | None
 
 
-class FamilyScore(BaseModel):
+class FamilyScore(BaseModel, defer_build=True):
     """The counts of one family of cases: `judged`, and `missed` of these with the wrong verdict."""
 
     model_config = ConfigDict(frozen=True)
@@ -51,7 +51,7 @@ class FamilyScore(BaseModel):
     not_judged: int
 
 
-class JudgeScore(BaseModel):
+class JudgeScore(BaseModel, defer_build=True):
     """The score of one judge.
 
     `false_pass` is the share of passes among the judged cases that must fail, and `false_fail` the share of failures

@@ -34,7 +34,7 @@ _READ: Final = 100
 """The number of results to read from a run, enough to contain each of its judges."""
 
 
-class StoredScore(BaseModel):
+class StoredScore(BaseModel, defer_build=True):
     """The rates of one self-test.
 
     `judge` is `interface:model_name`, `cases` describes the cases (the pack's digest, the file, and their number), and
@@ -56,7 +56,7 @@ class StoredScore(BaseModel):
     undecided: int = 0
 
 
-class _Scores(BaseModel):
+class _Scores(BaseModel, defer_build=True):
     scores: list[StoredScore] = []
 
 

@@ -14,7 +14,7 @@ from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.errors import ItemInterrupt, RunError
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.stages.stage import Skip
-from karenina_toolkit.traces import render_trace
+from karenina_toolkit import traces
 
 if TYPE_CHECKING:
     from karenina_core.artifacts.artifact import AnyKey
@@ -60,7 +60,7 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
     if not trace:
         judge_input = JudgeInput(raw, full_trace)
     elif full_trace:
-        judge_input = JudgeInput(render_trace(trace), True)
+        judge_input = JudgeInput(traces.render_trace(trace), True)
     else:
         final = context.find_artifact(Keys.FINAL_AI_MESSAGE)
         if final is None:

@@ -52,7 +52,7 @@ _LISTS: tuple[tuple[str, type[RubricTrait]], ...] = (
 _lists_of = attrgetter(*(name for name, _ in _LISTS), "other_traits")
 
 
-class Rubric(BaseModel):
+class Rubric(BaseModel, defer_build=True):
     """The traits by which answers are scored: one list for each kind, and `other_traits` for kinds added by plugins.
 
     Immutable. A plain list of traits (or of their JSON, each with a `type`) is accepted in place of the lists. Raises
@@ -151,7 +151,7 @@ class Rubric(BaseModel):
         return cls.of(*ours, *theirs)
 
 
-class DynamicRubric(Rubric):
+class DynamicRubric(Rubric, defer_build=True):
     """Traits that are scored only for answers that contain their concept.
 
     Each trait needs a `summary` or a `description` for the check whether the concept is present.

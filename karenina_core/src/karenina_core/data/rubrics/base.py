@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from karenina_core.models.settings_models import AllowedInFiles
-from karenina_core.namespaces import check_name
+from karenina_core.namespaces import check_name, namespace_of
 
 Kind = Literal["boolean", "score", "literal", "template"]
 
@@ -45,7 +45,7 @@ class RubricTrait(BaseModel):
         return self
 
 
-class UnknownTrait(RubricTrait):
+class UnknownTrait(RubricTrait, defer_build=True):
     """A trait that cannot be scored; it keeps all its fields as they were read.
 
     Either its kind is not registered, because the plugin is not installed, or its fields are invalid for its kind. If
@@ -76,6 +76,8 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
             f'declare it as `type: Literal["my_kind"] = "my_kind"`'
         )
     check_name("trait kind", name, kind)
+    if namespace_of(kind):
+        kind.model_rebuild(raise_errors=False)  # if built later, an error would not be the plugin's
     registered = _KINDS.setdefault(name, kind)
     if registered is not kind:
         raise ValueError(

@@ -26,7 +26,7 @@ _NEEDS_TRUE_NEGATIVES = ("specificity", "accuracy")
 
 
 @register_trait_kind
-class AgenticRubricTrait(ScaledTrait):
+class AgenticRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a judge agent scores after examining the workspace, the trace, or both.
 
     `model_override` contains fields of a `ModelConfig`, which are checked before a run. It must not contain an API key,
@@ -69,7 +69,7 @@ class AgenticRubricTrait(ScaledTrait):
 
 
 @register_trait_kind
-class CallableRubricTrait(ScaledTrait):
+class CallableRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a function computes from the answer's text.
 
     `f(text)` returns a bool, for kind score a number (an int or float), and for kind literal the name of a class. The
@@ -182,7 +182,7 @@ def owned_trait_fields() -> frozenset[str]:
 
 
 @register_trait_kind
-class LLMRubricTrait(ScaledTrait):
+class LLMRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a judge model scores from the answer's text.
 
     `extra` contains the fields that plugins own (`Stage.trait_settings`) by full name, such as `my_package.words`. In
@@ -220,7 +220,7 @@ class LLMRubricTrait(ScaledTrait):
 
 
 @register_trait_kind
-class MetricRubricTrait(RubricTrait):
+class MetricRubricTrait(RubricTrait, defer_build=True):
     """A trait that counts the expected statements in an answer, and computes metrics, 0 to 1, from the counts.
 
     - `tp_only`: `tp_instructions` list what a correct answer contains. Every other statement is a false positive. There
@@ -263,7 +263,7 @@ class MetricRubricTrait(RubricTrait):
 
 
 @register_trait_kind
-class RegexRubricTrait(RubricTrait):
+class RegexRubricTrait(RubricTrait, defer_build=True):
     """A trait that is true if `pattern` is found anywhere in the answer, or with `invert_result`, if it is not.
 
     Patterns have the syntax of the `regex` library. They are checked when a file is loaded and before a run.

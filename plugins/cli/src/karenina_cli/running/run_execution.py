@@ -171,11 +171,13 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
     If Ctrl-C ended the block, `totals` are those of the results in `path`. Exits if the journal or `path` cannot be
     written. `KeyboardInterrupt` is raised only if Ctrl-C is pressed before the run begins.
     """
+    from karenina_cli.startup import collect_as_usual
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
     from karenina_engine.results.result_set import VerificationResultSet, read_results
     from karenina_engine.run.precompute import precompute_results
 
+    collect_as_usual()  # a run makes cycles of objects with whole replies in them
     progress = RunProgress(len(session), limits=session.limits, cost=lambda: spent_text(session.ledger))
     shown = ShownRun(ProgressOutput(screen.err, progress, quiet=quiet))
     try:

@@ -131,7 +131,7 @@ FREE: Final = Tariff(Rates(0, 0, 0, 0, 0))
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
-class OwnPrice(StrictSettings):
+class OwnPrice(StrictSettings, defer_build=True):
     """A price that the user sets for a model, in US dollars per million tokens.
 
     `cached` and `cache_write` default to `input`, and `reasoning` to `output`.

@@ -38,7 +38,7 @@ _UNREACHABLE: Final = 30 * 86400.0
 logger = logging.getLogger("karenina")
 
 
-class _Command(BaseModel):
+class _Command(BaseModel, defer_build=True):
     """A run's command, as `karenina_engine.journal.command` writes it."""
 
     folder: str
@@ -57,7 +57,7 @@ class _Command(BaseModel):
     benchmark_names: list[str]
 
 
-class _StateFile(BaseModel):
+class _StateFile(BaseModel, defer_build=True):
     model_config = ConfigDict(strict=True)
 
     version: Literal[1]

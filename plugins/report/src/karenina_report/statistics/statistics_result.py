@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ReportModel(BaseModel):
     """Base class of the report models."""
 
-    model_config = ConfigDict(frozen=True, protected_namespaces=())
+    model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True)
 
 
 class Mean(ReportModel):

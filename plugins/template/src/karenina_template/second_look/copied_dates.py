@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_template.templates.primitives.date_parser import find_dates, is_month, read_dates
 from karenina_template.templates.primitives.numbers_in_text import read_numbers
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_toolkit.structured import InvalidReply
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from karenina_template.templates import BaseAnswer
 
 _FORMATS: Final = frozenset({"date", "date-time"})
-_YEAR: Final = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
-_SHORT_YEAR: Final = re.compile(r"(?<![0-9])[0-9]{2}(?![0-9])")
+_YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{4}(?![0-9])")
+_SHORT_YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{2}(?![0-9])")
 _ENGLISH_WORDS: Final = frozenset({"may", "march", "mar", "out", "set", "gen", "mag", "sty", "mars", "sep"})
 """Month names that are also English words or parts of names; they count only with a capital letter."""
-_TIMES: Final = re.compile(
+_TIMES: Final = lazy_pattern(
     r"\b(?:(?-i:Day|Eve|Tag|Jour|Día)|"
     r"(?:this|that|same|next|previous|following|last|present) (?:day|week|weekend|month|year|night|morning|evening)|"
     r"(?:to|yester|birth|holi|dooms)days?|tonight|tomorrow|ago|century|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
@@ -67,8 +68,8 @@ _TIMES: Final = re.compile(
 
 A word too many does little harm: dates in responses with this word are not checked.
 """
-_ROMAN: Final = re.compile(r"\b(?=[MDCLXVI]{2,}\b)M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
-_EAST_ASIAN: Final = re.compile(
+_ROMAN: Final = lazy_pattern(r"\b(?=[MDCLXVI]{2,}\b)M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})\b")
+_EAST_ASIAN: Final = lazy_pattern(
     "[〇零一二三四五六七八九十百千廿卅元壱壹弐貳参參曜節节祭昨今翌]|明[日天年]|去年|クリスマス|[년월]|어제|오늘|내일|성탄|설날|추석"
 )
 _READ: Final = (

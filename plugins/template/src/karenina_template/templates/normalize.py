@@ -18,7 +18,6 @@ Whatever the normalizers are, texts are folded first, so that texts that look th
 
 from __future__ import annotations
 
-import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,6 +29,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 EXACT: Final = "exact"
 """The normalizer with which code points are compared, without folding."""
@@ -43,15 +43,15 @@ _Kind = Literal["", "letter", "number", "symbol"]
 _PERCENT: Final = "%\u2030\u2031\u066a\u0609\u060a"
 _SIGNS: Final = frozenset(f"-+<>={_PERCENT}")
 _OPERATORS: Final = _SIGNS | frozenset("/*^~")
-_SPACE: Final = re.compile(r"(\s+)")
-_POINT: Final = re.compile("(?<![.,])[.,\u00b7\u066b]\\Z")
+_SPACE: Final = lazy_pattern(r"(\s+)")
+_POINT: Final = lazy_pattern("(?<![.,])[.,\u00b7\u066b]\\Z")
 """A decimal point before a number, without the leading zero."""
-_EXPONENT: Final = re.compile(r"(?<![^\W_])\d(?:[\d.,_]{0,40}\d)?[.,]?[eE]-(?=\d)")
+_EXPONENT: Final = lazy_pattern(r"(?<![^\W_])\d(?:[\d.,_]{0,40}\d)?[.,]?[eE]-(?=\d)")
 _SIGN: Final = r"([-+]|\+{2,3}|\+/?-|-/?\+)"
-_ALONE: Final = re.compile(rf"[(\[{{]{_SIGN}[)\]}}]|(?<![-+]){_SIGN}(?=[,;:.!?)\]}}]|\Z)")
+_ALONE: Final = lazy_pattern(rf"[(\[{{]{_SIGN}[)\]}}]|(?<![-+]){_SIGN}(?=[,;:.!?)\]}}]|\Z)")
 """A sign in brackets, or at the end of a clause."""
-_QUOTE: Final = re.compile(r"[\"'`]")
-_PLURAL: Final = re.compile(r"[sS](?![^\W_])")
+_QUOTE: Final = lazy_pattern(r"[\"'`]")
+_PLURAL: Final = lazy_pattern(r"[sS](?![^\W_])")
 
 
 def remove_punctuation(text: str) -> str:
@@ -230,7 +230,7 @@ _functions: Final[dict[str, Callable[[str], str]]] = {
 }
 
 
-class SynonymMap(BaseModel):
+class SynonymMap(BaseModel, defer_build=True):
     """A normalizer that replaces aliases by their canonical form: `SynonymMap(mapping={"asa": "aspirin"})`.
 
     The *whole* text is looked up, after the preceding normalizers were applied, and case matters: put "lowercase" and

@@ -9,6 +9,8 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from karenina_toolkit.lazy_patterns import lazy_pattern
+
 MASK: Final = "***"
 """The text that replaces a part of a URL that may be a secret."""
 
@@ -19,17 +21,17 @@ _COMMON: Final = frozenset(
         *("serving", "sse"),
     }
 )
-_VERSION: Final = re.compile(r"v\d{1,2}((alpha|beta)\d{0,2})?")
-_HALF_SCHEME: Final = re.compile(r"(?:(?P<scheme>https?):)?/{0,2}", re.IGNORECASE)
-_ADDRESS: Final = re.compile(
+_VERSION: Final = lazy_pattern(r"v\d{1,2}((alpha|beta)\d{0,2})?")
+_HALF_SCHEME: Final = lazy_pattern(r"(?:(?P<scheme>https?):)?/{0,2}", re.IGNORECASE)
+_ADDRESS: Final = lazy_pattern(
     r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::(?P<port>\d{1,5}))?(?P<path>/.*)?", re.IGNORECASE
 )
-_DOMAIN: Final = re.compile(r".+\.[a-z]{2,}", re.IGNORECASE)
+_DOMAIN: Final = lazy_pattern(r".+\.[a-z]{2,}", re.IGNORECASE)
 _SHORTEST: Final = 8
 """Minimum number of consecutive characters that count as a part of a secret."""
 _LONGEST_WORDS: Final = 15
 """Maximum length of whole words of a secret that are shown, as in `sk-proj-`; longer ones can be a passphrase."""
-_WORDS: Final = re.compile(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
+_WORDS: Final = lazy_pattern(r"[-_ ./]*(?:(?:[A-Za-z]?[a-z]+|[A-Z]+|v\d+)(?:[-_ ./]+|$))+")
 _URL: Final = "://"
 
 

@@ -14,6 +14,8 @@ from decimal import Decimal, InvalidOperation
 from json import JSONDecoder
 from typing import Any, Final, NoReturn
 
+from karenina_toolkit.lazy_patterns import lazy_pattern
+
 _LETTERS: Final = {"\f": "f", "\b": "b", "\t": "t", "\n": "n", "\r": "r"}
 _COMMANDS: Final = {
     "\t": "tag tan tanh tau tbinom text textbf textit textrm texttt textsf "
@@ -39,11 +41,11 @@ They count only if mathematics follows or the text ends.
 """
 _SHORTEST_ALONE: Final = 3
 _RESTS: Final = {mark: frozenset(name[1:] for name in names.split()) for mark, names in _COMMANDS.items()}
-_LOST: Final = re.compile(r"[\b]|\f(?=[A-Za-z])|[\t\n\r](?=(?P<rest>[a-z]+))")
-_MATHEMATICS: Final = re.compile(r"[ ]?(?:[\\({\[^_$=<>|)}\d]|[A-Za-z](?![A-Za-z]))|[ ]?[\f\b\t\r]|[ ]\n")
-_PATH: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]:(?:[\\\b\f\n\r\t][^\s\\\b:*?\"<>|/]+)+")
-_FILE: Final = re.compile(r"[C-Zc-z].*\.\w{1,5}", re.DOTALL)
-_LATEX: Final = re.compile(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\$")
+_LOST: Final = lazy_pattern(r"[\b]|\f(?=[A-Za-z])|[\t\n\r](?=(?P<rest>[a-z]+))")
+_MATHEMATICS: Final = lazy_pattern(r"[ ]?(?:[\\({\[^_$=<>|)}\d]|[A-Za-z](?![A-Za-z]))|[ ]?[\f\b\t\r]|[ ]\n")
+_PATH: Final = lazy_pattern(r"(?<![A-Za-z0-9])[A-Za-z]:(?:[\\\b\f\n\r\t][^\s\\\b:*?\"<>|/]+)+")
+_FILE: Final = lazy_pattern(r"[C-Zc-z].*\.\w{1,5}", re.DOTALL)
+_LATEX: Final = lazy_pattern(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\$")
 
 
 def restore_backslashes(value: Any) -> Any:
@@ -118,14 +120,14 @@ def _after(match: re.Match[str]) -> str:
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 Number = Callable[[str], Any]
 
-_SPACE: Final = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
-_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
+_SPACE: Final = lazy_pattern(r"(?:\s+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_NUMBER: Final = lazy_pattern(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
+_NAME: Final = lazy_pattern(r"[A-Za-z_][\w-]*")
 _STRINGS: Final = {
-    quote: re.compile(rf"{quote}(?:\\.|[^\\{closing}])*{closing}", re.DOTALL)
+    quote: lazy_pattern(rf"{quote}(?:\\.|[^\\{closing}])*{closing}", re.DOTALL)
     for quote, closing in (('"', '"'), ("'", "'"), ("\u201c", "\u201d"))
 }
-_ESCAPED: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|\"", re.DOTALL)
+_ESCAPED: Final = lazy_pattern(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|\"", re.DOTALL)
 _ESCAPES: Final = '"\\/bfnrt'
 _WITH_LINE_BREAKS: Final = JSONDecoder(strict=False)
 _WORDS: Final[dict[str, bool | None]] = {

@@ -8,24 +8,25 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 from karenina_core.text import replace_surrogates_in
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_toolkit.structured.lenient_json import LenientReader, read_float, restore_backslashes
 from karenina_toolkit.structured.schema_repair import json_equal
 from karenina_toolkit.traces.reasoning import MARK
 
 T = TypeVar("T")
 
-_OBJECT_START: Final = re.compile(r'\{\s*(?:["\'}\u201c#]|//|/\*)')
-_BARE_START: Final = re.compile(r"\{\s*[A-Za-z_][\w-]*\s*:")
-_GOES_ON: Final = re.compile(r"\s*,\s*[\"'\w-]+\s*:")
+_OBJECT_START: Final = lazy_pattern(r'\{\s*(?:["\'}\u201c#]|//|/\*)')
+_BARE_START: Final = lazy_pattern(r"\{\s*[A-Za-z_][\w-]*\s*:")
+_GOES_ON: Final = lazy_pattern(r"\s*,\s*[\"'\w-]+\s*:")
 """How the text after an object begins if the object was closed too early."""
-_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_HALF: Final = lazy_pattern(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 """A possible half of a surrogate pair in JSON."""
-_SKETCH: Final = re.compile(r"\{\s*[\"'\u201c]?[\w -]+[\"'\u201d]?\s*(?:\.\.\.|\u2026|[,}]|:\s*(?:\.\.\.|\u2026|<))")
+_SKETCH: Final = lazy_pattern(r"\{\s*[\"'\u201c]?[\w -]+[\"'\u201d]?\s*(?:\.\.\.|\u2026|[,}]|:\s*(?:\.\.\.|\u2026|<))")
 """The start of a form or a set in thoughts, which is not taken for an object."""
-_FIRST_MARK: Final = re.compile(rf"\s*(?:{MARK.pattern})", re.IGNORECASE)
-_CHANNEL: Final = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
-_FINAL: Final = re.compile(r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
-_PLAIN_FINAL: Final = re.compile(r"assistantfinal")
+_FIRST_MARK: Final = lazy_pattern(rf"\s*(?:{MARK.pattern})", re.IGNORECASE)
+_CHANNEL: Final = lazy_pattern(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
+_FINAL: Final = lazy_pattern(r"<\|channel\|>final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>")
+_PLAIN_FINAL: Final = lazy_pattern(r"assistantfinal")
 _MOST_COPIES: Final = 8
 
 

@@ -4,26 +4,33 @@ A *trace* is a sequence of `Message`s. A *recording* is a conversation as JSON v
 wrote it. Most functions here accept both. Recorded traffic, a list of *exchanges*, has its own functions.
 """
 
-from karenina_toolkit.traces.blocks import TraceFormatError
-from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
-from karenina_toolkit.traces.formats.transcripts import is_delimited, is_transcript, read_delimited, read_transcript
-from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
-from karenina_toolkit.traces.recorded_ends import END_KEYS, add_end, find_end
-from karenina_toolkit.traces.recording import (
-    Recording,
-    convert_recording,
-    is_conversation,
-    parse_conversation,
-    parse_json_conversation,
-)
-from karenina_toolkit.traces.trace_text import (
-    AgentMetrics,
-    TraceVerdict,
-    final_ai_message,
-    measure_trace,
-    render_trace,
-    validate_trace,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from karenina_toolkit.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from karenina_toolkit.traces.blocks import TraceFormatError
+    from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
+    from karenina_toolkit.traces.formats.transcripts import is_delimited, is_transcript, read_delimited, read_transcript
+    from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
+    from karenina_toolkit.traces.recorded_ends import END_KEYS, add_end, find_end
+    from karenina_toolkit.traces.recording import (
+        Recording,
+        convert_recording,
+        is_conversation,
+        parse_conversation,
+        parse_json_conversation,
+    )
+    from karenina_toolkit.traces.trace_text import (
+        AgentMetrics,
+        TraceVerdict,
+        final_ai_message,
+        measure_trace,
+        render_trace,
+        validate_trace,
+    )
 
 __all__ = [
     "END_KEYS",
@@ -51,3 +58,34 @@ __all__ = [
     "split_reasoning",
     "validate_trace",
 ]
+
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "AgentMetrics": ".trace_text",
+        "END_KEYS": ".recorded_ends",
+        "Exchange": ".exchanges",
+        "Recording": ".recording",
+        "TraceFormatError": ".blocks",
+        "TraceVerdict": ".trace_text",
+        "add_end": ".recorded_ends",
+        "convert_conversations": ".exchanges",
+        "convert_exchanges": ".exchanges",
+        "convert_recording": ".recording",
+        "final_ai_message": ".trace_text",
+        "find_end": ".recorded_ends",
+        "is_conversation": ".recording",
+        "is_delimited": ".formats.transcripts",
+        "is_transcript": ".formats.transcripts",
+        "measure_trace": ".trace_text",
+        "parse_conversation": ".recording",
+        "parse_json_conversation": ".recording",
+        "read_delimited": ".formats.transcripts",
+        "read_transcript": ".formats.transcripts",
+        "render_trace": ".trace_text",
+        "separate_reasoning": ".reasoning",
+        "split_reasoning": ".reasoning",
+        "validate_trace": ".trace_text",
+    },
+)

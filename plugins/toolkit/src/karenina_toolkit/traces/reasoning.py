@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from karenina_core.models.ports import Message
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _WORDS: Final = (
     *("hink>", "hinking>", "hought>", "houghts>", "easoning>", "HINK>", "HINK]", "think▷"),
@@ -16,7 +17,7 @@ _WORDS: Final = (
 )
 """Fragments for a quick test: every mark contains one of them, and most answers contain none."""
 _NAMES: Final = r"think|thinking|thoughts?|reasoning|seed:think|longcat_think"
-MARK: Final = re.compile(
+MARK: Final = lazy_pattern(
     rf"(?P<open><(?:{_NAMES})>|\[THINK\]|◁think▷|<\|START_THINKING\|>|<\|begin_of_thought\|>|<\|channel>thought\b)"
     rf"|(?P<close></(?:{_NAMES})>|\[/THINK\]|◁/think▷|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>"
     r"|(?:<\|end\|>)?<\|start\|>assistant<\|channel\|>final<\|message\|>)",
@@ -25,11 +26,11 @@ MARK: Final = re.compile(
 """Marks of DeepSeek, Qwen and most others, Anthropic's prompts, Google's OpenAI endpoint, Mistral, Seed-OSS, LongCat,
 Kimi, Cohere, Sky-T1, Gemma, and gpt-oss, if the beginning of its channels is missing.
 """
-_FENCE: Final = re.compile(r"^[ \t]*(?P<marks>```+|~~~+)(?P<info>[^\n]*)$", re.MULTILINE)
-_QUOTED: Final = re.compile(
+_FENCE: Final = lazy_pattern(r"^[ \t]*(?P<marks>```+|~~~+)(?P<info>[^\n]*)$", re.MULTILINE)
+_QUOTED: Final = lazy_pattern(
     r"`[^`\n]{0,200}`|\"[^\"\n]{0,200}\"|“[^”\n]{0,200}”|«[^»\n]{0,200}»|\u2018[^\u2019\n]{0,200}\u2019|(?<!\w)'[^'\n]{0,200}'(?!\w)"
 )
-_MENTION: Final = re.compile(r"[ \t]+[a-z(]|[,;:!?)\]}]|\.(?!\d)|-[a-z]")
+_MENTION: Final = lazy_pattern(r"[ \t]+[a-z(]|[,;:!?)\]}]|\.(?!\d)|-[a-z]")
 """How a sentence continues after a mark that it mentions."""
 _CLOSINGS: Final = {
     **dict(zip("({[\u201c\u00ab\u2018*_|`\"'", ")}]\u201d\u00bb\u2019*_|`\"'", strict=True)),
@@ -38,26 +39,26 @@ _CLOSINGS: Final = {
 }
 """What closes the markup or bracket right before a mark; a mark between the two is only mentioned."""
 _QUOTES: Final = frozenset("`\"'\u201c\u00ab\u2018")
-_LIST_ITEM: Final = re.compile(r"\s*(?:\d+[.)]|[-*+\u2022>|#]+)")
-_SENTENCE_END: Final = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')*_\u201d\u00bb]*\Z")
-_GOES_ON: Final = re.compile(r"[ \t]*\n[a-z]")
-_ABOUT_PAIR: Final = re.compile(r"[\s,/&]*(?:[a-z]{1,5}[\s,/&]+|\u2026|\.{3})?")
+_LIST_ITEM: Final = lazy_pattern(r"\s*(?:\d+[.)]|[-*+\u2022>|#]+)")
+_SENTENCE_END: Final = lazy_pattern(r"[.!?\u2026\u3002\uff01\uff1f][\"')*_\u201d\u00bb]*\Z")
+_GOES_ON: Final = lazy_pattern(r"[ \t]*\n[a-z]")
+_ABOUT_PAIR: Final = lazy_pattern(r"[\s,/&]*(?:[a-z]{1,5}[\s,/&]+|\u2026|\.{3})?")
 """What stands between the marks of a pair that a sentence mentions."""
-_ABOUT_FIRST: Final = re.compile(
+_ABOUT_FIRST: Final = lazy_pattern(
     r"[ \t]+(?:is|are|and|or|marks?|tags?|tokens?|begins?|starts?|opens?|means|denotes|indicates|precedes)\b[^\n]*"
 )
 """How a line continues after an opening mark that it mentions, up to the closing mark."""
-_NO_THOUGHT: Final = re.compile(r"[,;:)\]}]")
-_CHANNEL: Final = re.compile(
+_NO_THOUGHT: Final = lazy_pattern(r"[,;:)\]}]")
+_CHANNEL: Final = lazy_pattern(
     r"<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
     r"(?P<text>.*?)(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
     re.DOTALL,
 )
-_PLAIN_CHANNELS: Final = re.compile(
+_PLAIN_CHANNELS: Final = lazy_pattern(
     r"\Aanalysis(?=[^\s:;,.a-z])(?P<thought>.*?)assistantfinal(?=[^\s:;,.])(?P<text>.*)\Z", re.DOTALL
 )
 """The channels of gpt-oss after a server has removed the special tokens."""
-_NOTHING: Final = re.compile(
+_NOTHING: Final = lazy_pattern(
     rf"(?:[\s\x00-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0f\ufeff]+|{MARK.pattern}|</?s>"
     r"|<\|(?:im_start|im_end|endoftext|end_of_text|eot_id|eom_id|end|return)\|>|<end_of_turn>|<eos>|<pad>)*",
     re.IGNORECASE,

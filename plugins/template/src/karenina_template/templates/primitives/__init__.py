@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from karenina_core.namespaces import namespace_of
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.dates import DateMatch, DateRange, DateTolerance
 from karenina_template.templates.primitives.equality import BooleanMatch, LiteralMatch, OrderedMatch, SetContainment
@@ -110,6 +111,8 @@ def register_primitive(primitive: P) -> P:
     candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
         raise TypeError(f"a primitive must be a subclass of Primitive, not {primitive!r}")
+    if namespace_of(primitive):
+        primitive.model_rebuild(raise_errors=False)  # if built later, an error would not be the plugin's
     name = primitive.full_name()
     registered = _known.setdefault(name, primitive)
     if registered is not primitive:

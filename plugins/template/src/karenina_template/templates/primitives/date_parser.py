@@ -20,6 +20,7 @@ from unicodedata import category, normalize
 
 from karenina_template.templates.primitives.values import plain
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 
 class Moment(NamedTuple):
@@ -93,7 +94,7 @@ _YEAR: Final = r"(?P<year>[0-9]{4})"
 _AFTER_YEAR: Final = r"(?: ?(?:года|г|roku|r)\b\.?)?"  # noqa: RUF001 - Russian
 _NUMBERS: Final = r"(?P<first>[0-9]{1,2})(?P<sign>[-/.])(?P<second>[0-9]{1,2})(?P=sign)" + _YEAR
 _SHAPES: Final = tuple(
-    re.compile(_WEEKDAY + shape)
+    lazy_pattern(_WEEKDAY + shape)
     for shape in (
         _YEAR + r"(?P<sign>[-/.])(?P<first>[0-9]{1,2})(?P=sign)(?P<second>[0-9]{1,2})",
         _YEAR + r"(?P<first>[0-9]{2})(?P<second>[0-9]{2})",
@@ -104,13 +105,13 @@ _SHAPES: Final = tuple(
         _YEAR + r"[ -]" + _MONTH + r"[ -]" + _DAY,
     )
 )
-_IN_TEXT: Final = tuple(re.compile(rf"(?<![\w.,/-])(?:{shape.pattern})(?!\w|[-/][0-9])") for shape in _SHAPES)
-_TIME: Final = re.compile(
+_IN_TEXT: Final = tuple(lazy_pattern(rf"(?<![\w.,/-])(?:{shape.pattern})(?!\w|[-/][0-9])") for shape in _SHAPES)
+_TIME: Final = lazy_pattern(
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
     r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>z|utc|gmt|(?:utc|gmt)?[+-][0-9]{1,2}(?::?[0-9]{2})?))?"
     r"(?: ?(?:uhr|h))?"
 )
-_BEFORE_TIME: Final = re.compile(r"^(?:t|,? (?:(?:at|um|kl\.?|a las|alle|as) )?)(?=[0-9])")
+_BEFORE_TIME: Final = lazy_pattern(r"^(?:t|,? (?:(?:at|um|kl\.?|a las|alle|as) )?)(?=[0-9])")
 _LONGEST: Final = 80
 
 

@@ -27,7 +27,7 @@ def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Mom
     return True in verdicts
 
 
-class _DatePrimitive(Primitive):
+class _DatePrimitive(Primitive, defer_build=True):
     def check_expected(self, expected: object) -> None:
         """Raise `ValueError` unless the truth is a whole date."""
         self._truth(expected)
@@ -151,7 +151,7 @@ def _date_text(bound: object) -> str | None:
 Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 
 
-class DateRange(Primitive):
+class DateRange(Primitive, defer_build=True):
     """Passes if the date is from `min` to `max`, both included. The truth is ignored.
 
     A bound is a date, or a text with a date. A bound without a time includes its whole day. With a bound that has a

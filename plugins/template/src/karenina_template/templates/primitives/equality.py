@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 
-class BooleanMatch(Primitive):
+class BooleanMatch(Primitive, defer_build=True):
     """Passes if both are booleans and equal.
 
     Other values are not converted to booleans: neither None, nor 0 and 1, nor "true" and "false".
@@ -40,7 +40,7 @@ class BooleanMatch(Primitive):
         return isinstance(extracted, bool) and extracted == plain(expected)
 
 
-class LiteralMatch(Primitive):
+class LiteralMatch(Primitive, defer_build=True):
     """Passes if the value equals the truth; for fields with few possible values (`Literal["low", "high"]`, an enum).
 
     Texts are folded, but not normalized. Numbers are compared as numbers (1 equals 1.0), but neither "1" nor True
@@ -63,7 +63,7 @@ class LiteralMatch(Primitive):
         return key_of(extracted) == key_of(expected)
 
 
-class SetContainment(Primitive):
+class SetContainment(Primitive, defer_build=True):
     """Compares two collections as sets, ignoring order and duplicates.
 
     - `mode`: "exact" (the default) passes if both have the same items, "subset" if the value has only items that are in
@@ -141,7 +141,7 @@ class SetContainment(Primitive):
         return frozenset(key_of(item, lambda text: normalize(text, self.normalize)) for item in items)
 
 
-class OrderedMatch(Primitive):
+class OrderedMatch(Primitive, defer_build=True):
     """Passes if both lists have the same texts in the same order, after normalization with `normalize`.
 
     Numbers and dates are compared as texts. Items that have no text (None, NaN, a list) equal nothing, and cannot be in

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Final
 
 from text_to_num import find_numbers
 
+from karenina_toolkit.lazy_patterns import lazy_pattern
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DIGITS: Final = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?"
 """A regular expression for a number in digits."""
 
-_TOKEN: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+|[^\w\s]")
-_DIGITS: Final = re.compile(DIGITS)
-_MINUS: Final = re.compile(r"\b(?:minus|negative)\s+\Z", re.IGNORECASE)
-_RANGE: Final = re.compile(r"\s*(?:-|to|or)\s*", re.IGNORECASE)
-_LIST: Final = re.compile(r"\s*(?:,|and)\s*", re.IGNORECASE)
+_TOKEN: Final = lazy_pattern(r"[0-9]+(?:[.,][0-9]+)*|[^\W\d_]+|[^\w\s]")
+_DIGITS: Final = lazy_pattern(DIGITS)
+_MINUS: Final = lazy_pattern(r"\b(?:minus|negative)\s+\Z", re.IGNORECASE)
+_RANGE: Final = lazy_pattern(r"\s*(?:-|to|or)\s*", re.IGNORECASE)
+_LIST: Final = lazy_pattern(r"\s*(?:,|and)\s*", re.IGNORECASE)
 _SCALES: Final = ("hundred", "thousand", "million", "billion")
 _LETTER_O: Final = ("o", "oh")
 _CENTURIES: Final = range(10, 21)
-_UNREAD: Final = re.compile(
+_UNREAD: Final = lazy_pattern(
     r"\b(?:half|halves|quarters?|thirds|fifths|dozens?|score|trillions?)\b|(?:hundred|thousand|million|billion)s\b",
     re.IGNORECASE,
 )

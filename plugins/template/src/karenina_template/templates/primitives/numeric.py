@@ -108,7 +108,7 @@ _NEARLY_ALL: Final = nextafter(1.0, 0.0)  # so that rounding never results in fu
 Positive = Annotated[Number, Field(gt=0)]
 
 
-class NumericPrimitive(Primitive):
+class NumericPrimitive(Primitive, defer_build=True):
     """The base class of primitives whose truth is a number."""
 
     def check_expected(self, expected: object) -> None:
@@ -171,7 +171,7 @@ class NumericTolerance(NumericPrimitive):
         return number is not None and within(number, truth, self.tolerance, self.mode)
 
 
-class NumericRange(Primitive):
+class NumericRange(Primitive, defer_build=True):
     """Passes if the number is from `min` to `max`, both included unless `exclusive_min` or `exclusive_max` is set.
 
     The truth is ignored. One bound may be omitted. Bounds must be finite, and there must be a number between them.
@@ -319,7 +319,7 @@ class NumericGraded(NumericPrimitive):
         return _falling(difference(distance, full), difference(end, full), self.decay)
 
 
-class NumericRangeGraded(Primitive):
+class NumericRangeGraded(Primitive, defer_build=True):
     """Gives full credit from `min` to `max`; outside, credit falls to 0 at the distance `margin`. The truth is ignored.
 
     With `mode` "absolute" (the default), the margin is in the field's own unit; with "relative", it is a fraction of

@@ -21,15 +21,16 @@ from karenina_template.templates.primitives.quantity_parser import (
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
 from karenina_template.templates.primitives.values import above_by, text_of
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _HUNDRED: Final = Decimal(100)
-_LESS: Final = re.compile(
+_LESS: Final = lazy_pattern(
     r"\b(?:loss|losses|lost|deficits?|decreas\w*|declin\w*|drop\w*|fell|fall\w*|reduc\w*|shr[aiu]nk\w*|down|lower|below|"
     r"negative|outflows?)\b",
     re.IGNORECASE,
 )
 """Words that can make a number near them negative."""
-_PART: Final = re.compile(
+_PART: Final = lazy_pattern(
     r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter|dozen))\b", re.IGNORECASE
 )
 """Words that change a number next to them, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
@@ -37,7 +38,7 @@ _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", 
 _TEMPERATURES: Final = ("°C", "°F")
 
 
-class NumberWithUnit(Primitive):
+class NumberWithUnit(Primitive, defer_build=True):
     """Passes if both are the same number with the same unit, however they are written: *1,500 mg*, *1.5e3 mgs*.
 
     Use it for a text field into which the judge copies the quantity. Numbers are compared exactly. They may have

@@ -17,10 +17,11 @@ from unicodedata import normalize
 
 from karenina_template.templates.primitives.units import CURRENCIES, find_unit
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 DecimalMark = Literal[".", ","]
 
-_ABOUT: Final = re.compile(
+_ABOUT: Final = lazy_pattern(
     r"(?:[~≈≃]|(?:about|approximately|approx\.?|around|circa|ca\.?|c\.|roughly|nearly|almost|exactly)(?=\s))\s*", re.I
 )
 _SIGNS: Final = {
@@ -29,10 +30,10 @@ _SIGNS: Final = {
     "<": r"<|less than\b|fewer than\b|under\b|below\b",
     ">": r">|more than\b|greater than\b|over\b|above\b",
 }
-_SIGN: Final = {sign: re.compile(rf"(?:{words})\s*", re.I) for sign, words in _SIGNS.items()}
-_FRACTION: Final = re.compile("([0-9]?) ?([½⅓⅔¼¾⅛⅜⅝⅞])")
+_SIGN: Final = {sign: lazy_pattern(rf"(?:{words})\s*", re.I) for sign, words in _SIGNS.items()}
+_FRACTION: Final = lazy_pattern("([0-9]?) ?([½⅓⅔¼¾⅛⅜⅝⅞])")
 _RAISED: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
-_POWER: Final = re.compile(r"(?<=10)[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_POWER: Final = lazy_pattern(r"(?<=10)[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _CURRENCY: Final = "|".join(sorted(map(re.escape, CURRENCIES), key=len, reverse=True))
 _DIGITS: Final = "|".join(
     (
@@ -43,7 +44,7 @@ _DIGITS: Final = "|".join(
     )
 )
 _EXPONENT: Final = r"[-+]?[0-9]{1,4}"
-_NUMBER: Final = re.compile(
+_NUMBER: Final = lazy_pattern(
     rf"(?P<before>(?:{_CURRENCY})\s?)?(?P<minus>[-+]|(?:minus|negative)\s)?\s?(?P<after>(?:{_CURRENCY})\s?)?"
     rf"(?:10\s?(?:\^|\*\*)\s?(?P<ten>{_EXPONENT})"
     rf"|(?P<whole>[0-9]{{1,9}})\s(?P<over>[0-9]{{1,4}})[/\u2044](?P<under>[1-9][0-9]{{0,3}})(?![/0-9])"
@@ -55,21 +56,21 @@ _NUMBER: Final = re.compile(
 _SCALES: Final = {
     "hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "mn": 6, "mio": 6, "bn": 9, "mrd": 9,
 }  # fmt: skip
-_SCALE: Final = re.compile(rf"\s?(?P<scale>{'|'.join(_SCALES)})s?\b", re.I)
+_SCALE: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(_SCALES)})s?\b", re.I)
 _LETTERS: Final = {"k": 3, "m": 6, "b": 9, "t": 12}
-_LETTER: Final = re.compile(r"\s?(?P<scale>[kmbt])\b", re.I)
-_RANGE: Final = re.compile(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
-_ORDINAL: Final = re.compile(r"(?:st|nd|rd|th)\b")
-_ENDS: Final = re.compile(r"[.,;:!?](?=\s|$)")
-_DECADE: Final = re.compile(r"[0-9]{3}0s\b")
-_DIGIT: Final = re.compile(r"[0-9]")
-_MORE: Final = re.compile(r"[0-9]|[.,/][0-9]|\s?[x\u00d7]\s?10[1-9][0-9]?\b")
+_LETTER: Final = lazy_pattern(r"\s?(?P<scale>[kmbt])\b", re.I)
+_RANGE: Final = lazy_pattern(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
+_ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
+_ENDS: Final = lazy_pattern(r"[.,;:!?](?=\s|$)")
+_DECADE: Final = lazy_pattern(r"[0-9]{3}0s\b")
+_DIGIT: Final = lazy_pattern(r"[0-9]")
+_MORE: Final = lazy_pattern(r"[0-9]|[.,/][0-9]|\s?[x\u00d7]\s?10[1-9][0-9]?\b")
 """Text after which the digits in front of it are not a complete number; *2 x 105* may be a power without its sign."""
-_BRACKETED: Final = re.compile(rf"((?:{_CURRENCY})?)\s?\(\s?((?:{_CURRENCY})?\s?[.0-9][^()]*)\)([^()]*)")
+_BRACKETED: Final = lazy_pattern(rf"((?:{_CURRENCY})?)\s?\(\s?((?:{_CURRENCY})?\s?[.0-9][^()]*)\)([^()]*)")
 """A negative amount as accountants write it, in brackets."""
-_WORD: Final = re.compile(r"[\w.,/-]+")
-_BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-_HEAD: Final = re.compile(
+_WORD: Final = lazy_pattern(r"[\w.,/-]+")
+_BRACKETS: Final = lazy_pattern(r"\([^()]*\)|\[[^\[\]]*\]")
+_HEAD: Final = lazy_pattern(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
 )
 _LARGEST: Final = 10**4

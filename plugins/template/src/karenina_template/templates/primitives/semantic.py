@@ -81,7 +81,7 @@ def _name(provider: SimilarityProvider) -> str:
     return f"{provider.__module__}.{getattr(provider, '__qualname__', type(provider).__qualname__)}"
 
 
-class SemanticMatch(Primitive):
+class SemanticMatch(Primitive, defer_build=True):
     """Passes if the cosine similarity of both texts' embeddings is at least `threshold` (above 0, at most 1).
 
     `model` is the name of the embedding model; None means the plugin's default. Without the embedding plugin, no run

@@ -41,7 +41,7 @@ def _other_words(primitive: Primitive, expected: object) -> object:
     return [words] if isinstance(value, list) else words
 
 
-class ExactMatch(Primitive):
+class ExactMatch(Primitive, defer_build=True):
     """Passes if both texts are equal after normalization (by default, case and outer whitespace are ignored).
 
     `normalize` is the list of normalizers. Unless it is "exact", texts that look the same are equal.
@@ -80,7 +80,7 @@ class ExactMatch(Primitive):
         return normalized
 
 
-class _Contains(Primitive):
+class _Contains(Primitive, defer_build=True):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     substrings: Texts
     normalize: Normalizers = ()
@@ -133,7 +133,7 @@ class ContainsAll(_Contains):
         return all(self._occurring(extracted))
 
 
-class RegexMatch(Primitive):
+class RegexMatch(Primitive, defer_build=True):
     """Passes if `pattern` is found anywhere in the value (anchor it with ^ and $). The truth is ignored.
 
     The syntax is that of `re`; `flags` are names (`["IGNORECASE"]`) or constants of `re`. The pattern must be valid and
@@ -180,7 +180,7 @@ def _at_least_one(count: object) -> object:
     return 1 if count is None else count
 
 
-class TraceRegex(TracePrimitive):
+class TraceRegex(TracePrimitive, defer_build=True):
     """Passes if `pattern` is found in the response at least `count_min` times (default 1), without overlaps.
 
     Both the original response and its NFC form are searched.
@@ -208,7 +208,7 @@ class TraceRegex(TracePrimitive):
         )
 
 
-class TraceContains(TracePrimitive):
+class TraceContains(TracePrimitive, defer_build=True):
     """Passes if `substring`, which must not be empty, occurs in the response. Case-sensitive by default.
 
     Both the original texts and their NFC forms are compared.
@@ -227,7 +227,7 @@ class TraceContains(TracePrimitive):
         return substring in text or compose(substring) in compose(text)
 
 
-class TraceLength(TracePrimitive):
+class TraceLength(TracePrimitive, defer_build=True):
     """Passes if the response's length in `unit` ("chars" or "words") is from `min` to `max`, both included.
 
     Characters are Unicode code points, including whitespace; words are separated by whitespace. One bound may be
@@ -254,7 +254,7 @@ class TraceLength(TracePrimitive):
         return (self.min is None or length >= self.min) and (self.max is None or length <= self.max)
 
 
-class TraceJSON(TracePrimitive):
+class TraceJSON(TracePrimitive, defer_build=True):
     """Passes if the whole response is one JSON value or, if `anywhere` is set, contains a JSON object or list.
 
     NaN and infinities are not JSON. JSON in a Markdown code block passes only if `anywhere` is set. At most 1,000

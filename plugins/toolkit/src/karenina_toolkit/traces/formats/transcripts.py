@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder
 from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
 
@@ -24,30 +25,30 @@ _LABELS: Final = {
 }
 _KINDS: Final = {label: kind for kind, labels in _LABELS.items() for label in labels}
 _LONGEST_FIRST: Final = "|".join(sorted(_KINDS, key=len, reverse=True))
-_LABEL: Final = re.compile(
+_LABEL: Final = lazy_pattern(
     rf"^(?:\#{{1,6}}[ ]|\*\*)?(?P<label>{_LONGEST_FIRST})(?:[ ]\((?P<about>[^()\n]{{1,80}})\))?"
     r"(?:\*\*)?:(?:\*\*)?[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_PRINTED: Final = re.compile(
+_PRINTED: Final = lazy_pattern(
     r"^={4,}[ ](?P<label>Human|User|Ai|System|Developer|Tool|Function)[ ]Message[ ]={4,}[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_PRINTED_NAME: Final = re.compile(r"\AName: (?P<name>[^\n]+)(?:\n|\Z)")
-_PRINTED_CALLS: Final = re.compile(r"(?:^|\n)(?:Invalid )?Tool Calls:\n(?=  \S+ \()")
-_PRINTED_CALL: Final = re.compile(r"^  (?P<name>\S+) \((?P<id>[^\n)]*)\)\n Call ID: [^\n]*\n", re.MULTILINE)
-_PRINTED_ARGUMENT: Final = re.compile(r"^    (?P<key>[^\s:]+): ?", re.MULTILINE)
-_CALLED: Final = re.compile(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<inside>.*)\)|(?P<after>[{\[].*))?\s*", re.DOTALL)
+_PRINTED_NAME: Final = lazy_pattern(r"\AName: (?P<name>[^\n]+)(?:\n|\Z)")
+_PRINTED_CALLS: Final = lazy_pattern(r"(?:^|\n)(?:Invalid )?Tool Calls:\n(?=  \S+ \()")
+_PRINTED_CALL: Final = lazy_pattern(r"^  (?P<name>\S+) \((?P<id>[^\n)]*)\)\n Call ID: [^\n]*\n", re.MULTILINE)
+_PRINTED_ARGUMENT: Final = lazy_pattern(r"^    (?P<key>[^\s:]+): ?", re.MULTILINE)
+_CALLED: Final = lazy_pattern(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<inside>.*)\)|(?P<after>[{\[].*))?\s*", re.DOTALL)
 _FAILED: Final = ("error", "failed", "failure")
-_DELIMITER: Final = re.compile(
+_DELIMITER: Final = lazy_pattern(
     r"^--- (?:(?P<role>AI|Human|System) Message|Tool Message \(call_id: (?P<call>.*)\)|Thinking) ---$", re.MULTILINE
 )
 _DELIMITED_ROLES: Final[dict[str, Role]] = {"AI": "assistant", "Human": "user", "System": "system"}
-_DELIMITED_CALLS: Final = re.compile(r"(?:\A|\n)\n?Tool Calls:\s*(?=\S+ \(call_)")
-_DELIMITED_CALL: Final = re.compile(
+_DELIMITED_CALLS: Final = lazy_pattern(r"(?:\A|\n)\n?Tool Calls:\s*(?=\S+ \(call_)")
+_DELIMITED_CALL: Final = lazy_pattern(
     r"(?:^ *|  )(?P<name>\S+) \(call_(?P<id>[^\n]{0,200}?)\)\s{0,9}Call ID: (?P=id)", re.MULTILINE
 )
-_DELIMITED_ARGUMENTS: Final = re.compile(r"\s*Args: (?P<given>.*)", re.DOTALL)
+_DELIMITED_ARGUMENTS: Final = lazy_pattern(r"\s*Args: (?P<given>.*)", re.DOTALL)
 _ERROR_MARK: Final = "[ERROR] "
 
 

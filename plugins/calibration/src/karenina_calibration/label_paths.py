@@ -1,0 +1,36 @@
+"""Where the label file of results is, without reading it: all commands that print a pass rate ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from karenina_engine.journal.view import JournalView, find_journal
+from karenina_engine.results.result_file import read_header
+from karenina_report.runs import base_name
+
+SUFFIX: Final = ".labels.jsonl"
+
+
+def default_labels(results: Path) -> Path:
+    """Return the default label file: `<name>.labels.jsonl`, beside the results."""
+    return results.with_name(base_name(results) + SUFFIX)
+
+
+def find_labels_file(results: Path) -> Path:
+    """Return the label file beside the results or, for rescored results without one, that of the original results."""
+    own = default_labels(results)
+    if own.exists() or not read_header(results).get("rescored"):
+        return own
+    journal = find_journal(results)
+    if journal is None:
+        return own
+    with JournalView(journal) as view:
+        output = (view.command() or {}).get("output")
+    return default_labels(results.with_name(Path(output).name)) if isinstance(output, str) else own
+
+
+def has_labels(sources: Iterable[Path | None]) -> bool:
+    """Return whether any of these result files has a label file."""
+    return any(source is not None and find_labels_file(source).exists() for source in sources)

@@ -1,0 +1,23 @@
+"""Garbage collection, which short commands do without: it would be a third of their time."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+from typing import Final
+
+_STARTUP_THRESHOLD: Final = 200_000
+"""The number of new objects before Python collects. Starts create half as many, and none of them is garbage."""
+_DEFAULT_THRESHOLD: Final = gc.get_threshold()
+
+
+def collect_rarely() -> None:
+    """Collect garbage only in long commands, and not at exit."""
+    gc.set_threshold(_STARTUP_THRESHOLD, *_DEFAULT_THRESHOLD[1:])
+    atexit.register(gc.freeze)
+
+
+def collect_as_usual() -> None:
+    """Collect garbage as often as Python does by default, but leave out what exists now."""
+    gc.freeze()
+    gc.set_threshold(*_DEFAULT_THRESHOLD)

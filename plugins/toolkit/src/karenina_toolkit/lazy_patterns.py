@@ -1,0 +1,25 @@
+"""Regular expressions that are compiled when they are first used.
+
+Compiling one takes up to five milliseconds. Most commands import far more patterns than they use.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+
+class _LazyPattern:
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern = pattern
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(re.compile(self.pattern, self._flags), name)  # `re` keeps what it has compiled
+        setattr(self, name, value)
+        return value
+
+
+def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern with the methods of `re.compile(pattern, flags)`. Functions of `re` do not take it."""
+    return cast("re.Pattern[str]", _LazyPattern(pattern, flags))
