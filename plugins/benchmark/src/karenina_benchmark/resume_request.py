@@ -42,7 +42,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
     if command is None:
         raise ConfigError([_foreign_journal_text(labels, journal)])
     if command["output"] is None:
-        raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there again"])
+        what = "was started from Python, not from a benchmark file; rerun it from Python"
+        raise ConfigError([f"the run recorded in {journal} {what}"])
     path = journal.absolute()
     change_to_run_folder(command)
     changes = find_changes(command)

@@ -282,10 +282,7 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
-    """Return the `NumberWithUnit` rule for a number.
-
-    If the number has no unit, the rule has the one of the question.
-    """
+    """Return the `NumberWithUnit` rule for a number, with the question's unit if the number has no unit."""
     truth = read_quantity(answer.truth, answer.decimal)
     unit = asked_unit(cell.question) if truth is not None and not truth.unit else None
     options = {**({"unit": unit} if unit else {}), **({} if answer.decimal == "." else {"decimal": answer.decimal})}
