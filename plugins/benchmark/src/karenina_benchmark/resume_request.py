@@ -90,7 +90,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     """Return the description of a journal's last run, and the user's own command for that run, if there is one.
-     Raises `JournalError` if the journal cannot be read, and `ConfigError` for a journal without a run or a state file
+
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` for a journal without a run or a state file
     that cannot be used.
     """
     with JournalView(journal) as view:

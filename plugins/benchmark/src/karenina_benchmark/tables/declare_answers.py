@@ -97,7 +97,8 @@ _LONGEST: Final = 60
 @dataclass
 class DeclaredAnswers:
     """The declared field for each answer in a column, or None for an answer that has no field.
-     `notes` has a line for each kind that was found; `warnings` lists answers that cannot be compared like the rest of
+
+    `notes` has a line for each kind that was found; `warnings` lists answers that cannot be compared like the rest of
     the column. `refused` says why sentences are not compared; it is empty if there are no sentences.
     """
 
