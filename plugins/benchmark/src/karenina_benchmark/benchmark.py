@@ -111,7 +111,8 @@ class Benchmark(BenchmarkContent):
 
     def save(self, path: str | Path) -> None:
         """Write the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
-         The file is replaced atomically; comments and the layout of an existing YAML file are lost. Raises
+
+        The file is replaced atomically; comments and the layout of an existing YAML file are lost. Raises
         `BenchmarkFileError` if the suffix is unknown, if the source of a template class is not available, or if the
         file cannot be written.
         """

@@ -103,7 +103,8 @@ def _read(
     offer: Offer[Format], path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None
 ) -> BenchmarkContent:
     """Read a benchmark in one format, and record its path, columns and the files that it names.
-     An unexpected exception in the format, which may be a plugin's, becomes a `BenchmarkFileError` that names the
+
+    An unexpected exception in the format, which may be a plugin's, becomes a `BenchmarkFileError` that names the
     plugin.
     """
     read_columns = offer.value.read_columns

@@ -270,7 +270,8 @@ class BenchmarkContent:
 
     def replace(self, question: Question) -> None:
         """Replace the question with the id of `question`.
-         Raises `KeyError` if there is none with this id, and `ValueError` for a trait name that is also in the global
+
+        Raises `KeyError` if there is none with this id, and `ValueError` for a trait name that is also in the global
         rubric.
         """
         written = self.get(question.id).id
@@ -324,7 +325,8 @@ class BenchmarkContent:
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
         """Iterate over the questions in which one of `words` may occur.
-         If the questions are in memory, these are all of them. The lines of a streamed file are searched as text, so
+
+        If the questions are in memory, these are all of them. The lines of a streamed file are searched as text, so
         most of its questions need not be built.
         """
         if isinstance(self._questions, _TextSearch):

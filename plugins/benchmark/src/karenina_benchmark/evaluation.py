@@ -52,7 +52,8 @@ def evaluate(
     progress: bool | None = None,
 ) -> VerificationResult:
     """Judge one output and return its result.
-     `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric` the
+
+    `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric` the
     traits to score; at least one of them is needed. `judge` may be missing if neither of them needs a model. `config`
     contains other settings (`parsing_models` instead of `judge` for several judges; a `budget` works as in a run).
     `journal` is a file that stores replies, so that they are reused by the next call. `trust` and `progress` are the

@@ -166,7 +166,8 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
     """Compare the extracted values in a result file with `benchmark`, and return what changes. No model is called.
-     The new results are written to `output`. Results for questions that the benchmark does not contain are skipped.
+
+    The new results are written to `output`. Results for questions that the benchmark does not contain are skipped.
     Raises `ConfigError` if all results are skipped.
     """
     began = time.monotonic()

@@ -42,7 +42,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
     if command is None:
         raise ConfigError([_foreign_journal_text(labels, journal)])
     if command["output"] is None:
-        raise ConfigError([f"the run of {journal} was started from Python, without a file: start it there again"])
+        what = "was started from Python, not from a benchmark file; rerun it from Python"
+        raise ConfigError([f"the run recorded in {journal} {what}"])
     path = journal.absolute()
     change_to_run_folder(command)
     changes = find_changes(command)
@@ -89,7 +90,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
     """Return the description of a journal's last run, and the user's own command for that run, if there is one.
-     Raises `JournalError` if the journal cannot be read, and `ConfigError` for a journal without a run or a state file
+
+    Raises `JournalError` if the journal cannot be read, and `ConfigError` for a journal without a run or a state file
     that cannot be used.
     """
     with JournalView(journal) as view:

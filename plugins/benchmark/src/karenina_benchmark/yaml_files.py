@@ -62,7 +62,8 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
     """Parse a YAML document, whose value is None if it is empty.
-     Raises `BenchmarkFileError` with the line if the YAML is invalid or too large. If `problems` is given, duplicate
+
+    Raises `BenchmarkFileError` with the line if the YAML is invalid or too large. If `problems` is given, duplicate
     keys and values that cannot be read are added to it instead, and the first value of a duplicate key is used.
     """
     import yaml
@@ -134,7 +135,8 @@ class _Reader:
 
     def build(self, node: yaml.Node, path: Place, above: tuple[yaml.Node, ...]) -> Any:
         """Return the plain value of a node at `path`. `above` are the enclosing nodes, for detecting cycles.
-         Errors in scalars are collected, and their value is None. Raises `BenchmarkFileError` for a cycle, an
+
+        Errors in scalars are collected, and their value is None. Raises `BenchmarkFileError` for a cycle, an
         unsupported tag, and too many repetitions through aliases.
         """
         import yaml

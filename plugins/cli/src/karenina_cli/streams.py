@@ -46,7 +46,8 @@ _output: _Output | None = None
 
 def prepare_streams() -> None:
     """Make the three standard streams of the process usable, even if some are closed.
-     Otherwise, the next file that is opened, such as the journal, would get the descriptor of a closed stream, and
+
+    Otherwise, the next file that is opened, such as the journal, would get the descriptor of a closed stream, and
     output would be written to that file.
     """
     global _output

@@ -85,8 +85,9 @@ def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
     """Return what to compare for each question, according to the kind of its right answer, and notes for the user.
-     For each question, this is `{"answer": fields}` (for a question with options, the field is the right letter), or,
-    if the answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. For a question
+
+    For each question, this is `{"answer": fields}` (for a question with options, the field is the right letter), or, if
+    the answer is a sentence, `{"rubric": traits}` with a trait that shows the sentence to the judge. For a question
     without a right answer that can be compared, it is None.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)

@@ -58,7 +58,8 @@ class RowProblem:
 @dataclass
 class Imported:
     """The result of converting the rows of a source.
-     `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
+
+    `questions` maps question ids to the keys of a question in a YAML benchmark, and `origins` maps them to the first
     row of the question. `recordings` contains the lines of a file for `karenina run --recordings`. `labels` contains
     people's verdicts on recordings, each with the recording's `id`, `replicate` and `model`. `problems` lists the rows
     that could not be converted, and `unanswered` those that became a question but no recording. `repeats` counts rows

@@ -56,7 +56,8 @@ _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
     """Paths to the values of a row, by the names in `NAMES`, and how the truth becomes an answer template.
-     If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
+
+    If a name has several paths, the first one with a value is used. `metadata` maps keys of a question's metadata to
     paths. `answer` is one of `ANSWER_TYPES`, or declared fields as in a benchmark, in which `{column: NAME}` is a
     mapped value; if it is None, questions have no template. `answer_pattern` is a regular expression that finds the
     truth in a longer right answer: its first group, or the whole match if there is no group. `choice_by` says how the
@@ -201,7 +202,8 @@ TRUNCATED: Final = _Truncated()
 
 def as_response(value: Any) -> Any:
     """Return a value as a recorded answer: as text, or unchanged if it is a conversation.
-     A single message becomes its content, and any other object its JSON. Raises `NotText` for null and for media, and
+
+    A single message becomes its content, and any other object its JSON. Raises `NotText` for null and for media, and
     for a conversation that cannot be recorded.
     """
     if is_conversation(value) or (

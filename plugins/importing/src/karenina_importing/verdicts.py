@@ -46,7 +46,8 @@ class Score:
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the label for the score that says whether an answer is right, and the names of the other scores.
-     The label is made from the first score whose name is about correctness, else from the first score. Scores for
+
+    The label is made from the first score whose name is about correctness, else from the first score. Scores for
     faults, such as hallucinations, are not used; if there are only such scores, the label is None.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
@@ -87,7 +88,8 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
 
 def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, Any]:
     """Return the label for a verdict: `right`, and the labeller and note if they are given.
-     In the label of a verdict that is neither right nor wrong, `right` is None, and the verdict becomes part of the
+
+    In the label of a verdict that is neither right nor wrong, `right` is None, and the verdict becomes part of the
     note. A number is kept as `value` for `settle_scales`.
     """
     right = as_verdict(value)
@@ -111,7 +113,8 @@ def _as_number(value: Any) -> float | None:
 
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
     """Return the labels as a CSV table for `karenina calibrate` and `karenina label --from`.
-     `with_models` adds a column with the models, which is needed if the recordings are from several models. A run with
+
+    `with_models` adds a column with the models, which is needed if the recordings are from several models. A run with
     the recordings of one model names that model itself.
     """
     models = ["answering_model"] if with_models else []

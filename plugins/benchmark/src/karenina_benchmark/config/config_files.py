@@ -33,7 +33,8 @@ logger = logging.getLogger("karenina")
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
     """Return the configuration in a TOML, YAML or JSON file.
-     Environment variables override the values in the file, and `arguments` override both. Raises `ConfigError` if the
+
+    Environment variables override the values in the file, and `arguments` override both. Raises `ConfigError` if the
     file cannot be read or a value is invalid.
     """
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
@@ -98,7 +99,8 @@ def _without_secrets(
 
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
     """Return the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read.
-     The file may have up to 100 MB; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another
+
+    The file may have up to 100 MB; `max_bytes` or the environment variable `KARENINA_MAX_FILE_BYTES` sets another
     limit. Error messages name lines but quote no values from the file, which may be API keys.
     """
     file = Path(path)

@@ -27,8 +27,9 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 def parse_model(spec: str) -> dict[str, Any]:
     """Return the fields of the model that `spec` describes; `id` may be missing.
-     Raises `ConfigError` if it is invalid. The interface ends at the first colon, so names may contain colons
-    (`openai:llama3:8b`). The base URL starts after the first `@` that is followed by `http://` or `https://`.
+
+    The interface ends at the first colon, so names may contain colons (`openai:llama3:8b`). The base URL starts after
+    the first `@` that is followed by `http://` or `https://`. Raises `ConfigError` if the specification is invalid.
     """
     text = spec.strip()
     if text.startswith("{"):

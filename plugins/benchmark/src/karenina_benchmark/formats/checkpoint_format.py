@@ -211,8 +211,9 @@ def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scop
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
     """Read a benchmark from a JSON-LD document, or from JSON of the reference's graphical interface.
-     Errors in questions and in global traits are collected in `broken`. Raises `BenchmarkFileError`, which names
-    `path`, if nothing can be read.
+
+    Errors in questions and in global traits are collected in `broken`. Raises `BenchmarkFileError`, which names `path`,
+    if nothing can be read.
     """
     try:
         data = as_checkpoint(parse_object(text, path), path)

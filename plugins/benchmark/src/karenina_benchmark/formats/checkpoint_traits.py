@@ -103,7 +103,8 @@ def check_unread(
     unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
 ) -> None:
     """Raise `ValueError` if `unread` would overwrite other values in a checkpoint, or be lost when it is saved.
-     `unread` must not contain the keys in `taken`. `objects` maps each key whose value is an object to the keys that
+
+    `unread` must not contain the keys in `taken`. `objects` maps each key whose value is an object to the keys that
     this object must not contain. If `others` is false, `unread` may only contain the keys of `objects`, and
     `properties`.
     """

@@ -53,7 +53,8 @@ _MAX_BROKEN_LINES = 1000
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """Return a benchmark whose questions stay in the file, and the ids of questions with `unread` content.
-     The name of the benchmark comes from the first line, or else from the file's name. Errors in a line (not a JSON
+
+    The name of the benchmark comes from the first line, or else from the file's name. Errors in a line (not a JSON
     object, no question, or an id that is already used) are collected in `broken`. Raises `BenchmarkFileError` if no
     line can be read, or if there are more than 1000 such errors.
     """

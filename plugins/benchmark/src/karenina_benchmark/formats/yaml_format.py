@@ -134,8 +134,9 @@ def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
     """Add the question in a mapping.
-     Raises `BenchmarkFileError` if it is invalid, or repeats an id or a text without id. `texts` contains the position
-    and line of each question without an id, by the text of the question.
+
+    `texts` contains the position and line of each question without an id, by the text of the question. Raises
+    `BenchmarkFileError` if the question is invalid, repeats an id, or repeats a text without having an id.
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""

@@ -118,8 +118,9 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A right answer and its kind; `truth` is a boolean, an ISO 8601 date, a list of strings, or a string.
-     An ambiguous date stays as it is written. `is_certain` says whether the kind is clear even without the other
-    answers in the column. `decimal` is the decimal mark of a number.
+
+    An ambiguous date stays as it is written. `is_certain` says whether the kind is clear even without the other answers
+    in the column. `decimal` is the decimal mark of a number.
     """
 
     kind: Kind

@@ -112,7 +112,8 @@ _KEY: Final = re.compile(r"[\W_]+")
 @dataclass(frozen=True, slots=True)
 class Roles:
     """The columns of a table by role.
-     `columns` maps each role to its column. `options` maps letters to columns, if each option has its own column.
+
+    `columns` maps each role to its column. `options` maps letters to columns, if each option has its own column.
     `fields` maps names to the columns of several right answers (`answer.gene`, `gold.gene`), and `descriptions` maps
     them to the columns with their descriptions (`description.gene`). `contexts` contains all context columns, of which
     the first is in `columns`.

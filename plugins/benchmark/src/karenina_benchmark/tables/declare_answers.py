@@ -97,7 +97,8 @@ _LONGEST: Final = 60
 @dataclass
 class DeclaredAnswers:
     """The declared field for each answer in a column, or None for an answer that has no field.
-     `notes` has a line for each kind that was found; `warnings` lists answers that cannot be compared like the rest of
+
+    `notes` has a line for each kind that was found; `warnings` lists answers that cannot be compared like the rest of
     the column. `refused` says why sentences are not compared; it is empty if there are no sentences.
     """
 
@@ -282,10 +283,7 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
-    """Return the `NumberWithUnit` rule for a number.
-
-    If the number has no unit, the rule has the one of the question.
-    """
+    """Return the `NumberWithUnit` rule for a number, with the question's unit if the number has no unit."""
     truth = read_quantity(answer.truth, answer.decimal)
     unit = asked_unit(cell.question) if truth is not None and not truth.unit else None
     options = {**({"unit": unit} if unit else {}), **({} if answer.decimal == "." else {"decimal": answer.decimal})}

@@ -98,7 +98,8 @@ class QuestionRow:
 @dataclass
 class QuestionRows:
     """The questions in a table, the roles of its columns, and messages about how it was read.
-     `notes` say how columns were interpreted; `warnings` name probable mistakes and how to fix them. `blanks` contains
+
+    `notes` say how columns were interpreted; `warnings` name probable mistakes and how to fix them. `blanks` contains
     the rows without a question.
     """
 

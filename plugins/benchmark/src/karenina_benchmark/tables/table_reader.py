@@ -91,7 +91,8 @@ class Table:
 @dataclass
 class TableRows(Iterator[Row]):
     """An iterator over the rows of an open file. `columns` is empty for JSON, where each row has its own keys.
-     `notes` are complete when the first row has been read. Iteration raises `BenchmarkFileError` if a row cannot be
+
+    `notes` are complete when the first row has been read. Iteration raises `BenchmarkFileError` if a row cannot be
     read.
     """
 

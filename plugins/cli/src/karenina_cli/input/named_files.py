@@ -47,7 +47,8 @@ def select_usable(
     skip_broken: bool = False,
 ) -> list[str]:
     """Return the ids of the questions to run; with `skip_broken`, without the questions that have errors.
-     Raises `BenchmarkErrors` if there are errors; with `skip_broken`, only if an error is not about a single question.
+
+    Raises `BenchmarkErrors` if there are errors; with `skip_broken`, only if an error is not about a single question.
     The exception also lists the values that need trust, so that an error does not hide them.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values

@@ -133,7 +133,8 @@ def _print_block(console: Console, head: Text, grid: Table) -> None:
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
     """Print results as a table.
-     Of more than `MAX_ROWS` results, only the first `MAX_ROWS` that are not correct are printed. Of items that failed
+
+    Of more than `MAX_ROWS` results, only the first `MAX_ROWS` that are not correct are printed. Of items that failed
     for the same reason, only the first has a row; the others are listed below the table. `path` is the result file.
     """
     several = len({result.item[1:] for result in results}) > 1

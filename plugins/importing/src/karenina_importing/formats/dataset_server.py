@@ -42,8 +42,9 @@ class Dataset:
 
     def rows(self) -> Iterator[SourceRow]:
         """Yield the rows.
-         Raises `ConfigError` if the server cannot be reached or has no such split, or if there is no limit and the
-        split has more than `MOST_ROWS` rows.
+
+        Raises `ConfigError` if the server cannot be reached or has no such split, or if there is no limit and the split
+        has more than `MOST_ROWS` rows.
         """
         _check_server(self.server)
         subset, split = self._choose()

@@ -195,7 +195,8 @@ def _positions(ranges: Any, count: int) -> Iterator[int]:
 
 class _References:
     """A counter for the parts of a log that samples refer to.
-     With repetitions, these parts must not exceed the size limit. Otherwise, a few bytes could expand to any number of
+
+    With repetitions, these parts must not exceed the size limit. Otherwise, a few bytes could expand to any number of
     messages and long texts.
     """
 

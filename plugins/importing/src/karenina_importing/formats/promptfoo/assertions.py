@@ -89,7 +89,8 @@ def convert(
     transform: Any = None,
 ) -> Converted:
     """Convert a list of assertions to fields and traits.
-     `variables` are those of the test, which fill in templates. `threshold` is the share of the assertions that must
+
+    `variables` are those of the test, which fill in templates. `threshold` is the share of the assertions that must
     pass, by weight; without it, all must pass. `rendered` returns the value that promptfoo filled in for an assertion.
     `read` returns the content of a file that a value names, or None if the file is not read. `transform` is the program
     that transforms responses before they are compared, if there is one.
