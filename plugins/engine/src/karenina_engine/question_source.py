@@ -1,4 +1,4 @@
-"""The part of a benchmark that a run needs, independent of the file or object that holds it."""
+"""The part of a benchmark that a run needs, independent of the file or object that contains it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class QuestionSource(Protocol):
 
     @property
     def run_config(self) -> Mapping[str, JsonValue]:
-        """The run defaults in the benchmark file."""
+        """The settings in the benchmark file, which are defaults for its runs."""
 
     @property
     def global_rubric(self) -> Rubric | None:

@@ -1,6 +1,6 @@
 """Juries: several judges vote on an answer, and a stronger judge decides if they disagree.
 
-The entry point is `plugin`.
+The entry point names `plugin`.
 """
 
 from __future__ import annotations

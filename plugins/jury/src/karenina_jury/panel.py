@@ -5,7 +5,7 @@
 3. Without a quorum, or if a judge found no excerpt for a value, the judge `escalate_to` evaluates the answer, and its
   result is that of the jury. Without such a judge, or if it fails, the answer is not judged. Undecided judges cast no
   vote on verdicts, but their values count like those of other judges.
-4. The result names the jury as its judge, and holds every vote (`JuryRecord`).
+4. The result names the jury as its judge, and contains every vote (`JuryRecord`).
 
 Calls are made and stored as for single judges. Which calls are made depends only on replies, so a run that is resumed,
 replayed or rescored makes the same calls. The exception is a vote on verdicts, which depends on the truth.

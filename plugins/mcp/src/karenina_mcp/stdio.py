@@ -53,7 +53,7 @@ class Output:
         del self._tail[:-_TAIL_BYTES]
 
     def stderr_tail(self) -> str:
-        """Return the end of the server's stderr on one line."""
+        """Return the end of the server's stderr as a single line. Bytes that are not UTF-8 are replaced."""
         return " ".join(self._tail.decode("utf-8", "replace").split())
 
 

@@ -285,7 +285,7 @@ class RunObserver:
     # ---- internals
 
     def _enter(self, event: object, span: Span) -> None:
-        """Make the span of an event the current one. `_open` holds it until the event ends."""
+        """Make the span of an event the current one, and remember it in `_open` until the event ends."""
         self._open[id(event)] = _OpenSpan(event, span, otel_context.attach(trace.set_span_in_context(span)))
 
     def _leave(self, opened: _OpenSpan, now: int | None = None) -> None:

@@ -41,7 +41,7 @@ Payload = dict[str, Any]
 
 
 def encode(messages: list[Payload]) -> bytes:
-    """Encode messages as bytes."""
+    """Encode messages as JSON in UTF-8, which `decode` reads."""
     return dump_json(messages).encode()
 
 
@@ -158,7 +158,10 @@ def decode_call(payload: Payload, model: ModelConfig) -> RemoteCall:
 
 
 def encode_outcome(outcome: CallOutcome) -> Payload:
-    """Encode a call's outcome: its reply or error, its notes and its files."""
+    """Encode a call's outcome: its reply or error, its notes and its files.
+
+    `decode_outcome` reads it.
+    """
     payload: Payload = {"error": dump_error(outcome.error)} if outcome.error is not None else {}
     if outcome.reply is not None:
         payload = {"reply": dump_reply(outcome.reply)}
@@ -194,7 +197,7 @@ def decode_files(payload: Payload) -> FileStore:
 
 
 def encode_counts(counts: CallCounts) -> list[Any]:
-    """Encode call counts."""
+    """Encode call counts as a list, which `decode_counts` reads."""
     ends = [[*place, count] for place, count in counts.unknown_ends.items()]
     return [counts.made, counts.cached, counts.failed, astuple(counts.used), astuple(counts.saved), ends]
 

@@ -155,7 +155,7 @@ class RemoteBudget:
         return bool(response["covered"])
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Do nothing: the run charges the budget when it receives the ledger's message."""
+        """Do nothing, because the run charges the budget when it receives the ledger's message."""
 
     def release(self, reserved: int) -> None:
         """Release a reservation after its call has ended."""

@@ -195,7 +195,7 @@ class ReplyStore(Protocol):
     def store(self, call: CallRecord, outcome: CallOutcome) -> Awaitable[None]:
         """Store the outcome of a call. Once the returned awaitable has completed, the outcome survives the process.
 
-        Awaiting it may raise `PortError`, if the reply cannot be stored.
+        Awaiting it may raise `PortError` if the reply cannot be stored.
         """
 
     def leave(self, call: CallRecord) -> None:

@@ -228,7 +228,7 @@ class ServerLimiter:
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
     def release(self) -> None:
-        """Return the permit after a call whose outcome says nothing about the server's load."""
+        """Return the permit after a call whose outcome is not related to the server's load."""
         self.held -= 1
         self._limits.held -= 1
         self._limits.wake(self)
@@ -328,7 +328,7 @@ class ServerLimiter:
     def _pause(self, retry_after: float | None) -> None:
         """Grant no permits for a while, because the server has only refused calls and would refuse more.
 
-        The pause is at least `retry_after` seconds (None: no minimum), but not longer than `_LONGEST_PAUSE`.
+        The pause lasts for `retry_after` seconds or longer (None: no minimum), but not for more than `_LONGEST_PAUSE`.
         """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
@@ -403,7 +403,10 @@ class ConcurrencyLimits:
         self.most = 0
 
     def wake(self, changed: ServerLimiter) -> None:
-        """Grant free permits to waiting calls, earliest items first. `changed` may have a free permit."""
+        """Grant free permits to waiting calls, earliest items first.
+
+        `changed` is the limiter that may have a free permit.
+        """
         if self.most == inf:
             changed.wake()
             return

@@ -143,7 +143,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
 
 
 async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOptions) -> AgentReply:
-    """Run an agent that is limited and retried as a whole."""
+    """Run an agent as one call, which is limited and retried as a whole. Raises `PortError` if it fails."""
     reply: AgentReply = await opened.send(replace(request, options=await _with_tools(opened, options)))
     return reply
 
@@ -174,7 +174,10 @@ async def _run_turns(
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
-    """Return the options with the tools of the model's servers, after starting them."""
+    """Return the options with the tools of the model's servers, after starting these.
+
+    Raises `PortError` if they cannot be started.
+    """
     return options if opened.start_tools is None else await opened.start_tools(options)
 
 

@@ -185,6 +185,7 @@ def _load_message(values: Mapping[str, Any]) -> Message:
 
 
 def _dump_llm(reply: LLMReply) -> dict[str, Any]:
+    """Return a text reply as JSON-compatible data. Empty fields are left out."""
     values = {"text": reply.text, **_dump_common(reply)}
     if reply.reasoning is not None:
         values["reasoning"] = reply.reasoning
@@ -194,12 +195,14 @@ def _dump_llm(reply: LLMReply) -> dict[str, Any]:
 
 
 def _load_llm(values: Mapping[str, Any]) -> LLMReply:
+    """Return the text reply that `_dump_llm` wrote. Raises `KeyError`, `TypeError` or `ValueError` otherwise."""
     reasoning = _check_optional_text(values.get("reasoning"))
     notes = tuple(map(_check_text, values.get("notes", ())))
     return LLMReply(_check_text(values["text"]), reasoning=reasoning, notes=notes, **_load_common(values))
 
 
 def _dump_parser(reply: ParserReply) -> dict[str, Any]:
+    """Return a parser's reply as JSON-compatible data. Its mode is the field `way`."""
     values = {"text": reply.text, "way": reply.mode, **_dump_common(reply)}
     if reply.option_logprobs is not None:
         values["option_logprobs"] = dict(reply.option_logprobs)
@@ -207,6 +210,7 @@ def _dump_parser(reply: ParserReply) -> dict[str, Any]:
 
 
 def _load_parser(values: Mapping[str, Any]) -> ParserReply:
+    """Return the parser's reply that `_dump_parser` wrote. Raises `KeyError`, `TypeError` or `ValueError` otherwise."""
     logprobs = values.get("option_logprobs")
     if logprobs is not None:
         logprobs = {_check_text(option): float(logprob) for option, logprob in logprobs.items()}
@@ -214,6 +218,7 @@ def _load_parser(values: Mapping[str, Any]) -> ParserReply:
 
 
 def _dump_agent(reply: AgentReply) -> dict[str, Any]:
+    """Return an agent's reply as JSON-compatible data."""
     values = {"trace": [message.to_dict() for message in reply.trace], **_dump_common(reply)}
     if reply.limit_reached:
         values["limit_reached"] = True
@@ -221,11 +226,13 @@ def _dump_agent(reply: AgentReply) -> dict[str, Any]:
 
 
 def _load_agent(values: Mapping[str, Any]) -> AgentReply:
+    """Return the agent's reply that `_dump_agent` wrote. Raises `KeyError`, `TypeError` or `ValueError` otherwise."""
     trace = tuple(_load_message(message) for message in values["trace"])
     return AgentReply(trace, limit_reached=bool(values.get("limit_reached", False)), **_load_common(values))
 
 
 def _dump_turn(reply: Turn) -> dict[str, Any]:
+    """Return an agent's turn as JSON-compatible data. Empty fields are left out."""
     values = {"message": reply.message.to_dict(), **_dump_common(reply)}
     if reply.unfinished:
         values["unfinished"] = True
@@ -235,6 +242,7 @@ def _dump_turn(reply: Turn) -> dict[str, Any]:
 
 
 def _load_turn(values: Mapping[str, Any]) -> Turn:
+    """Return the agent's turn that `_dump_turn` wrote. Raises `KeyError`, `TypeError` or `ValueError` otherwise."""
     return Turn(
         _load_message(values["message"]),
         unfinished=bool(values.get("unfinished", False)),

@@ -89,7 +89,7 @@ def select_questions(
 
 
 class _EffectiveQuestions(Sequence["Question"]):
-    """The questions of a benchmark with these ids and merged rubrics; each is built anew on every access.
+    """The questions of a benchmark with these ids and with merged rubrics. Each is built again on every access.
 
     Accessing a question raises `ConfigError` if its traits clash with those of the benchmark.
     """

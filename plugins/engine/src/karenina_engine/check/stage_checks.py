@@ -107,7 +107,7 @@ def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, p
 
 
 def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
-    """Return the names of the ports of the model's adapter."""
+    """Return the names of the ports of the model's adapter. Raises `PluginError` if there is no such adapter."""
     return find_adapter(plugins, model.interface).spec.ports
 
 

@@ -234,7 +234,7 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether a call was not covered while none was in flight."""
+        """Whether the budget is exhausted: a call was not covered while no call was in flight."""
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:

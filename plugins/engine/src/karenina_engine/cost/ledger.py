@@ -205,7 +205,7 @@ class LedgerLine:
 
     @property
     def names(self) -> tuple[str, str, str, str, str]:
-        """The key of the line."""
+        """The names that identify the line: model id, interface, model name, stage and judge."""
         return (self.model, self.interface, self.model_name, self.stage, self.judge)
 
 
@@ -263,7 +263,7 @@ class Ledger:
         self._named(names).cached.merge(kept)
 
     def clear(self) -> None:
-        """Remove all counts."""
+        """Remove all counts of this run. Those of earlier runs remain."""
         self.changed.clear()
         self._lines.clear()
         self._by_names.clear()

@@ -279,7 +279,7 @@ class Journal:
         return last.command if last is not None else None
 
     def _last_run(self) -> StoredRun | None:
-        """Return the row of the last run; None if there was no run. Raises `JournalDamaged`."""
+        """Return the row of the last run; None if there was no run. Raises `JournalDamaged` if it is damaged."""
         with journal_errors(self.path, "read"):
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 

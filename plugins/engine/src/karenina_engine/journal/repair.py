@@ -352,7 +352,7 @@ def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator
 
 
 def _is_valid(path: Path, table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row is as it was written, and valid for its table."""
+    """Return whether a row has not changed since it was written, and is valid for its table."""
     if not is_intact(table, row):
         return False
     try:

@@ -1,20 +1,20 @@
 """The format of a journal: its tables, row digests, and the check that a file has exactly these tables.
 
 A journal is one SQLite database (WAL). Format 2 has the tables below. Times are seconds since 1970, texts marked JSON
-hold JSON, and nothing in a journal is ever executed or unpickled. A database with any other table, index, view or
+contain JSON, and nothing in a journal is ever executed or unpickled. A database with any other table, index, view or
 trigger is not a journal.
 
 - `meta(name, value)`: `karenina` (the version that created it), `created`, the random `id` under which a user's state
-  folder holds the command, and `target PORT MODEL` for each model of the last run (a digest of everything except the
+  folder contains the command, and `target PORT MODEL` for each model of the last run (a digest of everything except the
   prompt that decides its replies, by which `karenina rescore` finds them). While a process is working on the journal,
   also its `pid` and `host`.
 - `replies`: one row for each call. `key` is the digest of everything that decides the reply (`Call.key`). `port`
   (`service` if no model was called; `model` is then the service's name), `model` (the user's id), `interface`,
-  `model_name`, `stage`, `task`, `question_id` and `replicate` say what the call was for. `reply` is the reply as JSON,
-  or the error if `failed` is 1; `reusable` is 1 if it can be reused for an identical call. The remaining columns are
-  `finish_reason`, `input_tokens`, `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their own;
-  `turns` in its reply lists their keys), `seconds` (spent in requests), `retries` (JSON: failed requests by category),
-  `waited` (seconds without a request) and `time`.
+  `model_name`, `stage`, `task`, `question_id` and `replicate` describe the purpose of the call. `reply` is the reply as
+  JSON, or the error if `failed` is 1; `reusable` is 1 if it can be reused for an identical call. The remaining columns
+  are `finish_reason`, `input_tokens`, `output_tokens`, `calls` (0 for an agent's run whose turns have rows of their
+  own; `turns` in its reply lists their keys), `seconds` (spent in requests), `retries` (JSON: failed requests by
+  category), `waited` (seconds without a request) and `time`.
 - `results`: one row for each item and `fingerprint` (a digest of everything that decides the result except the
   replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that included it,
   and `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
@@ -26,10 +26,10 @@ trigger is not a journal.
 - `runs`: one row for each run: `id`, `began`, `ended`, `items`, the `tally` of its calls (JSON), and `command` (JSON:
   its command without secrets, which is a label and is never run).
 
-The last column of all these tables except `meta`, `digest`, holds the first 16 bytes of the SHA-256 of the table's name
-and the row's other columns. The digest of a result leaves out `run` and `place`, which change when another run includes
-the same item. A byte that changes on disk therefore makes a row count as damaged; it never makes the row look like the
-reply to another call. Format 1 had no digests.
+The last column of all these tables except `meta`, `digest`, contains the first 16 bytes of the SHA-256 of the table's
+name and the row's other columns. The digest of a result leaves out `run` and `place`, which change when another run
+includes the same item. A byte that changes on disk therefore makes a row count as damaged; it never makes the row look
+like the reply to another call. Format 1 had no digests.
 """
 
 from __future__ import annotations

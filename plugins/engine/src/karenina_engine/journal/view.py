@@ -276,7 +276,10 @@ class JournalView:
 
     @contextmanager
     def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
-        """Convert errors raised while a value is read to `JournalDamaged`."""
+        """Raise `JournalDamaged` in place of an error that reading a value raises inside the block.
+
+        `row` is the row of the value, if the message should name its question.
+        """
         try:
             yield
         except DECODE_ERRORS:

@@ -2,7 +2,7 @@
 
 For a sample of the questions, the prompts are previewed (`karenina_engine.offline.prompt_preview`) for every answering
 model and every judge, and their tokens are estimated; the other questions are assumed to be similar. The length of
-replies is not known. If the journal holds at least three calls of a model in a stage, their mean is used; otherwise:
+replies is not known. If the journal contains three calls of a model in a stage or more, their mean is used. Otherwise:
 
 - a prompt has 4 characters per token (from 5 to 3; 1.5 in non-Latin scripts, from 2.5 to 1), and its schema is counted;
 - a text reply has `TEXT` tokens (least, typical, most), and so has the answer in a judge's prompt;
@@ -101,7 +101,7 @@ class Estimate:
     `done` is the number of the `items` that have a result in the journal, and `kept` the number of calls of the other
     items that have a reply there; these calls are not made or paid for again. Prompts were previewed for `sample`
     questions. `not_counted` maps stages that sent no prompt in the preview, and judges that are asked for some answers
-    only, to the reason; `failed` maps stages whose preview failed to the error. `spent` is what earlier runs of the
+    only, to the reason; `failed` maps stages whose preview failed to the errors. `spent` is what earlier runs of the
     journal spent, in picodollars.
     """
 

@@ -414,7 +414,7 @@ class _PreviewPorts:
         return f"[placeholder: what {service} finds]"
 
     def enter_workspace(self, workspace: Path) -> None:
-        """Do nothing: no process is started."""
+        """Do nothing, because no process is started."""
 
     async def leave_workspace(self, workspace: Path) -> None:
         """Do nothing."""

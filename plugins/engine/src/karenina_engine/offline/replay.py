@@ -228,10 +228,10 @@ class _NoStoredResults:
     again: int = 0
 
     def count(self, kept: int, again: int) -> None:
-        """Do nothing: no result comes from the journal."""
+        """Do nothing, because no result comes from the journal."""
 
     async def read_folders(self, task: AnswerTask) -> None:
-        """Do nothing: no result is looked up."""
+        """Do nothing, because no result is looked up."""
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
         """Return None, so that every item is scored."""

@@ -83,7 +83,10 @@ def as_json(value: object) -> str:
 
 
 def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
-    """Return the first columns of every result table, which identify the result that a row belongs to."""
+    """Return the first columns of every result table, which identify the result that a row belongs to.
+
+    `result` returns the result of a row.
+    """
     return (
         Column(
             "result_id", "text", "The id of the result, unique in a run.", lambda row: result(row).metadata.result_id

@@ -202,7 +202,7 @@ def _program_kept_running() -> Iterator[None]:
 def rare_garbage_collection() -> Iterator[None]:
     """Run the garbage collector after `THRESHOLD` new objects instead of Python's default, inside the `with` block.
 
-    A run holds the objects of all items in progress, with hardly any cycles, and the collector would scan them
+    A run keeps the objects of all items in progress, with hardly any cycles, and the collector would scan them
     repeatedly, which takes a sixth of the run's computing time. Blocks may overlap, in any threads: when the last one
     ends, the thresholds from before the first are restored. A collector that is off, or already runs less often, is not
     changed.

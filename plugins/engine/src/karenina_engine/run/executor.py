@@ -39,7 +39,7 @@ _LAST_STEPS: Final = 0.05
 class Executor(ABC):
     """A way to run the items of a run, selected by its `name` (the setting `executor`).
 
-    The process that started the run holds the matrix (`session.matrix`), the journal, the output and the observers. An
+    The matrix (`session.matrix`), the journal, the output and the observers are in the process that started the run. An
     executor iterates over the answers that remain (`session.remaining_tasks`), calls `session.pending_judges` for the
     items that have to run, runs them (`karenina_engine.run.item_runner.ItemRunner` works in any process), and passes
     each result to `session.store_result` before it yields it. Each item of the matrix has exactly one result in the
@@ -71,8 +71,8 @@ class Executor(ABC):
 class WorkerPool(ABC, Generic[W, R]):
     """A pool that processes `tasks` with as many workers as `target_size` currently returns.
 
-    Each worker handles one task at a time, so the event loop never holds an asyncio task for every item. `wakeup` is
-    set by workers, and must be set by whoever changes the target size. If `work` raises an exception, all workers stop.
+    Each worker handles one task at a time, so the event loop never has an asyncio task for every item. `wakeup` is set
+    by workers, and must be set by whoever changes the target size. If `work` raises an exception, all workers stop.
     """
 
     def __init__(self, tasks: Iterator[W], wakeup: asyncio.Event) -> None:

@@ -93,7 +93,10 @@ class RunParts:
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits on calls in flight under a configuration, within the limits that adapters declare."""
+    """Return the limits on calls in flight under a configuration, within the limits that adapters declare.
+
+    `patience` is the number of seconds after which a server that refuses all calls is no longer expected to reply.
+    """
 
     def bounds(model: ModelConfig) -> Bounds:
         declared = (
@@ -152,7 +155,7 @@ class PortFactory:
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the answer comes from the agent port.
 
-        It does if the model has MCP servers or is a deep agent, or if its adapter says so.
+        It does if the model has MCP servers or is a deep agent, or if its adapter requires an agent for it.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:

@@ -255,7 +255,7 @@ def _kill(pid: int, number: signal.Signals) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether a child process has ended, and release what the system holds of it."""
+    """Return whether a child process has ended. If so, its entry in the system's process table is removed."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
