@@ -23,7 +23,11 @@ from karenina_report.options import (
     read_named_benchmark,
 )
 from karenina_terminal.lazy_commands import StrictCommand
-from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
+from karenina_terminal.options import (
+    JSONObject,
+    TableOptions,
+    with_option_groups,
+)
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import quantity
 
@@ -64,8 +68,10 @@ class CompareCommand(StrictCommand):
 
 
 @app.command(cls=CompareCommand, epilog=EPILOG)
+@with_option_groups
 def compare(
     ctx: typer.Context,
+    *,
     files: Runs,
     baseline: Annotated[
         str | None,
@@ -84,11 +90,7 @@ def compare(
     cut: Cut = None,
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    table: TableOptions,
     any_judge: AnyJudge = False,
     any_template: AnyTemplate = False,
     changes: Annotated[int, typer.Option(min=0, help="The most flips and other changes to list.")] = 20,
@@ -135,7 +137,7 @@ def compare(
     with screen.report_errors():
         from karenina_report.comparison.run_comparison import compare as compare_runs
 
-        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        reading = table.parse()
         loaded = read_named_benchmark(files, benchmark, reading)
         comparison = compare_runs(
             *files,

@@ -20,12 +20,18 @@ from karenina_report.options import (
     parse_report_options,
     read_named_benchmark,
 )
-from karenina_terminal.options import Columns, Encoding, Exact, JSONObject, Rows, Sheet, parse_columns
+from karenina_terminal.options import (
+    JSONObject,
+    TableOptions,
+    with_option_groups,
+)
 from karenina_terminal.screen import get_screen
 
 
+@with_option_groups
 def report(
     ctx: typer.Context,
+    *,
     files: Runs,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
     by: Annotated[
@@ -36,11 +42,7 @@ def report(
     cut: Cut = None,
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    table: TableOptions,
     any_judge: AnyJudge = False,
     any_template: AnyTemplate = False,
 ) -> None:
@@ -54,7 +56,7 @@ def report(
     with screen.report_errors():
         from karenina_report.page.writer import ReportOptions, write_page
 
-        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        reading = table.parse()
         loaded = read_named_benchmark(files, benchmark, reading)
         options = ReportOptions(
             **parse_report_options(by, cluster, model, cut, scale, loaded),
@@ -66,8 +68,10 @@ def report(
         screen.note(f"The report is in {output} ({size / 1e6:.1f} MB){moved_note(moved)}.")
 
 
+@with_option_groups
 def stats(
     ctx: typer.Context,
+    *,
     files: Runs,
     by: Annotated[
         str | None,
@@ -78,11 +82,7 @@ def stats(
     cut: Cut = None,
     scale: Scale = None,
     benchmark: BenchmarkFile = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    table: TableOptions,
     as_json: JSONObject = False,
 ) -> None:
     """Print statistics of a run: rates, traits, pass@k, variance components, and judge agreement.
@@ -94,7 +94,7 @@ def stats(
     with screen.report_errors():
         from karenina_report.statistics.run_statistics import describe
 
-        reading = parse_columns(columns, rows, encoding, sheet, exact=exact)
+        reading = table.parse()
         loaded = read_named_benchmark(files, benchmark, reading)
         described = describe(*files, **parse_report_options(by, cluster, model, cut, scale, loaded))
         if as_json:
