@@ -183,7 +183,7 @@ def test_a_time_out_keeps_the_trace_and_no_verdict(root: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("absent", "there is no folder 'absent'"),
+        ("absent", "the folder 'absent' does not exist"),
         ("../root/task", "without '..'"),
         ("/etc", "relative to the root"),
         ("out", "is a link out of the workspace root"),

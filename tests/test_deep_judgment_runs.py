@@ -128,7 +128,7 @@ def test_without_the_plugin_its_names_name_it() -> None:
 
 def test_an_unusable_search_tool_ends_the_run_before_any_call() -> None:
     models = judging()
-    with pytest.raises(PlanError, match="there is no search tool 'libary'"):
+    with pytest.raises(PlanError, match="unknown search tool 'libary'"):
         run(models, deep_judgment_enabled=True, deep_judgment_search_enabled=True, deep_judgment_search_tool="libary")
     assert models.requests == []
 

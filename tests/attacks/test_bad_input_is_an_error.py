@@ -77,7 +77,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "half a character in a question": (
         "b.jsonl",
         f'{{"question": "{HALF}"}}',
-        "line 1: question: a text contains half of a character",
+        "line 1: question: a text contains an unpaired surrogate",
     ),
     "half a character in an id": ("b.jsonl", f'{{"question": "a", "id": "{HALF}"}}', "line 1: id: a text contains"),
     "half a character in a key": (
@@ -99,7 +99,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "half a character in YAML": (
         "b.yaml",
         BENCHMARK.replace("Which gene is it?", f'"{HALF}"'),
-        "line 5: a text contains half of a character",
+        "line 5: a text contains an unpaired surrogate",
     ),
     "no character in YAML": (
         "b.yaml",
@@ -149,9 +149,9 @@ CONFIGURATIONS: dict[str, tuple[str, str, str]] = {
         "replicate_count: a whole number",
     ),
     "a long number in JSON": ("c.json", f'{{"replicate_count": {NINES}}}', "more than 4300 digits"),
-    "half a character in YAML": ("c.yaml", f'run_name: "{HALF}"\n', "line 1: a text contains half of a character"),
+    "half a character in YAML": ("c.yaml", f'run_name: "{HALF}"\n', "line 1: a text contains an unpaired surrogate"),
     "half a character in JSON": ("c.json", f'{{"run_name": "{HALF}"}}', "run_name: a text contains half"),
-    "half a character in a name": ("c.json", f'{{"{HALF}": 1}}', "a key contains half of a character"),
+    "half a character in a name": ("c.json", f'{{"{HALF}": 1}}', "a key contains an unpaired surrogate"),
     "a tag": ("c.yaml", "a: !!python/object/apply:os.system [id]\n", "line 1: the tag"),
     "a date": ("c.yaml", "replicate_count: 2001-99-99\n", "replicate_count"),
 }

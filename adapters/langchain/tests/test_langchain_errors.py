@@ -102,7 +102,7 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted
         ("langchain", None, {"model_provider": "openai"}, "api.openai.com needs an API key; set OPENAI_API_KEY"),
         ("langchain", None, {"model_name": "claude-x"}, "api.anthropic.com needs an API key; set ANTHROPIC_API_KEY"),
         ("langchain", None, {}, "set model_provider"),
-        ("langchain", None, {"model_provider": "no-such"}, "there is no provider 'no_such'"),
+        ("langchain", None, {"model_provider": "no-such"}, "unknown provider 'no_such'"),
         ("openrouter", None, {}, "openrouter.ai needs an API key; set OPENROUTER_API_KEY"),
         ("openrouter", "http://elsewhere/v1", {}, "remove endpoint_base_url"),
         ("openai_endpoint", None, {}, "needs endpoint_base_url"),
@@ -209,8 +209,8 @@ def test_a_model_of_a_missing_provider_is_refused(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("provider", "said"),
     [
-        ("antropic", "there is no provider 'antropic'; did you mean 'anthropic'?"),
-        ("evil_package", "there is no provider 'evil_package'; there are: anthropic"),
+        ("antropic", "unknown provider 'antropic'; did you mean 'anthropic'?"),
+        ("evil_package", "unknown provider 'evil_package'; there are: anthropic"),
     ],
 )
 def test_an_unknown_provider_leads_to_no_package(provider: str, said: str) -> None:

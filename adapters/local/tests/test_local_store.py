@@ -66,7 +66,7 @@ def test_any_gguf_file_is_found_by_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("absent.gguf", None, "there is no model file"),
+        ("absent.gguf", None, "absent.gguf does not exist"),
         ("page.gguf", b"<html>", "is not a GGUF file"),
         ("empty.gguf", b"", "is not a GGUF file"),
     ],

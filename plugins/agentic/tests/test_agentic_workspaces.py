@@ -87,8 +87,8 @@ def leaving(root: Path, target: str) -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("absent", "there is no folder 'absent'"),
-        ("task/data/code.txt", "there is no folder"),
+        ("absent", "the folder 'absent' does not exist"),
+        ("task/data/code.txt", "code.txt' does not exist"),
         ("../root/task", "without '..'"),
         ("task/../../other", "without '..'"),
         ("/etc", "relative to the root"),

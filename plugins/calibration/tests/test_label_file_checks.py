@@ -55,13 +55,13 @@ CHANGES: dict[str, tuple[Callable[[Lines], object], str]] = {
     "any verdict too": (stratum(verdicts=["any", "correct"]), "two strata have the answers of 'm'"),
     "another model": (stratum(model="x"), "it has no stratum for the answer"),
     "negative stratum": (item(stratum=-1), "items.0.stratum"),
-    "a stratum too many": (item(stratum=99), "there is no stratum 99"),
+    "a stratum too many": (item(stratum=99), "unknown stratum 99"),
     "strata exchanged": (exchange, "are not those that the seed"),
     "unknown answer": (item(item="nobody"), "the results have no answer 'nobody'"),
     "an answer twice": (lambda lines: lines[0]["draw"]["items"].append(lines[0]["draw"]["items"][0]), "drawn twice"),
     "another seed": (lambda lines: lines[0]["draw"].update(seed=99), "are not those that the seed 99 draws"),
     "said to be simple": (lambda lines: lines[0]["draw"].update(simple=True), "the strata of a simple draw"),
-    "no strata": (lambda lines: lines[0]["draw"].update(strata=[]), "there is no stratum 0"),
+    "no strata": (lambda lines: lines[0]["draw"].update(strata=[]), "unknown stratum 0"),
 }
 
 
@@ -101,7 +101,7 @@ def test_a_row_of_an_unknown_answer_is_refused_with_its_line(run: Path, tmp_path
     done = karenina("calibrate", run, tmp_path / "s.csv")
 
     assert done.code == 2
-    assert "s.csv, line 3: the row is about an answer that the results do not contain" in done.err
+    assert "s.csv, line 3: the row belongs to an answer that the results do not contain" in done.err
 
 
 def test_a_broken_draw_is_drawn_again_and_labels_are_kept(run: Path) -> None:

@@ -193,7 +193,7 @@ def problems(**values: Any) -> str:
 )
 def test_an_unknown_search_tool_is_a_problem_of_the_plan(given: dict[str, Any], setting: str) -> None:
     told = problems(**given, **{setting: "tavilly"})
-    assert f"{setting}: there is no search tool 'tavilly'; did you mean 'tavily'?" in told
+    assert f"{setting}: unknown search tool 'tavilly'; did you mean 'tavily'?" in told
     assert "installed are: tavily" in told
 
 

@@ -121,7 +121,7 @@ def test_a_single_question_has_no_other_answer_to_try() -> None:
     checked = check_draft(Question(id="q", question="Which gene?"), "BCL2", proposal(GENE), ())
 
     assert checked.passed
-    assert checked.unchecked == ("no other question has another answer, so none was tried",)
+    assert checked.unchecked == ("no other question has a different answer, so none was tried",)
 
 
 def test_other_answers_are_of_the_same_kind_first() -> None:

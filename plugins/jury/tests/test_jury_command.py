@@ -132,7 +132,7 @@ def test_results_without_a_jury_are_refused(tmp_path: Path) -> None:
     done = run_karenina("jury", tmp_path / "r.jsonl", plugins=jury.plugins)
 
     assert done.code == 2
-    assert "contains no jury result: set `jury` in the configuration of the run" in done.err
+    assert "contains no results of a jury: set `jury` in the run's configuration" in done.err
 
 
 def test_an_estimate_counts_the_first_judges_and_names_the_other(tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def test_what_is_well_formed_passes(
 @pytest.mark.parametrize(
     ("servers", "fields", "problem"),
     [
-        ({"a": ""}, {}, "'a': it is empty; set a URL or a command line"),
+        ({"a": ""}, {}, "'a': the value is empty; set it to a URL or a command line"),
         ({"a": "echo 'oh"}, {}, "'a': No closing quotation"),
-        ({"a": "no-such-program --now"}, {}, "there is no program 'no-such-program': install it"),
+        ({"a": "no-such-program --now"}, {}, "the program 'no-such-program' was not found: install it"),
         ({"a": "ftp://genes.example"}, {}, "must begin with http:// or https://"),
         ({"a": "https:///mcp"}, {}, "name a host"),
         ({"a": "https://me:pw@genes.example/mcp"}, {}, "put an Authorization header into"),

@@ -92,7 +92,7 @@ def test_a_function_is_called_by_its_import_path(fields: Mapping[str, Any], expe
         ({"function": f"{HERE}:count_words"}, "a boolean trait needs True or False"),
         ({"function": f"{HERE}:has_doi", "kind": "score"}, "a score trait needs a number"),
         ({"function": f"{HERE}:count_words", "kind": "score"}, "go from 1 to 5"),
-        ({"function": f"{HERE}:absent"}, "there is no function"),
+        ({"function": f"{HERE}:absent"}, "absent' does not exist"),
         ({"function": f"{HERE}:HERE"}, "is a str, not a function"),
         ({"function": "no_such_module_anywhere:f"}, "install the package"),
         ({"function": "os:system"}, "Python's standard library"),

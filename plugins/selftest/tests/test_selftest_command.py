@@ -159,7 +159,7 @@ def test_unknown_families_are_refused() -> None:
     done = selftest("--family", "puns", plugins=with_plugins())
 
     assert done.code == 2
-    assert "there is no family 'puns'; families: master keys," in done.err
+    assert "unknown family 'puns'; families: master keys," in done.err
 
 
 def test_the_judge_sees_no_truth_outside_of_the_answer() -> None:

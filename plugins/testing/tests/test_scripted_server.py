@@ -128,7 +128,7 @@ def test_a_problem_is_a_note_on_the_error_of_the_block() -> None:
 
     with pytest.raises(ConnectionError) as caught:
         ask()
-    assert caught.value.__notes__ == ["a problem of the scripted server: LookupError('a mistake in the script')"]
+    assert caught.value.__notes__ == ["a problem with the scripted server: LookupError('a mistake in the script')"]
 
 
 def test_a_function_that_blocks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +319,7 @@ def test_the_same_seed_gives_2000_items_the_same_faults() -> None:
 
 
 def test_shares_beyond_the_whole_are_refused() -> None:
-    with pytest.raises(ValueError, match="between 0 and 1 together"):
+    with pytest.raises(ValueError, match="their sum must be between 0 and 1"):
         Side(shares={faults.hang: 0.7, faults.reset: 0.7})
 
 

@@ -220,4 +220,4 @@ def refuse_end(message: claude_agent_sdk.Message) -> None:
 
     if isinstance(message, ResultMessage):
         why = message.result or "; ".join(message.errors or ()) or message.subtype
-        raise CLIError(f"it ended by itself: {why}", lasting=True)
+        raise CLIError(f"it exited unexpectedly: {why}", lasting=True)

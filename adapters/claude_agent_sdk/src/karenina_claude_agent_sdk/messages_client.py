@@ -95,7 +95,7 @@ class MessagesClient:
         except ServerReportedError as error:
             raise messages_api_error(self.where, error.kind, str(error), self._secrets, prompt) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            why = str(error) if isinstance(error, ValueError) else "its parts are not where they should be"
+            why = str(error) if isinstance(error, ValueError) else "it does not have the expected structure"
             raise PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER) from None
         except IncompleteStream as error:
             lost = ErrorCategory.INCOMPLETE if isinstance(error, UnendedStream) else ErrorCategory.CONNECTION
@@ -115,7 +115,7 @@ class MessagesClient:
         Raises `PortError` if the port was closed, if there is no reply, or if its status is 300 or more.
         """
         if self._closed:
-            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+            raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
         if self._session is None:
             self._session = self._sender.open_session()
         response, raw = await self._sender.post(

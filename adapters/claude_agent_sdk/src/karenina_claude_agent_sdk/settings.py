@@ -112,7 +112,8 @@ def check(model: ModelConfig) -> None:
     cli = cli_of(extra)
     if cli is None or not os.access(cli, os.X_OK):
         raise AdapterConfigError(
-            f"model {model.id!r}: there is no executable Claude CLI{f' at {cli}' if cli else ''}: install the SDK from "
+            f"model {model.id!r}: no executable Claude CLI was found{f' at {cli}' if cli else ''}: install the SDK "
+            f"from "
             "its wheel, which contains one for Linux, macOS and Windows, or set extra.cli_path"
         )
     needed = _is_official(url) and not extra.has_header("authorization", "x-api-key")

@@ -26,7 +26,7 @@ _PORTS: Final = LazyPorts(_classes)
 
 SPEC = AdapterSpec(
     interface="claude_tool",
-    description="Claude, or any server of Anthropic's Messages API; Karenina runs an agent's tools, turn by turn.",
+    description="Claude, or any server with Anthropic's Messages API; Karenina runs an agent's tools turn by turn.",
     llm=_PORTS.llm,
     parser=_PORTS.parser,
     agent=_PORTS.agent,

@@ -107,7 +107,8 @@ def check(model: ModelConfig) -> None:
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if model.temperature is not None and model.temperature > 1:
         raise AdapterConfigError(
-            f"model {model.id!r}, temperature: {model.temperature:g} is more than the Messages API accepts; set 0 to 1"
+            f"model {model.id!r}, temperature: {model.temperature:g} exceeds the maximum of the Messages API; use a "
+            f"value from 0 to 1"
         )
     needed = is_official(url) and not extra.has_header("authorization", "x-api-key")
     why = (

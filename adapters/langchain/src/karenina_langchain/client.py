@@ -60,7 +60,7 @@ _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, Arithm
 _CURES: Final = {
     **CURES,
     401: "check endpoint_api_key, or the environment variable of the provider's key",
-    404: "check model_name, and the base URL of the server",
+    404: "check model_name and the server's base URL",
 }
 
 
@@ -91,7 +91,7 @@ def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Seq
     if category is None and isinstance(error, _UNREADABLE):
         page = find_page_text(str(error))  # the SDK's error has the reply only in its message
         if page is not None:
-            return web_page_error(where, page, secrets, prompt, "check the base URL of the server, and its path")
+            return web_page_error(where, page, secrets, prompt, "check the server's base URL, including its path")
         return PortError(f"{where} sent no usable reply ({reason})", category=ErrorCategory.SERVER)
     return PortError(f"{where}: the call failed ({reason})", category=category or ErrorCategory.PERMANENT)
 
@@ -171,7 +171,7 @@ class Client:
         parsed one. Raises `PortError` if the port was closed, the call fails, or its reply cannot be used.
         """
         if self._closed:
-            raise PortError(f"{self.where}: this port was closed", category=ErrorCategory.PERMANENT)
+            raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
         deadline = asyncio.timeout(self.timeout)
         body = bytearray()
         token = BODY.set(body)

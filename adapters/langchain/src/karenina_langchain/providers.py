@@ -110,7 +110,7 @@ def explain_missing_package(name: str) -> str | None:
             f"the provider {name!r} needs packages that are not installed: "
             f"{install_command('karenina-langchain[others]')} {_distribution_name(package)}"
         )
-    return f"there is no provider {name!r}{did_you_mean(name, sorted({*_KNOWN, *_PACKAGES}))}"
+    return f"unknown provider {name!r}{did_you_mean(name, sorted({*_KNOWN, *_PACKAGES}))}"
 
 
 def unavailable(interface: str) -> str | None:

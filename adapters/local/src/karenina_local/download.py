@@ -280,7 +280,7 @@ class _Writer:
     def _from_file(self, path: Path) -> Iterator[bytes]:
         """Yield the file at `path`. Raises `PullError` if there is none, and `OSError` if it cannot be read."""
         if not path.is_file():
-            raise PullError(f"there is no file {path} with {self._model.name}")
+            raise PullError(f"the file {path} of {self._model.name} does not exist")
         with path.open("rb") as file:
             yield from self._chunks(file, path.name)
 
@@ -324,7 +324,8 @@ def _check_space(model: CatalogueModel, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise PullError(
-            f"the download of {model.name} needs {needed / 1e6:.0f} MB in {folder}, and {free / 1e6:.0f} MB are free: "
+            f"the download of {model.name} needs {needed / 1e6:.0f} MB in {folder}, but only {free / 1e6:.0f} MB are "
+            f"free: "
             "delete files, or set the environment variable KARENINA_MODELS to another folder"
         )
 

@@ -93,7 +93,9 @@ def find_model(name_or_path: str) -> Path:
     if os.path.lexists(path) and path.is_file():
         return _check_gguf(path.absolute())
     if looks_like_a_path:
-        raise ModelMissing(f"there is no model file {path}: give a GGUF file, or a model of `karenina model list`")
+        raise ModelMissing(
+            f"the model file {path} does not exist: give the path of a GGUF file, or a model of `karenina model list`"
+        )
     model_named(name_or_path)
     raise UnknownModel(name_or_path)  # unreachable: the line above raises
 

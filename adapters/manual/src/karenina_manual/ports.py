@@ -66,7 +66,7 @@ class RecordedAgent:
         """Return the recording for the question in `info`, without its leading system and user messages.
 
         `messages` and the limits in `options` are ignored. Raises a permanent `PortError` if there is no recording, or
-        if it has no message of the assistant.
+        if it contains no assistant message.
         """
         answer = _find_answer(self._model, self._recordings, info)
         recorded, end, why = answer.said, answer.finish_reason, answer.server_reason
@@ -75,7 +75,7 @@ class RecordedAgent:
         for start, message in enumerate(recorded):
             if message.role not in ("system", "user"):
                 return AgentReply(recorded[start:], _NO_CALLS, finish_reason=end, server_reason=why)
-        raise _no_answer_error(self._model, info, "it has no message of the assistant")
+        raise _no_answer_error(self._model, info, "it contains no assistant message")
 
     async def aclose(self) -> None:
         """Do nothing: no connection is open."""

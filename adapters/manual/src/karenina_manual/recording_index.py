@@ -91,7 +91,7 @@ class RecordingIndex:
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
             if name is not None and has_lone_surrogate(name):
-                problem = f"the id or question {name[:60]!r} contains half of a character"
+                problem = f"the id or question {name[:60]!r} contains an unpaired surrogate"
                 raise AdapterConfigError(f"recordings {recorded.place}: {problem}; correct it")
         # Programs that cut text by UTF-16 code units leave lone surrogates, which are replaced in an answer.
         recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
@@ -318,7 +318,9 @@ def _check_shape(recorded: Recording) -> None:
     if isinstance(value, Mapping) and "replicates" in value:
         several = value["replicates"]
         if not isinstance(several, list) or not several or set(value) != {"replicates"}:
-            raise AdapterConfigError(f"recordings {recorded.place}: replicates must be a list, with nothing beside it")
+            raise AdapterConfigError(
+                f"recordings {recorded.place}: replicates must be a list and the object's only key"
+            )
     for item in several:
         if item is None:
             continue

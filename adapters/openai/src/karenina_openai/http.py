@@ -195,7 +195,7 @@ class Server:
         Raises `ConnectionBroken` if the server was closed, and `ConnectionFailed` if the request cannot be made.
         """
         if self._closed:
-            raise ConnectionBroken("it was closed by this program")
+            raise ConnectionBroken("this program closed it")
         try:
             if self._parsed is None:
                 self._parsed = Url(self._url)
@@ -203,7 +203,7 @@ class Server:
             # Without a buffer, a request ends when its block is left; otherwise the library reads on in the background.
             request = builder.streamed_read_buffer_limit(0).build_streamed()
         except (BuilderError, ValueError) as error:
-            raise ConnectionFailed(f"the request cannot be made: {error}", is_permanent=True) from None
+            raise ConnectionFailed(f"the request could not be built: {error}", is_permanent=True) from None
         return Exchange(request, self._limits)
 
     async def aclose(self) -> None:
@@ -285,7 +285,7 @@ def _translate(error: PyreqwestError) -> Exception:
     if isinstance(error, RequestTimeoutError):
         return TimeoutError(why)
     if isinstance(error, ClientClosedError):
-        return ConnectionBroken("it was closed by this program")
+        return ConnectionBroken("this program closed it")
     if isinstance(error, ConnectError) and any("(Connect)" in cause for cause in causes):
         if _OWN_AUTHORITY in why:
             why += "; the certificate of a server must not be a CA certificate: create it with CA:FALSE"

@@ -28,7 +28,7 @@ class AgenticSettings(BaseModel):
     """Settings of agentic evaluation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
-    agentic_parsing: bool = Field(default=False, description="Let an agent investigate before a template is filled.")
+    agentic_parsing: bool = Field(default=False, description="Have an agent investigate before the template is filled.")
     agentic_judge_context: JudgeContext = Field(
         default="workspace_only",
         description="What the agent sees: the workspace, the answer (see use_full_trace_for_template), or both.",

@@ -44,7 +44,9 @@ def resolve_root(root: Path | None) -> Path:
     except (OSError, ValueError) as error:
         raise WorkspaceError(f"the workspace root {root} cannot be used: {error}") from None
     if resolved != root.absolute():
-        raise WorkspaceError(f"the workspace root {root} leads to {resolved}: set workspace_root to that folder itself")
+        raise WorkspaceError(
+            f"the workspace root {root} resolves to {resolved}: set workspace_root to {resolved} directly"
+        )
     if not exists:
         raise WorkspaceError(f"the workspace root {root} is not a folder: create it, or set workspace_root to another")
     return resolved
@@ -58,7 +60,7 @@ def resolve_folder(root: Path, path: str) -> Path:
     """
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
-        raise WorkspaceError(f"workspace_path {path!r} is refused: give a path relative to the root, without '..'")
+        raise WorkspaceError(f"workspace_path {path!r} is refused: use a path relative to the root, without '..'")
     try:
         resolved = resolve_links(root / relative)
         exists = resolved.is_dir()
@@ -67,10 +69,10 @@ def resolve_folder(root: Path, path: str) -> Path:
     if not resolved.is_relative_to(root):
         raise WorkspaceError(f"workspace_path {path!r} is refused: it is a link out of the workspace root {root}")
     if resolved == root:
-        raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: give a folder inside it")
+        raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself: use a folder inside it")
     if not exists:
         raise WorkspaceError(
-            f"there is no folder {path!r} in the workspace root {root}: create it, or correct workspace_path"
+            f"the folder {path!r} does not exist in the workspace root {root}: create it, or correct workspace_path"
         )
     return resolved
 

@@ -85,11 +85,11 @@ class CreatedFolder:
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
-            raise FolderReplaced("something else is at its path and was left alone") from None
+            raise FolderReplaced("something else is at its path and was not touched") from None
         try:
             status = os.fstat(folder)
             if (status.st_dev, status.st_ino) != (self.device, self.inode):
-                raise FolderReplaced("another folder is at its path and was left alone")
+                raise FolderReplaced("another folder is at its path and was not touched")
             _empty(folder)
         finally:
             os.close(folder)

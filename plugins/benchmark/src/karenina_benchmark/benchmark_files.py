@@ -167,7 +167,7 @@ def _encode(text: str, path: Path) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
-        what = f"a text contains half of a character (a lone surrogate): {text[max(0, error.start - 20) : error.end]!r}"
+        what = f"a text contains an unpaired surrogate: {text[max(0, error.start - 20) : error.end]!r}"
         raise BenchmarkFileError(path, "", what, "remove it") from error
 
 

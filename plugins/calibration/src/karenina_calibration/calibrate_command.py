@@ -35,10 +35,11 @@ def calibrate(
         typer.Option(
             metavar="RESULTS",
             autocompletion=result_files,
-            help="Correct the pass rate by the labels of this other run, assuming equal error rates of the judge.",
+            help="Correct the pass rate with the labels of this other run, assuming that the judge's error rates are "
+            "the same.",
         ),
     ] = None,
-    worst: Annotated[int, typer.Option(min=0, help="The most items to list that a judge got wrong.")] = 10,
+    worst: Annotated[int, typer.Option(min=0, help="The maximum number of wrongly judged items to list.")] = 10,
     as_json: JSONObject = False,
 ) -> None:
     """Compare a run's verdicts and extracted values with human labels, and correct its pass rate.

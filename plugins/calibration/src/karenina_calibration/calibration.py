@@ -124,8 +124,8 @@ def calibrate(
         rows, strange = read_sheet(sheet, answers, labeller=sheet.stem, time=now(), earlier=collected)
         if strange:
             more = f", as are {len(strange) - 1} more rows" if len(strange) > 1 else ""
-            what = f"the row is about an answer that the results do not contain{more}"
-            raise ConfigError([f"{strange[0]}: {what}; remove it, or give the results that it is about"])
+            what = f"the row belongs to an answer that the results do not contain{more}"
+            raise ConfigError([f"{strange[0]}: {what}; remove it, or pass the results that it belongs to"])
         for row in rows:
             collected.add(row)
     run = LabelledRun(everything, collected, cluster=cluster, place=files[0], source=source)

@@ -26,8 +26,8 @@ class VerdictAgreement(ReportModel):
     raw: Mapping[str, Rate] = Field(description="The pass rate of each model by this judge.")
     agreement: Rate
     kappa: Coefficient | None
-    sensitivity: Rate = Field(description="The share of right answers that the judge calls correct.")
-    specificity: Rate = Field(description="The share of other answers that the judge does not call correct.")
+    sensitivity: Rate = Field(description="The proportion of right answers that the judge calls correct.")
+    specificity: Rate = Field(description="The proportion of other answers that the judge does not call correct.")
     right_size: float = Field(description="The effective number of labels behind the sensitivity.")
     wrong_size: float = Field(description="The effective number of labels behind the specificity.")
     table: Table
@@ -117,8 +117,8 @@ class LabellerAgreement(ReportModel):
     """The agreement of labellers with each other, which is the ceiling of what a judge can reach."""
 
     labellers: Sequence[str]
-    answers: int = Field(description="Answers with two labels or more.")
-    pairs: Rate = Field(description="The share of label pairs on the same answer that are equal.")
+    answers: int = Field(description="Answers with at least two labels.")
+    pairs: Rate = Field(description="The proportion of equal labels among pairs of labels for the same answer.")
     krippendorff: Coefficient | None
 
 

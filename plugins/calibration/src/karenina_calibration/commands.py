@@ -34,7 +34,7 @@ class commands:  # noqa: N801 - the entry point's name
             app,
             "label",
             "karenina_calibration.label_command:label",
-            "Draw answers of a run at random, and ask a person about each: is it right, and was it read correctly.",
+            "Draw answers of a run at random, and ask a person whether each is right and was read correctly.",
         )
         add_lazy_command(
             app,

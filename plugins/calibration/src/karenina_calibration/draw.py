@@ -56,7 +56,7 @@ class Draw(BaseModel, defer_build=True):
     digest: str
     seed: int
     simple: bool = False
-    made: str = Field(description="When the draw was made: ISO 8601 in UTC.")
+    made: str = Field(description="The time of the draw, in ISO 8601 format and UTC.")
     strata: tuple[Stratum, ...]
     items: tuple[DrawnAnswer, ...]
 
@@ -74,7 +74,7 @@ class Draw(BaseModel, defer_build=True):
             raise ValueError(f"the answer {repeated[0]!r:.80} was drawn twice")
         counts = Counter(item.stratum for item in self.items)
         if outside := [number for number in counts if number >= len(self.strata)]:
-            raise ValueError(f"there is no stratum {outside[0]}; the draw has {len(self.strata)}, counted from 0")
+            raise ValueError(f"unknown stratum {outside[0]}; the draw has {len(self.strata)}, counted from 0")
         for number, stratum in enumerate(self.strata):
             if not counts[number] == stratum.drawn <= stratum.size:
                 what = f"of which {stratum.drawn} were drawn, and {counts[number]} are listed"
@@ -153,7 +153,7 @@ def draw_answers(
     answer.
     """
     if not answers.by_id:
-        raise ConfigError(["the results contain no answer that could be labelled"])
+        raise ConfigError(["the results contain no answers that could be labelled"])
     strata = _strata(answers, simple=simple)
     members: list[list[Answer]] = [[] for _ in strata]
     of = {(model, verdict): number for number, (model, verdicts) in enumerate(strata) for verdict in verdicts}

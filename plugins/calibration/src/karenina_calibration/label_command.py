@@ -33,12 +33,15 @@ def label(
     n: Annotated[
         int | None,
         typer.Option(
-            "--n", min=1, metavar="N", help="How many answers to draw; 60 at first. More than before extends the draw."
+            "--n",
+            min=1,
+            metavar="N",
+            help="The number of answers to draw; 60 by default. A larger number than before extends the draw.",
         ),
     ] = None,
     labeller: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The name of the labeller. Default: your user name; a page asks for it."),
+        typer.Option(metavar="NAME", help="The labeller's name. Default: your user name; the page asks for it."),
     ] = None,
     sheet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answers to label to a sheet: .csv or .xlsx.")
@@ -61,20 +64,20 @@ def label(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed of the draw. Default: a random one.")] = None,
     simple_random: Annotated[
-        bool, typer.Option("--simple-random", help="Draw from all answers alike, not by verdict.")
+        bool, typer.Option("--simple-random", help="Draw from all answers with equal probability, not by verdict.")
     ] = False,
     redraw: Annotated[
         bool,
         typer.Option(
             "--redraw",
-            help="Draw again, and take over the labels of equal answers. The earlier file is renamed and kept.",
+            help="Draw again, and reuse the labels of unchanged answers. The earlier file is renamed and kept.",
         ),
     ] = False,
     show_verdict: Annotated[
-        bool, typer.Option("--show-verdict", help="Show the verdict of the judge, which sways people.")
+        bool, typer.Option("--show-verdict", help="Show the judge's verdict, which influences labellers.")
     ] = False,
 ) -> None:
-    """Draw answers of a run at random, and ask a person about each: is it right, and was it read correctly.
+    """Draw answers of a run at random, and ask a person whether each is right and was read correctly.
 
     The draw is stratified by the verdicts of judges, with at least 5 answers of each kind, and recorded in the label
     file. Labels are saved one by one: stop at any time, and repeat the command to go on. Several people can label the
@@ -93,7 +96,7 @@ def label(
         if show_verdict and (sheet is not None or (from_ and page is None)):
             raise config_error("--show-verdict is for the terminal and --page: a sheet never shows verdicts")
         if labeller is not None and not labeller.strip():
-            raise config_error("--labeller is empty: give a name")
+            raise config_error("--labeller is empty: specify a name")
         file = labels if labels is not None else find_labels_file(results)
         earlier = [file] if redraw and os.path.lexists(file) else []
         if redraw and labels is None:
@@ -104,7 +107,9 @@ def label(
         taken = [(path, *opened.read(path, name)) for path in from_ or ()]
         for path, imported, strange in taken:
             if strange and not imported:
-                raise config_error(f"no label in {path} is about an answer in {results}: give labels of these results")
+                raise config_error(
+                    f"no label in {path} is about an answer in {results}: pass a file with labels for these results"
+                )
         earlier_labels = [opened.read(path, name)[0] for path in earlier]
         before = move_away(file) if redraw else None
         opened.save_draw()
@@ -173,7 +178,7 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError) as error:
-        raise config_error("your user name is not known: give --labeller NAME") from error
+        raise config_error("your user name is unknown: specify --labeller NAME") from error
 
 
 def _labels_read(labels: Sequence[Label]) -> str:
@@ -230,4 +235,4 @@ def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: st
             if answered is not None:
                 opened.add([answered])
     except Stop:
-        screen.note("Stopped; all labels so far are saved.")
+        screen.note("Stopped. All labels entered so far are saved.")

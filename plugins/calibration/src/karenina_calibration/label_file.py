@@ -23,7 +23,7 @@ from karenina_toolkit.files import FileError, read_records
 if TYPE_CHECKING:
     from karenina_calibration.answers import Answers, Extraction
 
-_REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which takes over the labels of equal answers"
+_REDRAW: Final = "draw again with `karenina label RESULTS --redraw`, which reuses the labels of unchanged answers"
 
 
 class ExtractionLabel(BaseModel, defer_build=True):
@@ -257,7 +257,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
                 raise ConfigError([f"{place} is not a label: {where}: {first['msg']}; remove the line"]) from error
         else:
             raise ConfigError(
-                [f"{place} is neither a draw nor a label: give a file that `karenina label` or its page wrote"]
+                [f"{place} is neither a draw nor a label: pass a file written by `karenina label` or its page"]
             )
 
 

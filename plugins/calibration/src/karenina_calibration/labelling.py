@@ -76,7 +76,7 @@ class Labelling:
         if before is not None and ((seed is not None and seed != before.seed) or simple > before.simple):
             kind = "a simple random draw" if before.simple else "a draw by verdict"
             raise ConfigError(
-                [f"{file} has {kind} with seed {before.seed}: give another file with --labels for another draw"]
+                [f"{file} has {kind} with seed {before.seed}: choose another file with --labels for another draw"]
             )
         if before is None or (count or 0) > len(before.items):
             drawn = draw_answers(

@@ -132,7 +132,8 @@ def _difference(a: RunLabels, b: RunLabels) -> RunNote:
     change = corrected_difference(a.found.rate, b.found.rate)
     return RunNote(
         f"{NAME} {a.label} - {b.label}",
-        f"{points(change.value)} points, 95% CI [{points(change.low)}, {points(change.high)}], by labels of both runs",
+        f"{points(change.value)} points, 95% CI [{points(change.low)}, {points(change.high)}], using the labels of "
+        f"both runs",
         {"a": a.label, "b": b.label, "value": change.value, "low": change.low, "high": change.high},
     )
 
@@ -150,7 +151,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
     undecided = any(summary.undecided for summary in summaries.values())
     columns = [Column("Name"), *_RATE, Column("Raw", "share"), Column("Labels", "count"), Column("Answers", "count")]
     if undecided:
-        columns += [Column("Undecided", "count"), Column("Raw if these are wrong", "share")]
+        columns += [Column("Undecided", "count"), Column("Uncorrected if these are wrong", "share")]
     rows: list[list[Cell]] = [
         [
             *(f"{of.label}: {of.model}", shown.value, shown.low, shown.high, raw.value if raw is not None else None),
@@ -173,7 +174,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
     if judges:
         head = [Column("Judge"), Column("Agree", "share"), Column("Low", "share"), Column("High", "share")]
         kappa = [Column("Kappa", "number"), Column("Labels", "count")]
-        blocks.append(TableBlock([*head, *kappa], judges, note="The agreement of verdicts with people."))
+        blocks.append(TableBlock([*head, *kappa], judges, note="The agreement between verdicts and human labels."))
     others = [run_note for run_note in _notes(runs, run_labels) if not run_note.values or "a" in run_note.values]
     blocks.extend(TextBlock(f"{other.name}: {other.text}") for other in others)
     stale = ((labels.label, _stale(labels)) for labels in run_labels if labels.found is not None)

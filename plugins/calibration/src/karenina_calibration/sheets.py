@@ -174,7 +174,7 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
     if "item" in row:
         return answers.by_id.get(row["item"].strip())
     if "question_id" not in row:
-        raise ConfigError([f"{place} names no answer: the sheet needs a column `item` or `question_id`"])
+        raise ConfigError([f"{place} does not identify an answer: the sheet needs a column `item` or `question_id`"])
     id = compose(row["question_id"].strip())
     model = compose(row.get("answering_model", "").strip())
     matching = [

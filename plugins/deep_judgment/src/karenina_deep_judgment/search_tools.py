@@ -46,7 +46,7 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
     for tool in search_tools(context.plugins):
         if tool.name == name:
             return _with_replay(context, tool)
-    raise LookupError(f"there is no search tool {name!r} in this run")
+    raise LookupError(f"this run has no search tool {name!r}")
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
@@ -57,7 +57,7 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
         have = ", ".join(sorted(tools)) or "none"
         raise ConfigError(
             [
-                f"{setting}: there is no search tool {chosen!r}{did_you_mean(chosen, tools)}; installed are: {have}. "
+                f"{setting}: unknown search tool {chosen!r}{did_you_mean(chosen, tools)}; installed are: {have}. "
                 "Install a plugin that offers it, or pass a function from query to text in Python"
             ]
         )
@@ -81,7 +81,10 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
     settings = settings_of(config)
     mode, traits = settings.deep_judgment_mode, settings.deep_judgment_rubric_mode
     if settings.deep_judgment_search_enabled and mode != "full":
-        _warn("deep_judgment_search_enabled", f"deep_judgment_mode is {mode}, and only full has excerpts to search for")
+        _warn(
+            "deep_judgment_search_enabled",
+            f"deep_judgment_mode is {mode}, and only the mode full has excerpts to search for",
+        )
     if settings.deep_judgment_search_tool != USUAL_TOOL and not settings.deep_judgment_search_enabled:
         _warn("deep_judgment_search_tool", "deep_judgment_search_enabled is false")
     if not settings.deep_judgment_rubric_search_enabled:
@@ -89,7 +92,7 @@ def warn_about_unused_search_settings(config: VerificationConfig) -> None:
     if traits == "disabled":
         _warn("deep_judgment_rubric_search_enabled", "deep_judgment_rubric_mode is disabled")
     elif traits == "use_checkpoint":
-        _warn("deep_judgment_rubric_search_enabled", "with use_checkpoint each trait has its own search setting")
+        _warn("deep_judgment_rubric_search_enabled", "with use_checkpoint, each trait has its own search setting")
     elif traits == "enable_all" and not settings.deep_judgment_rubric_global_excerpts:
         _warn(
             "deep_judgment_rubric_search_enabled", "without deep_judgment_rubric_global_excerpts there are no excerpts"

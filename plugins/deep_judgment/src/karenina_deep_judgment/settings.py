@@ -117,7 +117,7 @@ class DeepJudgmentSettings(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     deep_judgment_enabled: bool = Field(
-        default=False, description="Parse templates with excerpts and reasoning: the same as deep_judgment_mode full."
+        default=False, description="Parse templates with excerpts and reasoning: equivalent to deep_judgment_mode full."
     )
     deep_judgment_mode: Mode = Field(
         default="disabled",
@@ -171,7 +171,7 @@ class DeepJudgmentSettings(BaseModel):
     )
     deep_judgment_rubric_search_enabled: bool = Field(
         default=False,
-        description="Search for the excerpts of traits that have no search setting of their own.",
+        description="Search for the excerpts of traits without a search setting of their own.",
         json_schema_extra=_NOT_FROM_FILES,
     )
     deep_judgment_rubric_search_tool: SearchChoice = Field(

@@ -71,7 +71,7 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
     bound = template.for_question(question.id)
     problems += _find_foreign_truths(answer, reference)
     problems += [problem for other in others if (problem := reject_other(answer, bound, other)) is not None]
-    unchecked = () if others else ("no other question has another answer, so none was tried",)
+    unchecked = () if others else ("no other question has a different answer, so none was tried",)
     return CheckedDraft(answer, bound, tuple(problems), unchecked)
 
 

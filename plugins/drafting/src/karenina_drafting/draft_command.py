@@ -75,7 +75,7 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
     if not wanted:
         why = "all of them have a template" if questions and not open_ones else "none has an answer"
         cure = "add a column `answer` (`raw_answer` in YAML), or map a column with --columns answer=COLUMN"
-        raise ConfigError([f"there is no question to draft a template for: {why}; {cure}"])
+        raise ConfigError([f"no question needs a template:  {why}; {cure}"])
     missing = tuple(question for question in open_ones if not (question.raw_answer or "").strip())
     return Selection(wanted, missing, len(questions) - len(every_open))
 
@@ -112,7 +112,7 @@ def make_config(
     applied = {name: value for name, value in used.items() if name not in _FIXED}
     models = len(applied.get("parsing_models") or ())
     if models != 1:
-        problem = "no model is given" if not models else f"{models} models are given, and drafts need one"
+        problem = "no model is given" if not models else f"{models} models are given, but drafts need exactly one"
         raise ConfigError([f"{problem}: name it with --model, for example --model openai:NAME"])
     recorded: dict[str, Any] = {"id": "recorded", "interface": recording_interface(), "model_name": "recorded"}
     values = {
@@ -162,12 +162,13 @@ def draft(
         typer.Option(
             "--output",
             "-o",
-            help="The YAML file for review; it must not exist. Default: FILE's name with .draft.yaml, in this folder.",
+            help="The YAML file to write for review; it must not exist yet. Default: FILE's name with .draft.yaml, "
+            "in this folder.",
             show_default=False,
         ),
     ] = None,
     from_response: Annotated[
-        bool, typer.Option("--from-response", help="The answers are prose, such as an expert's response.")
+        bool, typer.Option("--from-response", help="The answers are prose, such as experts' responses.")
     ] = False,
     tries: Annotated[
         int | None,
@@ -179,7 +180,7 @@ def draft(
             "--question",
             "-q",
             metavar="ID",
-            help="Draft a template only for this question; can be repeated.",
+            help="Draft a template only for this question. Can be repeated.",
             show_default=False,
             autocompletion=completion_values.question_ids,
         ),

@@ -85,7 +85,7 @@ def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> 
 def check_new(path: Path) -> None:
     """Raise `ConfigError` if the file exists, because drafts never overwrite files."""
     if os.path.lexists(path):
-        raise ConfigError([f"{path} exists and is not overwritten: give another file with --output, or move it"])
+        raise ConfigError([f"{path} exists and is not overwritten: choose another file with --output, or move it"])
 
 
 def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:

@@ -137,7 +137,7 @@ class EmbeddingCheck(Stage):
         if not expected_values(bound):
             return Skip("the template has no truth to compare with")
         if not _would_pass(bound, answer, extracted):
-            return Skip("the fields would fail even if the values meant the same")
+            return Skip("the fields would fail even if the values had the same meaning")
         return True
 
     async def execute(self, context: VerificationContext) -> None:

@@ -100,7 +100,7 @@ def jury(
     ],
     as_json: JSONObject = False,
 ) -> None:
-    """Print how a jury voted: its pass rate beside that of each judge, their agreement, and what escalation saved."""
+    """Print how a jury voted: its pass rate next to each judge's, their agreement, and the calls that escalation saved."""
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_jury.jury_result import describe_juries, mean_call_costs
@@ -108,7 +108,7 @@ def jury(
 
         juries = describe_juries(iterate_results(file), mean_call_costs(file))
         if not juries:
-            raise config_error(f"{file} contains no jury result: set `jury` in the configuration of the run")
+            raise config_error(f"{file} contains no results of a jury: set `jury` in the run's configuration")
         if as_json:
             screen.json({"juries": [statistics.model_dump(mode="json") for statistics in juries]})
             return

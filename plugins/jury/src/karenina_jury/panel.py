@@ -62,7 +62,9 @@ def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
     others = [judge for judge in judges if judge.id == jury.escalate_to]
     if len(first) < 2:
         besides = " besides that of escalate_to" if others else ""
-        raise ConfigError([f"a jury needs two judges or more{besides}, and there are {len(first)}: add some (--judge)"])
+        raise ConfigError(
+            [f"a jury needs at least two judges{besides}, but there are {len(first)}: add some (--judge)"]
+        )
     usual = len(first) if others else len(first) // 2 + 1
     quorum = usual if jury.quorum is None else jury.quorum
     if not len(first) / 2 < quorum <= len(first):

@@ -49,7 +49,7 @@ class ServerOptions(StrictSettings):
     call_timeout: float = Field(default=60.0, gt=0, description="Seconds for one tool call.")
     elicitation: Literal["decline", "defaults"] = Field(
         default="decline",
-        description="The answer if the server requests user input: decline, or the defaults of its form.",
+        description="The reply when the server requests user input: decline, or the defaults of its form.",
     )
 
 
@@ -78,7 +78,7 @@ class Server:
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
-            raise ValueError("it is empty; set a URL or a command line")
+            raise ValueError("the value is empty; set it to a URL or a command line")
         return [find_program(words[0]), *words[1:]]
 
     def headers(self) -> dict[str, str]:
@@ -166,7 +166,7 @@ def find_program(program: str) -> str:
     """Return the absolute path of a program in PATH or beside this Python. Raises `ValueError` if it is not found."""
     path = shutil.which(program) or shutil.which(program, path=sysconfig.get_path("scripts"))
     if path is None:
-        raise ValueError(f"there is no program {program!r}: install it, or set its full path")
+        raise ValueError(f"the program {program!r} was not found: install it, or set its full path")
     return str(Path(path).absolute())
 
 
@@ -201,7 +201,7 @@ def _url_problems(server: Server) -> Iterator[str]:
         yield f"{where}: the URL contains a user name or password; put an Authorization header into mcp_server_options"
     for name, value in server.headers().items():
         if not (name + value).isprintable() or not (name + value).isascii():
-            yield f"{where}: the header {name!r} contains a line break or another character that no header may have"
+            yield f"{where}: the header {name!r} contains a line break or another character that headers must not contain"
 
 
 def _name_problems(model: ModelConfig) -> Iterator[str]:

@@ -119,7 +119,7 @@ def _clash(one: MCPTool, other: MCPTool) -> str:
     """Return a message on two tools with the same name, with the cure if they are on different servers."""
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
-        return f"the MCP server {one.connection.server.name!r} offers two tools with the name {one.name!r}"
+        return f"the MCP server {one.connection.server.name!r} offers two tools named {one.name!r}"
     return (
         f"the MCP servers {names} both offer a tool {one.name!r}: set a prefix for one of them "
         f'(mcp_server_options = {{{other.connection.server.name} = {{prefix = "{other.connection.server.name}_"}}}}), '

@@ -216,7 +216,7 @@ class _WarningRelay(logging.Handler):
         first = not self.seen.is_set()
         self.seen.set()
         level = logging.WARNING if first else logging.DEBUG
-        logger.log(level, "spans may be missing, and the run goes on: %s", _one_line(record.getMessage().split("\n")))
+        logger.log(level, "spans may be missing, but the run continues: %s", _one_line(record.getMessage().split("\n")))
 
 
 def _one_line(lines: Iterable[str]) -> str:

@@ -35,7 +35,8 @@ class RaySettings(BaseModel):
     )
     ray_address: str | None = Field(
         default=None,
-        description="Address of a running Ray cluster: host:port of its head, or auto; by default one is started.",
+        description="Address of a running Ray cluster: host:port of its head node, or auto; by default, a local one "
+        "is started.",
         json_schema_extra={"changes_results": False, "env": "RAY_ADDRESS"},
     )
     ray_patience: float = Field(
@@ -68,7 +69,7 @@ class RayExecutor(Executor):
     """
 
     name: ClassVar[str] = "ray"
-    description: ClassVar[str] = "Workers of a Ray cluster, on this machine or on several."
+    description: ClassVar[str] = "Workers of a Ray cluster, on one or more machines."
     keeps_budgets: ClassVar[bool] = True
     settings: ClassVar[type[BaseModel]] = RaySettings
 
@@ -127,7 +128,7 @@ def _limit_workers(session: RunSession, workers: int) -> int:
     answers = session.matrix.answers
     if fewest < workers:
         logger.warning(
-            "%d Ray workers are started instead of %d: a server allows %d calls at once, and each worker needs one",
+            "%d Ray workers are started instead of %d: a server allows %d concurrent calls, and each worker needs one",
             fewest,
             workers,
             fewest,

@@ -269,6 +269,7 @@ def _question_problems(session: RunSession) -> list[str]:
         except ValueError as error:
             problems.append(
                 f"executor ray: the template of question {question.id!r} is a class of this process, and its source "
-                f"alone does not rebuild it: {error}; give the template as source code that needs nothing else, {_HERE}"
+                f"alone does not rebuild it: {error}; define the template as source code that needs nothing else, "
+                f"{_HERE}"
             )
     return problems

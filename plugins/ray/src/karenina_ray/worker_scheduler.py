@@ -243,7 +243,8 @@ class Scheduler:
         jobs, worker.jobs = list(worker.jobs.values()), {}
         self._deaths_in_a_row += 1
         logger.warning(
-            "a Ray worker died; its %d unfinished answers go on elsewhere, and stored replies are not requested again",
+            "a Ray worker died; its %d unfinished answers continue on other workers, and stored replies are not "
+            "requested again",
             len(jobs),
         )
         logger.debug("%s", error)

@@ -115,7 +115,7 @@ def _import_function(path: str, trust: Trust) -> Function:
             f"the function {path!r} cannot be imported ({error}): install the package that contains it"
         ) from error
     except AttributeError as error:
-        raise CallableTraitError(f"there is no function {path!r}: {error}") from error
+        raise CallableTraitError(f"the function {path!r} does not exist: {error}") from error
     if not callable(target):
         raise CallableTraitError(f"{path!r} is a {type(target).__name__}, not a function")
     _refuse_standard_library(getattr(target, "__module__", None) or type(target).__module__, path, trust)
@@ -147,7 +147,7 @@ def _compile_source(source: str, name: str) -> Function:
     try:
         exec(compile(source, filename, "exec"), space)  # noqa: S102 - trusted
     except Exception as error:
-        raise CallableTraitError(f"the trait's source fails: {describe_error(error)}") from error
+        raise CallableTraitError(f"the trait's source code raised an error:  {describe_error(error)}") from error
     functions = {
         key: value
         for key, value in space.items()

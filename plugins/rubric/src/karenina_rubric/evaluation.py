@@ -136,7 +136,7 @@ class RubricEvaluation(Stage):
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         if _static_traits(question) or _dynamic_traits(question):
             return True
-        return Skip("the question has agentic traits only" if question.trait_names() else "the question has no traits")
+        return Skip("the question has only agentic traits" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
         """Return whether the trait is not agentic. Traits that no evaluator claims count too, and get an error."""
@@ -282,7 +282,7 @@ async def _evaluate_share(
         return {}, {
             name: f"the evaluator {evaluator.name} failed: {describe_error(error, evaluator)}" for name in names
         }
-    missing = f"the evaluator {evaluator.name} claimed the trait and returned no score for it"
+    missing = f"the evaluator {evaluator.name} claimed the trait but returned no score for it"
     return {name: scores[name] for name in scores if name in names}, dict.fromkeys(names - scores.keys(), missing)
 
 

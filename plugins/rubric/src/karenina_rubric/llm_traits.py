@@ -27,7 +27,7 @@ class RubricSettings(BaseModel):
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
     rubric_evaluation_strategy: Literal["batch", "sequential"] = Field(
         default="batch",
-        description="Score all LLM traits in one call to the judge, or each trait in its own call.",
+        description="Score all LLM traits in one call to the judge, or each trait in a separate call.",
     )
 
 
@@ -38,7 +38,8 @@ class TraitFields(BaseModel, defer_build=True):
     model_config = ConfigDict(frozen=True)
 
     include_ground_truth: bool = Field(
-        default=False, description="Show the judge the question's reference answer (raw_answer) beside the response."
+        default=False,
+        description="Show the judge the question's reference answer (raw_answer) along with the response.",
     )
 
 
@@ -71,7 +72,7 @@ def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
     Raises `InvalidReply` if the part does not fit the trait's schema.
     """
     if not isinstance(given, Mapping):
-        raise InvalidReply(f"there is no judgement of {trait.name!r}")
+        raise InvalidReply(f"there is no judgment of {trait.name!r}")
     schema = trait_schema(trait)
     fitted, _ = repair(given, schema)
     problems = find_mismatches(fitted, schema)
@@ -162,7 +163,7 @@ class LLMTraitEvaluator:
                 if error.status not in _REFUSED_AS_IT_IS:
                     raise
                 context.log.warning(
-                    "the judge refused one call for all traits, so each trait gets its own call: %s", error
+                    "the judge refused one call for all traits, so each trait is judged in a separate call: %s", error
                 )
         left = [trait for trait in traits if trait.name not in scores]
 
@@ -180,7 +181,8 @@ class LLMTraitEvaluator:
             data, _ = repair(read_object(reply.text, whole=reply.finish_reason == "length")[0], schema)
         except (ValueError, RecursionError) as error:
             context.log.warning(
-                "the judge's reply about all traits cannot be parsed, so each trait gets its own call: %s", error
+                "the judge's reply about all traits cannot be parsed, so each trait is judged in a separate call: %s",
+                error,
             )
             return {}
         scores: dict[str, TraitScore] = {}
@@ -188,7 +190,7 @@ class LLMTraitEvaluator:
             try:
                 scores[trait.name] = _score(trait, read_judgement(trait, data.get(trait.name)))
             except ValueError as error:
-                context.log.warning("trait %s gets its own call: %s", trait.name, error)
+                context.log.warning("trait %s is judged in a separate call: %s", trait.name, error)
         return scores
 
     @staticmethod

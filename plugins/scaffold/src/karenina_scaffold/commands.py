@@ -64,7 +64,7 @@ def new(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the package, such as word-count.")],
     into: Annotated[
-        Path, typer.Option("--into", metavar="DIR", help="The folder in which the package gets a folder of its own.")
+        Path, typer.Option("--into", metavar="DIR", help="The folder in which the package's own folder is created.")
     ] = Path(),
 ) -> None:
     """Write a package for a plugin of your own, which can be installed, works, and has contract tests.
@@ -102,7 +102,7 @@ def find_kind(name: str) -> PluginKind:
     from karenina_core.text import did_you_mean
 
     if name not in KINDS:
-        raise ConfigError([f"there is no kind of plugin {name!r}{did_you_mean(name, KINDS)}"])
+        raise ConfigError([f"unknown kind of plugin {name!r}{did_you_mean(name, KINDS)}"])
     return KINDS[name]
 
 
@@ -127,7 +127,7 @@ def init(
         typer.echo(f"Created {folder / BENCHMARK}, {folder / CONFIG} and {folder / SCHEMA}. Next:\n")
         typer.echo(f"    karenina check {benchmark} --config {config}")
         typer.echo(f"    karenina plan {benchmark} --config {config}\n")
-        typer.echo(f"Name your model and your judge in {folder / CONFIG}, and then:\n")
+        typer.echo(f"Set your model and your judge in {folder / CONFIG}, and then:\n")
         typer.echo(f"    karenina run {benchmark} --config {config}")
 
 

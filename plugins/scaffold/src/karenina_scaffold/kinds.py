@@ -35,7 +35,7 @@ KINDS: Final = {
     for kind in (
         PluginKind(
             "stage",
-            "A stage of Karenina that counts the words of an answer.",
+            "A stage for Karenina that counts the words in an answer.",
             ("karenina-core",),
             "karenina.stages",
             "$class_name",
@@ -44,7 +44,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "parse-stage",
-            "A stage of Karenina that fills answer templates.",
+            "A stage for Karenina that fills answer templates.",
             ("karenina-core", "karenina-template"),
             "karenina.stages",
             "$class_name",
@@ -53,16 +53,16 @@ KINDS: Final = {
         ),
         PluginKind(
             "check",
-            "A check of Karenina: a judge fails impolite answers.",
+            "A check for Karenina in which a judge fails impolite answers.",
             ("karenina-checks", "karenina-core", "pydantic>=2"),
             "karenina.stages",
             "$class_name",
             "karenina plan --set $module.enabled=true",
-            "The configuration turns the check on: $module.enabled = true",
+            "The configuration enables the check: $module.enabled = true",
         ),
         PluginKind(
             "adapter",
-            "An adapter of Karenina for models of our own server.",
+            "An adapter for Karenina, for the models of our own server.",
             ("karenina-core", "karenina-toolkit[http]"),
             "karenina.adapters",
             "$module.chat",
@@ -71,7 +71,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "primitive",
-            "A primitive of Karenina, which compares a field with its truth.",
+            "A primitive for Karenina, which compares a field with its truth.",
             ("karenina-core", "karenina-template", "pydantic>=2"),
             "karenina.plugins",
             "$name",
@@ -80,7 +80,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "trait",
-            "A kind of rubric trait of Karenina, with its evaluator.",
+            "A kind of rubric trait for Karenina, with its evaluator.",
             ("karenina-core", "karenina-rubric", "pydantic>=2"),
             "karenina.plugins",
             "$name",
@@ -89,7 +89,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "format",
-            "A file format of benchmarks for Karenina.",
+            "A benchmark file format for Karenina.",
             ("karenina-benchmark", "karenina-core"),
             "karenina.plugins",
             "$name",
@@ -98,7 +98,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "import-format",
-            "A format of another tool that Karenina can import.",
+            "Another tool's format, which Karenina can then import.",
             ("karenina-core", "karenina-importing"),
             "karenina.plugins",
             "$name",
@@ -108,7 +108,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "command",
-            "A command of Karenina that prints the longest questions of a benchmark.",
+            "A Karenina command that prints a benchmark's longest questions.",
             ("karenina-benchmark", "karenina-core", "karenina-terminal[commands]", "typer>=0.15"),
             "karenina.plugins",
             "$name",
@@ -119,7 +119,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "exporter",
-            "An export format of Karenina with a line for each result.",
+            "An export format for Karenina, with one line per result.",
             ("karenina-core", "karenina-report"),
             "karenina.plugins",
             "$name",
@@ -129,7 +129,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "report-section",
-            "A section of Karenina's reports: how long the answers are.",
+            "A section for Karenina's reports that shows how long the answers are.",
             ("karenina-core", "karenina-report"),
             "karenina.plugins",
             "$name",
@@ -139,7 +139,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "observer",
-            "An observer of Karenina's runs, which adds a line for each result to a file.",
+            "An observer for Karenina's runs, which writes a line for each result to a file.",
             ("karenina-core", "pydantic>=2"),
             "karenina.plugins",
             "$name",
@@ -149,7 +149,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "price-source",
-            "A price list of Karenina for the models of our own server.",
+            "A price list for Karenina, for the models of our own server.",
             ("karenina-core", "karenina-engine"),
             "karenina.plugins",
             "$name",
@@ -158,7 +158,7 @@ KINDS: Final = {
         ),
         PluginKind(
             "executor",
-            "An executor of Karenina's runs, which runs one answer after another.",
+            "An executor for Karenina's runs, which generates one answer at a time.",
             ("karenina-core", "karenina-engine"),
             "karenina.plugins",
             "$name",
@@ -168,12 +168,12 @@ KINDS: Final = {
         ),
         PluginKind(
             "panel",
-            "A panel of judges of Karenina, whose verdict counts if all of them agree.",
+            "A panel of judges for Karenina, whose verdict counts only if all of them agree.",
             ("karenina-core", "karenina-engine", "pydantic>=2"),
             "karenina.plugins",
             "$name",
             "karenina config",
-            "The configuration turns the panel on: karenina run FILE -j JUDGE -j JUDGE --set $module.enabled=true",
+            "The configuration enables the panel: karenina run FILE -j JUDGE -j JUDGE --set $module.enabled=true",
             tests=_RUNS,
         ),
     )

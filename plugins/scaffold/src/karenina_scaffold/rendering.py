@@ -41,7 +41,7 @@ class Names:
         """Return the names for `word-count`, `word_count` or `WordCount`. Raises `ConfigError` for anything else."""
         if not _NAME.fullmatch(given):
             raise ConfigError(
-                [f"{given!r} is not a name of a package: use letters, digits and hyphens, such as word-count"]
+                [f"{given!r} is not a valid package name: use letters, digits and hyphens, such as word-count"]
             )
         words = [word for part in re.split("[-_]", given) for word in _HUMP.split(part)]
         module = "_".join(words).lower()
@@ -56,9 +56,9 @@ class Names:
         """Raise `ConfigError` if the name is a Python keyword, a standard module, or an installed package."""
         reason = None
         if keyword.iskeyword(self.module) or keyword.issoftkeyword(self.module):
-            reason = "is a keyword of Python"
+            reason = "is a Python keyword"
         elif self.module in sys.stdlib_module_names:
-            reason = "is a module of Python's standard library"
+            reason = "is a module in Python's standard library"
         elif find_spec(self.module) is not None or _is_installed(self.name):
             reason = "is an installed package"
         if reason is not None:

@@ -31,7 +31,7 @@ class commands:  # noqa: N801 - the entry point's name
             app,
             "selftest",
             "karenina_selftest.selftest_command:app",
-            "Test a judge with attacks and honest answers whose verdicts are known: how often is its verdict wrong?",
+            "Test a judge with attacks and honest answers whose verdicts are known, and print how often it is wrong.",
         )
 
     @staticmethod

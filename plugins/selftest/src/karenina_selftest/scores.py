@@ -205,9 +205,12 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
     if score.unreadable:
         yield "Unreadable", f"{score.unreadable:,} replies could not be parsed, and are in no rate"
     if score.undecided:
-        yield "Undecided", f"{score.undecided:,} cases have values that cannot be compared, and are in no rate"
+        yield (
+            "Undecided",
+            f"{score.undecided:,} cases have values that cannot be compared and are not included in any rate",
+        )
     if score.failed:
-        yield "Not judged", f"{score.failed:,} cases ended in another error, and are in no rate"
+        yield "Not judged", f"{score.failed:,} cases ended in another error and are not included in any rate"
 
 
 def _rate_text(rate: Rate, kind: str) -> str:

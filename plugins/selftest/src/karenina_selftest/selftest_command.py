@@ -149,7 +149,7 @@ def selftest(
     ] = None,
     own_only: Annotated[bool, typer.Option("--own-only", help="Use only the cases made from FILE.")] = False,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only this many cases, evenly chosen.", show_default=False)
+        int | None, typer.Option(min=1, help="Use only this many cases, evenly selected.", show_default=False)
     ] = None,
     min_specificity: Annotated[
         float | None,
@@ -163,7 +163,9 @@ def selftest(
     ] = None,
     min_sensitivity: Annotated[
         float | None,
-        typer.Option(min=0, max=0.999, help="The same for answers that must pass.", show_default=False),
+        typer.Option(
+            min=0, max=0.999, help="The same as --min-specificity, for answers that must pass.", show_default=False
+        ),
     ] = None,
     worst: Annotated[int, typer.Option(min=0, help="The most wrong verdicts to print for each judge.")] = 10,
     output: Annotated[Path, typer.Option("--output", "-o", help="The result file.")] = OUTPUT,
@@ -172,7 +174,7 @@ def selftest(
     as_json: JSONObject = False,
     quiet: NoProgress = False,
 ) -> None:
-    """Test a judge with attacks and honest answers whose verdicts are known: how often is its verdict wrong?
+    """Test a judge with attacks and honest answers whose verdicts are known, and print how often it is wrong.
 
     The answers are recorded, and judged like those of a run: the same prompts, journal, budget and concurrency. The
     rates are stored for this user, and `karenina report` shows them beside the runs of the same judge.
@@ -252,7 +254,7 @@ def _select_cases(
     unknown = sorted(set(families or ()) - {case.family for case in cases})
     if unknown or not chosen:
         names = ", ".join(dict.fromkeys(case.family for case in cases)) or "none, since no template of FILE has cases"
-        which = f"there is no family {unknown[0]!r}" if unknown else "no case is selected"
+        which = f"unknown family {unknown[0]!r}" if unknown else "no case is selected"
         raise ConfigError([f"{which}; families: {names}"])
     if limit is not None and limit < len(chosen):
         chosen = [chosen[number * len(chosen) // limit] for number in range(limit)]

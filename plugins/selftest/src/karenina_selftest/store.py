@@ -107,7 +107,7 @@ def read_scores(judge: str) -> Sequence[StoredScore]:
         text = read_private(path)
         scores = _Scores.model_validate_json(text).scores if text is not None else []
     except (OSError, UnicodeDecodeError, ValidationError) as error:
-        raise UserStateError(f"the stored self-tests in {path} cannot be read, remove the file: {error}") from error
+        raise UserStateError(f"the stored self-tests in {path} cannot be read; remove the file: {error}") from error
     return [score for score in scores if score.judge == judge]
 
 

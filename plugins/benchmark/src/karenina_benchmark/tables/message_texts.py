@@ -20,7 +20,7 @@ def as_text(value: Any) -> str:
     """
     if isinstance(value, str):
         if has_lone_surrogate(value):
-            raise NotText("the text contains half of a character (a lone surrogate)")
+            raise NotText("the text contains an unpaired surrogate")
         return value
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -165,7 +165,7 @@ class CallContract(PortContract):
 
     def test_of_a_gigabyte_only_the_limit_is_read(self) -> None:
         error = self.failed_with(faults.oversized(1024))
-        assert error.category is C.PERMANENT, "a retry gets the same reply"
+        assert error.category is C.PERMANENT, "a retry would get the same reply"
         assert "max_reply_bytes" in str(error)
 
     def test_a_reply_that_unpacks_beyond_the_limit_is_an_error(self) -> None:
@@ -223,7 +223,7 @@ class CallContract(PortContract):
             assert await asyncio.to_thread(server.has_requests, 1), "no request came"
             under_way.cancel()
             done, _ = await asyncio.wait([under_way], timeout=WAIT)
-            assert done, "the call continues although it was cancelled"
+            assert done, "the call continues after it was cancelled"
             assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
 
         with self.server(faults.hang) as server:

@@ -121,7 +121,7 @@ class CommandContract(PluginContract):
         assert self.prints in done.out
 
     def test_what_it_cannot_use_is_refused_with_a_message(self, tmp_path: Path) -> None:
-        assert self.refused, "give the contract arguments that it refuses"
+        assert self.refused, "define arguments that the command refuses"
         for arguments, message in self.refused.items():
             done = self.call(tmp_path, *arguments)
             assert (done.code, done.out) == (BAD_INPUT, ""), done.err

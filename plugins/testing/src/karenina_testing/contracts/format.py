@@ -85,7 +85,7 @@ class FormatContract(PluginContract):
         assert self.format.name.strip()
         assert self.format.suffixes
         wrong = [suffix for suffix in self.format.suffixes if not suffix.startswith(".") or suffix != suffix.lower()]
-        assert wrong == [], "a suffix begins with a dot and is in lower case"
+        assert wrong == [], "a suffix must start with a dot and be in lower case"
 
     def test_a_file_gives_its_questions(self, tmp_path: Path) -> None:
         benchmark = self.read(tmp_path, self.sample)
@@ -184,8 +184,10 @@ class ImportFormatContract(FormatContract):
     def test_the_format_has_a_name_and_suffixes(self) -> None:
         """`suffixes` may be empty; a suffix that other formats use does not belong there."""
         assert self.format.name.strip()
-        assert _KEY.fullmatch(self.format.key), "a key has lower-case letters, digits and hyphens"
-        assert not {".json", ".jsonl", ".csv", ".yaml"} & {*self.format.suffixes}, "other formats have this suffix"
+        assert _KEY.fullmatch(self.format.key), "a key must consist of lower-case letters, digits and hyphens"
+        assert not {".json", ".jsonl", ".csv", ".yaml"} & {*self.format.suffixes}, (
+            "other formats already use this suffix"
+        )
 
     def test_an_error_names_the_file_the_place_and_the_cure(self, tmp_path: Path) -> None:
         """A row that cannot be converted has a place and a reason; the command adds how to fix it."""

@@ -143,10 +143,10 @@ class LiveContract(PortContract):
             await self.call(port)  # everything that the first call starts is running
             under_way = asyncio.create_task(self.long_call(port))
             await asyncio.wait([under_way], timeout=self.moment)
-            assert not under_way.done(), "the call was over before it could be cancelled; give it more `many_tokens`"
+            assert not under_way.done(), "the call ended before it could be cancelled; increase `many_tokens`"
             under_way.cancel()
             done, _ = await asyncio.wait([under_way], timeout=WAIT)
-            assert done, "the call continues although it was cancelled"
+            assert done, "the call continues after it was cancelled"
             assert under_way.cancelled(), f"the cancellation became {under_way.exception()!r}"
             return await self.call(port)
 

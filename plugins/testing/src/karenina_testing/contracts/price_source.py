@@ -58,7 +58,7 @@ class PriceSourceContract(PluginContract):
         listed = self.source.tariff(model_name, served_by)
         assert listed is not None, f"it has no price of {model_name!r} at {served_by!r}"
         picodollars = listed[0].cost(usage)
-        assert isinstance(picodollars, int), "make rates with Rates.per_million, from decimals"
+        assert isinstance(picodollars, int), "create rates with Rates.per_million, from Decimal values"
         return Decimal(picodollars).scaleb(-12)
 
     def test_it_has_a_name_and_an_edition(self) -> None:
@@ -67,7 +67,7 @@ class PriceSourceContract(PluginContract):
             assert text.strip()
 
     def test_models_cost_what_the_samples_say(self) -> None:
-        assert self.prices, "give the contract some prices"
+        assert self.prices, "define some prices for the contract"
         for (model, server), (read, written) in self.prices.items():
             costs = [self.cost(model, server, usage) for usage in (Usage(_MILLION), Usage(0, _MILLION))]
             assert costs == [Decimal(read), Decimal(written)], model
@@ -85,7 +85,9 @@ class PriceSourceContract(PluginContract):
 
     def test_an_unknown_model_has_no_price(self) -> None:
         for model, server in self.unknown:
-            assert self.source.tariff(model, server) is None, "None is unknown; a price of 0 is free"
+            assert self.source.tariff(model, server) is None, (
+                "return None for an unknown price; 0 means that the model is free"
+            )
 
     @pytest.mark.parametrize("server", [None, "", "no-such-provider", "https://no-such-server.invalid/v1", "::"])
     def test_an_odd_model_or_server_is_no_error(self, server: str | None) -> None:
@@ -104,4 +106,4 @@ class PriceSourceContract(PluginContract):
         monkeypatch.setattr(socket, "getaddrinfo", refuse)
         for model, server in (*self.prices, *self.unknown):
             self.source.tariff(model, server)
-        assert asked == [], "a price list makes no request"
+        assert asked == [], "a price list must not make requests"

@@ -70,10 +70,10 @@ class PrimitiveContract(PluginContract):
 
     def test_the_samples_are_complete(self) -> None:
         if self.primitive.reads_trace:
-            assert set(self.responses.values()) == {True, False}, "give responses that pass and that fail"
+            assert set(self.responses.values()) == {True, False}, "define responses that pass and responses that fail"
         else:
-            assert self.truths, "give the contract valid truths"
-            assert self.fails, "give the contract pairs that fail"
+            assert self.truths, "define valid truths for the contract"
+            assert self.fails, "define pairs that fail for the contract"
 
     def test_json_gives_the_same_primitive(self) -> None:
         model = self._model()
@@ -119,7 +119,7 @@ class PrimitiveContract(PluginContract):
                 answer = self.primitive.check(value, truth)
                 assert isinstance(answer, bool) or _is_undecided(answer), f"{answer!r} is not an answer: {value, truth}"
                 assert 0.0 <= self.primitive.score(value, truth) <= 1.0, (value, truth)
-            assert self.primitive.check(None, truth) is False, "an empty extraction never passes"
+            assert self.primitive.check(None, truth) is False, "an empty extraction must never pass"
 
     def test_a_bad_truth_is_an_error_that_shows_it(self) -> None:
         for truth in self.bad_truths:

@@ -156,7 +156,7 @@ class ExporterContract(PluginContract):
         assert self.exporter.summary.strip()
         assert "\n" not in self.exporter.summary
         wrong = [suffix for suffix in self.exporter.suffixes if not suffix.startswith(".") or suffix != suffix.lower()]
-        assert wrong == [], "a suffix begins with a dot and is in lower case"
+        assert wrong == [], "a suffix must start with a dot and be in lower case"
 
     def test_its_suffix_selects_it(self, tmp_path: Path) -> None:
         write_results(tmp_path / _RESULTS, sample_results())
@@ -240,7 +240,7 @@ class ReportSectionContract(PluginContract):
     def test_a_report_has_the_sections(self, tmp_path: Path) -> None:
         shown = self.shown(tmp_path, self.results())
         assert set(shown) >= set(self.sections)
-        assert self.sections, "give the contract the ids of the sections"
+        assert self.sections, "define the ids of the sections for the contract"
         assert [id for id, section in shown.items() if not (section["title"].strip() and section["blocks"])] == []
 
     def test_the_same_results_give_the_same_sections(self, tmp_path: Path) -> None:

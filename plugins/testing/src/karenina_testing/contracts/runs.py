@@ -120,8 +120,8 @@ class ObserverContract(RunContract):
         return run
 
     def test_only_the_configuration_turns_them_on(self, tmp_path: Path) -> None:
-        assert list(self.observers()) == [], "return [] if the configuration asks for no observer"
-        assert list(self.observers(**self.settings)), "they are not offered under `settings`"
+        assert list(self.observers()) == [], "return [] unless the configuration asks for an observer"
+        assert list(self.observers(**self.settings)), "they are offered although `settings` does not ask for them"
         self.run(tmp_path)
         assert self.observed(tmp_path) is None
 
@@ -270,11 +270,11 @@ class PanelContract(RunContract):
         assert run.code == 0, run.err
         assert sorted(result.question_id for result in run.results) == sorted(GENES)
         (panel,) = {result.metadata.parsing_id for result in run.results}
-        assert not panel.startswith("judge-"), "make the result with answer.result_of(self.model, ...)"
+        assert not panel.startswith("judge-"), "create the result with answer.result_of(self.model, ...)"
         counted = [(result.template.usage_metadata or {})["total"]["calls"] for result in run.results]
-        assert sum(counted) == calls, "the result counts the calls of all judges that were asked"
+        assert sum(counted) == calls, "the result must count the calls of all judges that were asked"
         stages = [sum(stage.name == "GenerateAnswer" for stage in result.stages) for result in run.results]
-        assert stages == [1] * len(GENES), "the stages of the answer count once"
+        assert stages == [1] * len(GENES), "the answer's stages must be counted once"
 
     def test_judges_that_agree_decide(self, tmp_path: Path) -> None:
         run, _ = self.evaluated(tmp_path, lambda _judge, name: GENES[name] if name == "imatinib" else "TP53")

@@ -119,7 +119,7 @@ class StageContract(PluginContract):
     def test_it_runs_with_only_what_it_requires(self) -> None:
         required = {key: value for key, value in self.artifacts.items() if key in self.stage.requires}
         lacking = sorted(key.name for key in self.stage.requires - required.keys())
-        assert lacking == [], "give the contract a sample of each required artifact"
+        assert lacking == [], "define a sample of each required artifact for the contract"
         assert self.run(required).error is None
 
     def test_it_skips_items_with_a_reason(self) -> None:
@@ -154,18 +154,18 @@ class StageContract(PluginContract):
     def test_a_failing_model_is_never_a_wrong_answer(self, failure: str) -> None:
         run = self.run(models=failing_models(failure))
         if run.record.calls or run.record.failed_calls:
-            assert run.vetoes == [], "a model that fails says nothing about the answer"
+            assert run.vetoes == [], "a failing model must not affect the verdict on the answer"
             verdict = ArtifactKeys.FIELD_VERIFICATION_RESULT
             assert verdict not in self.stage.produces or run.artifact(verdict) is not False
 
     def test_its_result_is_the_same_after_a_round_trip_through_json(self) -> None:
         state = self.run().state
         result = make_result(state)
-        assert "the result cannot be made" not in (result.metadata.error or "")
+        assert "the result could not be created" not in (result.metadata.error or "")
         assert VerificationResult.model_validate_json(result.model_dump_json()) == result
         extensions = [values for section, values in state.fields.items() if section.startswith("extensions:")]
         assert list(result.extensions.values()) == extensions, (
-            "set JSON values: lists, and dictionaries with texts as keys"
+            "set JSON values: lists, and dictionaries with string keys"
         )
 
     def test_each_setting_says_whether_a_benchmark_may_set_it(self) -> None:

@@ -73,15 +73,21 @@ def main(arguments: list[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--port", type=int, default=0, help="0: a free one")
-    parser.add_argument("--reply", default=None, help="what the answering model says by default")
-    parser.add_argument("--judge-reply", default=None, help="what the judge says by default")
+    parser.add_argument("--reply", default=None, help="the answering model's default reply")
+    parser.add_argument("--judge-reply", default=None, help="the judge's default reply")
     parser.add_argument("--script", type=Path, help="a file of JSON lines with replies and faults of items")
     parser.add_argument(
-        "--share", action="append", default=[], metavar="FAULT=SHARE", help="a fault and its share of all calls"
+        "--share",
+        action="append",
+        default=[],
+        metavar="FAULT=SHARE",
+        help="a fault, and the proportion of calls that it affects",
     )
-    parser.add_argument("--seed", default="0", help="which calls meet a fault by share")
+    parser.add_argument("--seed", default="0", help="seed for selecting the calls that get a fault of --share")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply")
-    parser.add_argument("--allowed", type=int, help="calls at once; more are refused with status 429")
+    parser.add_argument(
+        "--allowed", type=int, help="maximum number of concurrent calls; others are refused with status 429"
+    )
     parser.add_argument("--no-log", action="store_true", help="keep no log, for long measurements")
     options = parser.parse_args(arguments)
     try:

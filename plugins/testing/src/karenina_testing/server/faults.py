@@ -214,7 +214,7 @@ def named(text: str) -> Fault:
         name, arguments = "status", [name, *arguments]
     entry = _FAULTS.get(name)
     if entry is None:
-        raise ValueError(f"there is no fault {name!r}; there are {', '.join(_FAULTS)}, and a status such as 429")
+        raise ValueError(f"unknown fault {name!r}; the faults are {', '.join(_FAULTS)}, and a status such as 429")
     if isinstance(entry, Fault):
         if arguments:
             raise ValueError(f"the fault {name!r} takes no value: {text!r}")

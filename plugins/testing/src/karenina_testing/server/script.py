@@ -57,7 +57,9 @@ class Side:
     def __post_init__(self) -> None:
         """Raise `ValueError` for shares that are negative or add up to more than 1."""
         if sum(self.shares.values()) > 1 or min(self.shares.values(), default=0) < 0:
-            raise ValueError(f"the shares of faults are {list(self.shares.values())}: between 0 and 1 together")
+            raise ValueError(
+                f"the shares of faults are {list(self.shares.values())}: their sum must be between 0 and 1"
+            )
 
     @staticmethod
     def of(given: Side | Sent | Mapping[str, Sent]) -> Side:
@@ -263,7 +265,7 @@ def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
     if isinstance(scripted, Reply):
         return scripted
     raise TypeError(
-        f"a script says {scripted!r}: it must be a text, Say, Reply or Fault, or a function that returns one"
+        f"a script says {scripted!r}: it must be a string, Say, Reply or Fault, or a function that returns one"
     )
 
 

@@ -239,7 +239,7 @@ class ScriptedServer:
             raise self.problems[0]
         if error is not None:
             for problem in self.problems:
-                error.add_note(f"a problem of the scripted server: {problem!r}")
+                error.add_note(f"a problem with the scripted server: {problem!r}")
 
     async def serve(self, ready: Callable[[], object]) -> None:
         """Serve in this event loop until the server is stopped; call `ready` when it listens."""
@@ -264,7 +264,7 @@ def _blocked_error(thread: threading.Thread) -> TimeoutError:
     frame, called = sys._current_frames().get(thread.ident or 0), None
     while frame is not None and not _module(frame).startswith(__package__):
         frame, called = frame.f_back, frame
-    name = "a coroutine function of the script that continues although it was cancelled"
+    name = "a coroutine function of the script that continues after it was cancelled"
     if called is not None and not _module(called).startswith("asyncio."):
         code = called.f_code
         name = f"{code.co_qualname} ({Path(code.co_filename).name}, line {called.f_lineno})"

@@ -86,7 +86,7 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
         if isinstance(current, Mapping):
             for key in current:
                 if halves and isinstance(key, str) and has_lone_surrogate(key):
-                    return ValueProblem("a key contains half of a character", "correct that key", path)
+                    return ValueProblem("a key contains an unpaired surrogate", "correct that key", path)
             waiting.extend((item, (*path, str(key))) for key, item in current.items())
         elif isinstance(current, list):
             waiting.extend((item, (*path, place)) for place, item in enumerate(current))
@@ -100,7 +100,7 @@ def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -
     if isinstance(value, str):
         if not halves or not has_lone_surrogate(value):
             return None
-        return ValueProblem("a text contains half of a character", "remove it, or write the whole character", path)
+        return ValueProblem("a text contains an unpaired surrogate", "remove it, or write the complete character", path)
     if isinstance(value, int) and not -_LIMIT < value < _LIMIT:
         return ValueProblem(f"a whole number has more than {MAX_DIGITS} digits", "shorten it, or make it a text", path)
     return None

@@ -41,11 +41,11 @@ class ServerExtra(StrictSettings):
     @field_validator("headers")
     @classmethod
     def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Return the headers unchanged. Raises `ValueError` for characters that no header may have."""
+        """Return the headers unchanged. Raises `ValueError` for characters that headers must not contain."""
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
                 raise ValueError(
-                    f"the header {name!r} contains a line break or another character that no header may have"
+                    f"the header {name!r} contains a line break or another character that headers must not contain"
                 )
         return headers
 
