@@ -35,7 +35,7 @@ class TestNewCommand(CommandContract):
     arguments = ("stage", "word-count")
     prints = "Created word-count"
     refused = {
-        ("stage", "2nd"): "'2nd' is not a name of a package",
+        ("stage", "2nd"): "'2nd' is not a valid package name",
         ("widget", "word-count"): "no kind of plugin 'widget'",
     }
 

@@ -136,7 +136,7 @@ def test_the_end_of_the_input_stops(run: Path) -> None:
     done = karenina("label", run, "--labeller", "ann", type="y\ny\ny\n")
 
     assert done.code == 0
-    assert "Stopped; all labels so far are saved" in done.err
+    assert "Stopped. All labels entered so far are saved." in done.err
     assert len(lines(labels_of(run), "label")) == 1
 
 
@@ -402,4 +402,4 @@ def test_results_without_an_answer_cannot_be_labelled(tmp_path: Path) -> None:
     done = karenina("label", run)
 
     assert done.code == 2
-    assert "no answer that could be labelled" in done.err
+    assert "no answers that could be labelled" in done.err

@@ -165,7 +165,7 @@ def test_questions_with_templates_and_without_answers(tmp_path: Path) -> None:
     assert "1 question with a template: not drafted." in done.err
     assert "1 of 2 pass" in done.out
     text = Path("own.draft.yaml").read_text("utf-8")
-    assert "no other question has another answer" in text
+    assert "no other question has a different answer" in text
     assert "  # not drafted: it has no answer\n  - id: open\n" in text
 
 

@@ -241,8 +241,8 @@ def test_a_changed_truth_is_rescored_without_a_call(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ids", "jury", "problem"),
     [
-        (["a"], {}, "a jury needs two judges or more, and there are 1"),
-        (["a", "strong"], STRONG, "besides that of escalate_to, and there are 1"),
+        (["a"], {}, "a jury needs at least two judges, but there are 1"),
+        (["a", "strong"], STRONG, "besides that of escalate_to, but there are 1"),
         (["a", "b", "strong"], {"escalate_to": "strnog"}, "not the id of a judge; did you mean 'strong'?"),
         (
             ["a", "b", "c"],

@@ -158,7 +158,7 @@ def test_agentic_traits_are_left_to_their_stage() -> None:
         ([DOI], None, True),
         (None, [SAFE], True),
         ([RUNS, DOI], None, True),
-        ([RUNS], None, "agentic traits only"),
+        ([RUNS], None, "only agentic traits"),
         (None, None, "no traits"),
     ],
 )

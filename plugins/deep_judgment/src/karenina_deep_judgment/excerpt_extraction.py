@@ -114,8 +114,8 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
     if miss.kind == "altered":
         return f"a number or a negation in it is not the one of the response{nearest}"
     if miss.kind == "reordered":
-        return f"its words are in the response in a different order{nearest}"
-    return f"it is not in the response{nearest}"
+        return f"its words stand in the response in another order{nearest}"
+    return f"it does not stand in the response{nearest}"
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def _url_problems(server: Server) -> Iterator[str]:
         yield f"{where}: the URL contains a user name or password; put an Authorization header into mcp_server_options"
     for name, value in server.headers().items():
         if not (name + value).isprintable() or not (name + value).isascii():
-            yield f"{where}: the header {name!r} contains a line break or another character that headers must not contain"
+            yield f"{where}: the header {name!r} contains a line break or another forbidden character"
 
 
 def _name_problems(model: ModelConfig) -> Iterator[str]:
