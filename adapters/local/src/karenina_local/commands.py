@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
+from karenina_terminal.command_hook import lazy_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import typer
 
     from karenina_local.demo import Demo
 
@@ -17,18 +16,14 @@ if TYPE_CHECKING:
 class commands:  # noqa: N801 - the entry point's name
     """The `karenina model` commands, and a demo."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_commands(app: typer.Typer) -> None:
-        """Add the command group."""
-        from karenina_terminal.lazy_commands import add_lazy_command
-
-        add_lazy_command(
-            app,
-            "model",
-            "karenina_local.model_command:model_app",
-            "Download, list, measure and remove models on this machine.",
-        )
+    karenina_commands = lazy_commands(
+        {
+            "model": (
+                "karenina_local.model_command:model_app",
+                "Download, list, measure and remove models on this machine.",
+            ),
+        }
+    )
 
     @staticmethod
     @hookimpl

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.hooks import hookimpl
+from karenina_terminal.command_hook import lazy_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import typer
 
     from karenina_importing.import_format import UnloadedFormat
 
@@ -33,19 +32,15 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
 class plugin:  # noqa: N801 - the entry point's name
     """Adds the command `karenina import` and the formats that it reads."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_commands(app: typer.Typer) -> None:
-        """Add the command `import`, whose module is imported only when it is called."""
-        from karenina_terminal.lazy_commands import add_lazy_command
-
-        add_lazy_command(
-            app,
-            "import",
-            "karenina_importing.import_command:app",
-            "Convert another tool's questions and answers to a benchmark and recordings. "
-            "Nothing in the source is executed.",
-        )
+    karenina_commands = lazy_commands(
+        {
+            "import": (
+                "karenina_importing.import_command:app",
+                "Convert another tool's questions and answers to a benchmark and recordings. "
+                "Nothing in the source is executed.",
+            ),
+        }
+    )
 
     @staticmethod
     @hookimpl
