@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_claude_tool.client import Client
 from karenina_claude_tool.conversion import add, to_wire
 from karenina_claude_tool.settings import base_url_of
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    LLMReply,
-    Message,
-    ParserReply,
-    StructuredMode,
-    Turn,
-)
+from karenina_core.models.ports import NO_INFO, Turn
 from karenina_toolkit.agents.tool_loop import run_tool_loop
 from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import schema_name
@@ -33,7 +23,16 @@ if TYPE_CHECKING:
 
     from karenina_claude_tool.conversion import ClaudeReply
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Tool
+    from karenina_core.models.ports import (
+        AgentOptions,
+        AgentReply,
+        CallInfo,
+        LLMReply,
+        Message,
+        ParserReply,
+        StructuredMode,
+        Tool,
+    )
 
 
 _KEPT: Final = frozenset(

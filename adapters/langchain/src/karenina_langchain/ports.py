@@ -10,19 +10,7 @@ from urllib.parse import urlsplit
 
 from langchain_core.messages import AIMessage, message_to_dict, messages_from_dict
 
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    ErrorCategory,
-    LLMReply,
-    Message,
-    ParserReply,
-    PortError,
-    StructuredMode,
-    Turn,
-)
+from karenina_core.models.ports import NO_INFO, ErrorCategory, PortError, Turn
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import call_arguments, to_langchain
 from karenina_toolkit.agents.tool_loop import run_tool_loop
@@ -36,7 +24,16 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Tool
+    from karenina_core.models.ports import (
+        AgentOptions,
+        AgentReply,
+        CallInfo,
+        LLMReply,
+        Message,
+        ParserReply,
+        StructuredMode,
+        Tool,
+    )
     from karenina_langchain.conversion import ChatReply
 
 

@@ -8,20 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
-from karenina_core.models.ports import (
-    AgentReply,
-    ErrorCategory,
-    FinishReason,
-    LLMReply,
-    Message,
-    ParserReply,
-    PortError,
-    StructuredMode,
-    Turn,
-    Usage,
-)
+from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn
 from karenina_toolkit.replies.reply_bounds import (
     sanitize_agent_reply,
     sanitize_llm_reply,
@@ -30,6 +19,9 @@ from karenina_toolkit.replies.reply_bounds import (
 )
 from karenina_toolkit.structured.reply_parser import read_object
 from karenina_toolkit.traces.reasoning import has_content
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import FinishReason, StructuredMode, Usage
 
 R = TypeVar("R", bound=LLMReply | ParserReply | AgentReply | Turn)
 ReplyKind = Literal["llm", "parser", "agent", "turn"]
