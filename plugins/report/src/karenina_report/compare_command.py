@@ -8,26 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from karenina_report.options import (
-    AnyJudge,
-    AnyTemplate,
-    BenchmarkFile,
-    Cluster,
-    Cut,
-    Model,
-    Runs,
-    Scale,
-    config_error,
-    is_number,
-    parse_report_options,
-    read_named_benchmark,
-)
+from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, config_error, is_number
 from karenina_terminal.lazy_commands import StrictCommand
-from karenina_terminal.options import (
-    JSONObject,
-    TableOptions,
-    with_option_groups,
-)
+from karenina_terminal.options import JSONObject, TableOptions, with_option_groups
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import quantity
 
@@ -85,11 +68,7 @@ def compare(
             metavar="COLUMN", help="Also compare groups of questions by this column: keyword, template_id, ..."
         ),
     ] = None,
-    cluster: Cluster = None,
-    model: Model = None,
-    cut: Cut = None,
-    scale: Scale = None,
-    benchmark: BenchmarkFile = None,
+    shared: SharedOptions,
     table: TableOptions,
     any_judge: AnyJudge = False,
     any_template: AnyTemplate = False,
@@ -137,12 +116,10 @@ def compare(
     with screen.report_errors():
         from karenina_report.comparison.run_comparison import compare as compare_runs
 
-        reading = table.parse()
-        loaded = read_named_benchmark(files, benchmark, reading)
         comparison = compare_runs(
             *files,
             baseline=baseline,
-            **parse_report_options(by, cluster, model, cut, scale, loaded),
+            **shared.parse(files, by, table),
             any_judge=any_judge,
             any_template=any_template,
         )
