@@ -33,12 +33,7 @@ _MOST_OF_A_VALUE: Final = 120
 
 
 @sections_of.register(Comparison)
-def _short_sections(comparison: Comparison) -> Iterator[Section]:
-    """Yield what a notebook or terminal shows of a comparison, with at most 5 changes of each kind and pair."""
-    return comparison_sections(comparison, most_changes=_MOST_SHOWN)
-
-
-def comparison_sections(comparison: Comparison, most_changes: int) -> Iterator[Section]:
+def comparison_sections(comparison: Comparison, most_changes: int = _MOST_SHOWN) -> Iterator[Section]:
     """Yield what `karenina compare` prints, with at most `most_changes` changes of each kind and pair."""
     yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
     missing = [

@@ -170,15 +170,6 @@ def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-DRAWS: Final = 100_000
-MOST_PARTS: Final = 10_080
-"""The largest common denominator at which scores are counted in whole numbers."""
-_MOST_STEPS: Final = 2_000_000_000
-"""The number of additions above which drawing is faster than counting."""
-_SEED: Final = 20_261_122
-_AT_ONCE: Final = 4_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class SignFlip:
     """The result of a sign-flip test. It is exact if all sign patterns were counted, instead of a random sample."""
@@ -186,6 +177,15 @@ class SignFlip:
     p: float
     mid_p: float
     exact: bool
+
+
+DRAWS: Final = 100_000
+MOST_PARTS: Final = 10_080
+"""The largest common denominator at which scores are counted in whole numbers."""
+_MOST_STEPS: Final = 2_000_000_000
+"""The number of additions above which drawing is faster than counting."""
+_SEED: Final = 20_261_122
+_AT_ONCE: Final = 4_000_000
 
 
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
