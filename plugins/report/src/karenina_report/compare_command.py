@@ -76,13 +76,11 @@ def compare(
     flips: Annotated[
         FlipDirection | None,
         typer.Option(
-            help="List only questions that the second run of a pair answers worse, or better, than the first.",
-            show_default=False,
+            help="List only questions that the second run of a pair answers worse, or better, than the first."
         ),
     ] = None,
     keyword: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEYWORD", help="List only changed questions with this keyword.", show_default=False),
+        list[str] | None, typer.Option(metavar="KEYWORD", help="List only changed questions with this keyword.")
     ] = None,
     fail_on_regression: Annotated[
         float | None,
@@ -117,11 +115,7 @@ def compare(
         from karenina_report.comparison.run_comparison import compare as compare_runs
 
         comparison = compare_runs(
-            *files,
-            baseline=baseline,
-            **shared.parse(files, by, table),
-            any_judge=any_judge,
-            any_template=any_template,
+            *files, baseline=baseline, **shared.parse(files, by, table), any_judge=any_judge, any_template=any_template
         )
         if flips is not None or keyword:
             comparison = comparison.select_changes(flips.value if flips is not None else None, keyword or ())

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, moved_note
-from karenina_terminal.options import JSONObject, TableOptions, with_option_groups
+from karenina_terminal.options import JSONObject, TableOptions, output_option, with_option_groups
 from karenina_terminal.screen import get_screen
 
 
@@ -17,7 +17,7 @@ def report(
     ctx: typer.Context,
     *,
     files: Runs,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    output: Annotated[Path, output_option("The file to write.")] = Path("report.html"),
     by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Also compare groups of questions by this column.")
     ] = None,
@@ -36,11 +36,7 @@ def report(
     with screen.report_errors():
         from karenina_report.page.writer import ReportOptions, write_page
 
-        options = ReportOptions(
-            **shared.parse(files, by, table),
-            any_judge=any_judge,
-            any_template=any_template,
-        )
+        options = ReportOptions(**shared.parse(files, by, table), any_judge=any_judge, any_template=any_template)
         moved = write_page(files, output, options, lambda text: screen.note(f"Warning: {text}"))
         size = output.stat().st_size
         screen.note(f"The report is in {output} ({size / 1e6:.1f} MB){moved_note(moved)}.")
