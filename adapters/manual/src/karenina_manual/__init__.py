@@ -64,12 +64,12 @@ SPEC = AdapterSpec(
     llm=_llm,
     agent=_agent,
     extra=ManualExtra,
-    uses=("manual_traces",),
     allowed_in_files=True,
     check=_check,
     mismatches=_mismatches,
     needs_agent=_needs_agent,
     concurrency=_concurrency,
+    uses=("manual_traces",),
 )
 
 
