@@ -21,7 +21,6 @@ from karenina_toolkit.traces.formats.openai_chat import write_arguments
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karenina_claude_tool.conversion import ClaudeReply
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import (
         AgentOptions,
@@ -148,7 +147,7 @@ class ClaudeParser:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> ClaudeReply:
+    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
         """Request the object in one mode. Raises `PortError`, also if the server refuses the mode."""
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))
@@ -163,7 +162,7 @@ class ClaudeParser:
         )
 
 
-def _arguments(reply: ClaudeReply) -> str:
+def _arguments(reply: Turn) -> str:
     """Return the tool's input as JSON; without a call, the text.
 
     Several calls are joined, which makes the result invalid, so that the core rejects it.
@@ -215,16 +214,7 @@ class _Conversation:
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
-        reply = await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
-        return Turn(
-            reply.message,
-            reply.usage,
-            reply.finish_reason,
-            reply.model,
-            reply.is_paused,
-            reply.blocks,
-            reply.server_reason,
-        )
+        return await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
 
     def add_turn(self, turn: Turn) -> None:
         """Add the reply's original blocks, or its message if there are none (a turn from a journal)."""
