@@ -125,11 +125,7 @@ class ClaudeParser:
         self._server = (model.interface, base_url_of(model), model.model_name)
 
     async def parse(
-        self,
-        messages: Sequence[Message],
-        schema: Mapping[str, Any],
-        *,
-        info: CallInfo = NO_INFO,
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Request a JSON object that fits `schema`, and return the model's reply.
 

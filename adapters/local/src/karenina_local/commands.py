@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 class commands:  # noqa: N801 - the entry point's name
     """The `karenina model` commands, and a demo."""
 
+    @staticmethod
+    @hookimpl
+    def karenina_demos() -> Sequence[Demo]:
+        """Return the demo of small models."""
+        from karenina_local.demo import Demo
+
+        return [Demo()]
+
     karenina_commands = lazy_commands(
         {
             "model": (
@@ -24,11 +32,3 @@ class commands:  # noqa: N801 - the entry point's name
             ),
         }
     )
-
-    @staticmethod
-    @hookimpl
-    def karenina_demos() -> Sequence[Demo]:
-        """Return the demo of small models."""
-        from karenina_local.demo import Demo
-
-        return [Demo()]

@@ -116,11 +116,7 @@ class OpenAIParser:
         self._official = is_official(urlsplit(base_url))
 
     async def parse(
-        self,
-        messages: Sequence[Message],
-        schema: Mapping[str, Any],
-        *,
-        info: CallInfo = NO_INFO,
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Request a JSON object that fits `schema`, and return the model's reply.
 

@@ -32,16 +32,6 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
 class plugin:  # noqa: N801 - the entry point's name
     """Adds the command `karenina import` and the formats that it reads."""
 
-    karenina_commands = lazy_commands(
-        {
-            "import": (
-                "karenina_importing.import_command:app",
-                "Convert another tool's questions and answers to a benchmark and recordings. "
-                "Nothing in the source is executed.",
-            ),
-        }
-    )
-
     @staticmethod
     @hookimpl
     def karenina_formats() -> Sequence[UnloadedFormat]:
@@ -52,3 +42,13 @@ class plugin:  # noqa: N801 - the entry point's name
             list_unloaded(key, name, f"karenina_importing.formats.{target}", *suffixes)
             for key, (name, target, *suffixes) in FORMATS.items()
         ]
+
+    karenina_commands = lazy_commands(
+        {
+            "import": (
+                "karenina_importing.import_command:app",
+                "Convert another tool's questions and answers to a benchmark and recordings. "
+                "Nothing in the source is executed.",
+            ),
+        }
+    )

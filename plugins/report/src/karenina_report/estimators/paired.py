@@ -170,6 +170,12 @@ def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+MOST_PARTS: Final = 10_080
+"""The largest common denominator at which scores are counted in whole numbers."""
+_MOST_STEPS: Final = 2_000_000_000
+"""The number of additions above which drawing is faster than counting."""
+
+
 @dataclass(frozen=True, slots=True)
 class SignFlip:
     """The result of a sign-flip test. It is exact if all sign patterns were counted, instead of a random sample."""
@@ -177,15 +183,6 @@ class SignFlip:
     p: float
     mid_p: float
     exact: bool
-
-
-DRAWS: Final = 100_000
-MOST_PARTS: Final = 10_080
-"""The largest common denominator at which scores are counted in whole numbers."""
-_MOST_STEPS: Final = 2_000_000_000
-"""The number of additions above which drawing is faster than counting."""
-_SEED: Final = 20_261_122
-_AT_ONCE: Final = 4_000_000
 
 
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
@@ -226,6 +223,11 @@ def _exact_test(scores: Sequence[int]) -> SignFlip:
         return SignFlip(1.0, 1.0 - float(chances[most]) / 2, exact=True)
     beyond, at = float(chances[most + seen + 1 :].sum()), float(chances[most + seen])
     return SignFlip(min(1.0, 2 * (beyond + at)), min(1.0, 2 * beyond + at), exact=True)
+
+
+DRAWS: Final = 100_000
+_SEED: Final = 20_261_122
+_AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
