@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from langchain_core.messages import AIMessage, messages_from_dict
 
-from karenina_core.models.ports import NO_INFO, ErrorCategory, PortError, Turn
+from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, Message, PortError, Turn
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import call_arguments, to_langchain
 from karenina_toolkit.agents.tool_loop import run_tool_loop
@@ -24,16 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import (
-        AgentOptions,
-        AgentReply,
-        CallInfo,
-        LLMReply,
-        Message,
-        ParserReply,
-        StructuredMode,
-        Tool,
-    )
+    from karenina_core.models.ports import AgentOptions, AgentReply, LLMReply, ParserReply, StructuredMode, Tool
 
 
 class LangchainLLM:
