@@ -178,7 +178,7 @@ def test_server_side_tools_are_shown_as_thoughts() -> None:
     assert (found.message.content, found.message.tool_calls) == ("I look.\nIt is 17q21.", ())
     assert found.message.reasoning is not None
     assert [word for word in ("[server_tool_use]", "BRCA1", "17q21") if word not in found.message.reasoning] == []
-    assert found.blocks == reply("I look.", searched, result, "It is 17q21.")["content"]
+    assert found.wire == reply("I look.", searched, result, "It is 17q21.")["content"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from karenina_terminal.command_hook import lazy_commands
 from karenina_terminal.lazy_commands import WholeSummaries, add_lazy_command
 
 pytestmark = pytest.mark.alone
@@ -40,8 +41,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[typer.Typer
     (tmp_path / "lazy_greetings.py").write_text(GREETINGS, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     app = typer.Typer(cls=WholeSummaries, rich_markup_mode=None)
-    add_lazy_command(app, "greet", "lazy_greetings:greet", SUMMARY)
-    add_lazy_command(app, "absent", "no_such_module:app", "Stay away.")
+    lazy_commands({"greet": ("lazy_greetings:greet", SUMMARY), "absent": ("no_such_module:app", "Stay away.")})(app)
     yield app
     sys.modules.pop("lazy_greetings", None)
 

@@ -14,19 +14,7 @@ from mcp_types import Tool as MCPTool
 from karenina_claude_agent_sdk.cli import CLISettings
 from karenina_claude_agent_sdk.cli_runs import CLIRunner, refuse_end
 from karenina_claude_agent_sdk.conversion import SERVER, WireMessage, reply_of, results_in, results_of, to_wire
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    ErrorCategory,
-    FinishReason,
-    Message,
-    PortError,
-    ToolCall,
-    Turn,
-    Usage,
-)
+from karenina_core.models.ports import NO_INFO, AgentReply, ErrorCategory, Message, PortError, ToolCall, Usage
 from karenina_toolkit.agents.tool_loop import AgentClock, TraceSize, empty_ending
 from karenina_toolkit.agents.tools import LONGEST_RESULT, run_tool
 
@@ -36,7 +24,7 @@ if TYPE_CHECKING:
     import claude_agent_sdk
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Tool
+    from karenina_core.models.ports import AgentOptions, CallInfo, FinishReason, Tool, Turn
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:

@@ -15,7 +15,7 @@ import anthropic
 import httpx2
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient, Omit, omit
 
-from karenina_claude_tool.conversion import ClaudeReply, add, from_wire, to_wire
+from karenina_claude_tool.conversion import add, from_wire, join_turns, to_wire
 from karenina_claude_tool.settings import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TIMEOUT,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Message
+    from karenina_core.models.ports import Message, Turn
 
 
 PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
@@ -95,7 +95,7 @@ class Client:
         self._sdk: AsyncAnthropic | None = None
         self._closed = False
 
-    async def ask(self, messages: Sequence[Message], **fields: Any) -> ClaudeReply:
+    async def ask(self, messages: Sequence[Message], **fields: Any) -> Turn:
         """Return the reply to `messages`; `fields` are added to the request.
 
         A reply that the server paused is continued with another request, at most `_MOST_PAUSES` times; after that, the
@@ -104,11 +104,11 @@ class Client:
         system, wire = to_wire(messages)
         reply = await self.post(messages, system, wire, **fields)
         for _ in range(_MOST_PAUSES):
-            if not reply.is_paused:
+            if not reply.unfinished:
                 break
-            add(wire, "assistant", reply.blocks)
+            add(wire, "assistant", reply.wire)
             try:
-                reply = reply.continued(await self.post(messages, system, wire, **fields))
+                reply = join_turns(reply, await self.post(messages, system, wire, **fields))
             except PortError as error:
                 error.usage = reply.usage + error.usage
                 raise
@@ -122,7 +122,7 @@ class Client:
         *,
         grows: bool = False,
         **fields: Any,
-    ) -> ClaudeReply:
+    ) -> Turn:
         """Return the reply to `system` and `wire`, which together are the encoded `messages`.
 
         With `grows`, the conversation will continue, so its messages are worth caching. `fields` are added to the

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from karenina_core.models.ports import FinishReason, Message, Usage
+from karenina_core.models.ports import Message, Turn
 from karenina_core.text import replace_surrogates, replace_surrogates_in
 from karenina_toolkit.replies.reply_ends import PAUSED, read_end
 from karenina_toolkit.traces.blocks import TraceFormatError, describe_block
@@ -16,41 +16,15 @@ from karenina_toolkit.traces.formats.openai_chat import read_arguments
 Block = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ClaudeReply:
-    """A Messages API reply in Karenina's types. `blocks` is its original content, which is sent back in later turns."""
-
-    message: Message
-    blocks: list[Block]
-    usage: Usage
-    stop_reason: str
-    model: str | None
-
-    @property
-    def finish_reason(self) -> FinishReason:
-        """The finish reason as one of Karenina's."""
-        return read_end(self.stop_reason)[0]
-
-    @property
-    def server_reason(self) -> str | None:
-        """The server's own stop reason, if it is not a normal one."""
-        return read_end(self.stop_reason)[1]
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether the server paused. It continues a reply that is sent back unchanged."""
-        return self.stop_reason in PAUSED
-
-    def continued(self, after: ClaudeReply) -> ClaudeReply:
-        """Return this paused reply joined with `after`, its continuation."""
-        before, more = self.message, after.message
-        message = replace(
-            more,
-            content=before.content + more.content,
-            reasoning="\n".join(filter(None, (before.reasoning, more.reasoning))) or None,
-            notes=(*before.notes, *more.notes),
-        )
-        return replace(after, message=message, usage=self.usage + after.usage)
+def join_turns(before: Turn, after: Turn) -> Turn:
+    """Return a reply that the server paused joined with `after`, its continuation."""
+    message = replace(
+        after.message,
+        content=before.message.content + after.message.content,
+        reasoning="\n".join(filter(None, (before.message.reasoning, after.message.reasoning))) or None,
+        notes=(*before.message.notes, *after.message.notes),
+    )
+    return replace(after, message=message, usage=before.usage + after.usage)
 
 
 def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
@@ -85,7 +59,7 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
         wire.append({"role": role, "content": sent or whole_blocks})
 
 
-def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
+def from_wire(data: Mapping[str, Any]) -> Turn:
     """Return a reply in Karenina's types. Raises `ValueError`, which says what is wrong, if it has no readable content.
 
     Arguments of a tool call that are not an object are replaced by an object with their text. Calls to tools that the
@@ -102,12 +76,16 @@ def from_wire(data: Mapping[str, Any]) -> ClaudeReply:
     except TraceFormatError as error:
         raise ValueError(f"its content cannot be read: {error}") from None
     model = data.get("model")
-    return ClaudeReply(
+    stop_reason = str(data.get("stop_reason") or "")
+    finish_reason, server_reason = read_end(stop_reason)
+    return Turn(
         messages[0] if messages else Message.assistant(),
-        blocks,
         read_usage(data.get("usage")),
-        str(data.get("stop_reason") or ""),
+        finish_reason,
         model if isinstance(model, str) else None,
+        unfinished=stop_reason in PAUSED,
+        wire=blocks,
+        server_reason=server_reason,
     )
 
 

@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from karenina_claude_tool.client import Client
 from karenina_claude_tool.conversion import add, to_wire
 from karenina_claude_tool.settings import base_url_of
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    LLMReply,
-    Message,
-    ParserReply,
-    StructuredMode,
-    Turn,
-)
+from karenina_core.models.ports import NO_INFO, Turn
 from karenina_toolkit.agents.tool_loop import run_tool_loop
 from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import schema_name
@@ -31,9 +21,17 @@ from karenina_toolkit.traces.formats.openai_chat import write_arguments
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from karenina_claude_tool.conversion import ClaudeReply
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Tool
+    from karenina_core.models.ports import (
+        AgentOptions,
+        AgentReply,
+        CallInfo,
+        LLMReply,
+        Message,
+        ParserReply,
+        StructuredMode,
+        Tool,
+    )
 
 
 _KEPT: Final = frozenset(
@@ -127,11 +125,7 @@ class ClaudeParser:
         self._server = (model.interface, base_url_of(model), model.model_name)
 
     async def parse(
-        self,
-        messages: Sequence[Message],
-        schema: Mapping[str, Any],
-        *,
-        info: CallInfo = NO_INFO,
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Request a JSON object that fits `schema`, and return the model's reply.
 
@@ -149,7 +143,7 @@ class ClaudeParser:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> ClaudeReply:
+    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
         """Request the object in one mode. Raises `PortError`, also if the server refuses the mode."""
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))
@@ -164,7 +158,7 @@ class ClaudeParser:
         )
 
 
-def _arguments(reply: ClaudeReply) -> str:
+def _arguments(reply: Turn) -> str:
     """Return the tool's input as JSON; without a call, the text.
 
     Several calls are joined, which makes the result invalid, so that the core rejects it.
@@ -216,16 +210,7 @@ class _Conversation:
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)
-        reply = await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
-        return Turn(
-            reply.message,
-            reply.usage,
-            reply.finish_reason,
-            reply.model,
-            reply.is_paused,
-            reply.blocks,
-            reply.server_reason,
-        )
+        return await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
 
     def add_turn(self, turn: Turn) -> None:
         """Add the reply's original blocks, or its message if there are none (a turn from a journal)."""

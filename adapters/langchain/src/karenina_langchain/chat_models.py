@@ -126,19 +126,16 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
 def _common(model: ModelConfig) -> dict[str, Any]:
     """Return the arguments for the chat model of any provider."""
     extra = extra_of(model)
-    arguments: dict[str, Any] = {
+    limits = {"temperature": model.temperature, "max_tokens": model.max_tokens}
+    return {
         **extra.parameters,
         "model": model.model_name,
         "max_retries": 0,
         "timeout": _timeout(model),
         "cache": False,
         "default_headers": {name: value.get_secret_value() for name, value in extra.headers.items()},
+        **{name: value for name, value in limits.items() if value is not None},
     }
-    if model.temperature is not None:
-        arguments["temperature"] = model.temperature
-    if model.max_tokens is not None:
-        arguments["max_tokens"] = model.max_tokens
-    return arguments
 
 
 def describe_server(model: ModelConfig) -> str:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_langchain.chat_models import BODY, describe_server, make_chat_model
-from karenina_langchain.conversion import ChatReply, from_completion, from_langchain
+from karenina_langchain.conversion import from_completion, from_langchain
 from karenina_langchain.providers import provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_toolkit.http.error_cures import cure_for_tls_error, find_page_text
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Message
+    from karenina_core.models.ports import Message, Turn
 
 
 _BY_CLASS: Final[tuple[tuple[type[Exception], ErrorCategory], ...]] = (
@@ -162,9 +162,7 @@ class Client:
         self._secrets = find_secrets(base_url, key_of(model), *headers)
         self._closed = False
 
-    async def ask(
-        self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]
-    ) -> ChatReply:
+    async def ask(self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]) -> Turn:
         """Return the reply to `sent` from `runnable`, the chat model with bound arguments.
 
         `sent` contains `messages` in LangChain's format. For a structured runnable, the raw reply is returned, not the
@@ -204,7 +202,7 @@ class Client:
         completion = read_completion(body)
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
-    def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> ChatReply:
+    def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
         """Return the reply from the original chat completion, because LangChain and the SDK drop parts of it.
 
         Raises `PortError` if the completion contains an error or cannot be read.

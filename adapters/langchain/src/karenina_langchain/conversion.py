@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, message_to_dict
 
-from karenina_core.models.ports import FinishReason, Message, ToolCall, Usage
+from karenina_core.models.ports import FinishReason, Message, ToolCall, Turn, Usage
 from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.replies.reply_ends import read_end
 from karenina_toolkit.traces.blocks import TraceFormatError
@@ -25,24 +25,12 @@ _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemera
 """LangChain's names for cache-write tokens, in total or by cache lifetime."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChatReply:
-    """A chat model's reply in Karenina's types. `said` is LangChain's message, which is sent back in later turns."""
-
-    message: Message
-    usage: Usage
-    finish_reason: FinishReason
-    model: str | None
-    server_reason: str | None
-    said: AIMessage
-
-
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
     """Return `messages` as LangChain messages, without reasoning."""
     return [_to_langchain(message) for message in messages]
 
 
-def from_langchain(said: AIMessage) -> ChatReply:
+def from_langchain(said: AIMessage) -> Turn:
     """Return a LangChain message in Karenina's types.
 
     A refusal is added to the text, and calls with invalid arguments are kept.
@@ -60,10 +48,17 @@ def from_langchain(said: AIMessage) -> ChatReply:
     message = Message("assistant", text, tuple(calls), reasoning=_reasoning(said), notes=_notes(said))
     end, server_reason = _read_end(metadata)
     reason: FinishReason = "content_filter" if refused(said.additional_kwargs) else end
-    return ChatReply(message, _usage(said), reason, model if isinstance(model, str) else None, server_reason, said)
+    return Turn(
+        message,
+        _usage(said),
+        reason,
+        model if isinstance(model, str) else None,
+        wire=message_to_dict(said),
+        server_reason=server_reason,
+    )
 
 
-def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> ChatReply:
+def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Turn:
     """Return a reply from a chat completion. Raises `ValueError` if the completion cannot be read.
 
     `said` is LangChain's message for the completion, or None if LangChain failed.
@@ -72,10 +67,10 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Ch
     if said is None:
         converted = to_langchain([reply.message])[0]
         said = converted if isinstance(converted, AIMessage) else AIMessage(reply.message.content)
-    return ChatReply(reply.message, reply.usage, reply.finish_reason, reply.model, reply.server_reason, said)
+    return replace(reply, wire=message_to_dict(said))
 
 
-def call_arguments(reply: ChatReply) -> str:
+def call_arguments(reply: Turn) -> str:
     """Return the arguments of the model's tool call as JSON, or the text if there is no tool call.
 
     The arguments of several calls are joined, which makes the result invalid JSON.

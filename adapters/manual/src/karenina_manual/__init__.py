@@ -60,16 +60,16 @@ def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need n
 SPEC = AdapterSpec(
     interface="manual",
     recorded=True,
-    description="Recorded answers and conversations, by question id or text, from a file or a mapping.",
     llm=_llm,
     agent=_agent,
     extra=ManualExtra,
-    uses=("manual_traces",),
+    description="Recorded answers and conversations, by question id or text, from a file or a mapping.",
     allowed_in_files=True,
     check=_check,
     mismatches=_mismatches,
     needs_agent=_needs_agent,
     concurrency=_concurrency,
+    uses=("manual_traces",),
 )
 
 

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    ErrorCategory,
-    LLMReply,
-    Message,
-    PortError,
-    Usage,
-)
+from karenina_core.models.ports import NO_INFO, AgentReply, ErrorCategory, LLMReply, Message, PortError, Usage
 from karenina_manual.recording_index import STOPPED
 from karenina_manual.recordings import recordings_of
 from karenina_toolkit.traces import final_ai_message, validate_trace
@@ -23,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentOptions, CallInfo
     from karenina_manual.recording_index import Answer
     from karenina_manual.recordings import Recordings
 

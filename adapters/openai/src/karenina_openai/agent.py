@@ -59,10 +59,9 @@ class ChatConversation:
             offered.update(self._first)
         data = await self.client.post(self._messages, self._wire, **offered)
         try:
-            reply = from_wire(data)
+            return from_wire(data)
         except ValueError as error:
             raise self.client.unusable_reply(str(error)) from None
-        return Turn(reply.message, reply.usage, reply.finish_reason, reply.model, server_reason=reply.server_reason)
 
     def add_turn(self, turn: Turn) -> None:
         """Add the assistant's message."""

@@ -8,13 +8,13 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode
+from karenina_core.models.ports import NO_INFO, CallInfo, LLMReply, Message, ParserReply, StructuredMode, Turn
 from karenina_openai.client import Client, to_wire
 from karenina_openai.settings import base_url_of
 from karenina_toolkit.structured.reply_checks import json_reply, text_reply
 from karenina_toolkit.structured.schema_forms import is_official, schema_name, strict_schema
 from karenina_toolkit.structured.structured_modes import MODES, append_schema, with_best_mode
-from karenina_toolkit.traces.formats.openai_chat import ChatReply, from_wire
+from karenina_toolkit.traces.formats.openai_chat import from_wire
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -116,11 +116,7 @@ class OpenAIParser:
         self._official = is_official(urlsplit(base_url))
 
     async def parse(
-        self,
-        messages: Sequence[Message],
-        schema: Mapping[str, Any],
-        *,
-        info: CallInfo = NO_INFO,
+        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Request a JSON object that fits `schema`, and return the model's reply.
 
@@ -171,7 +167,7 @@ class OpenAIParser:
         return json_reply(reply, text, mode)
 
 
-def _arguments(data: dict[str, Any], reply: ChatReply) -> str:
+def _arguments(data: dict[str, Any], reply: Turn) -> str:
     """Return the tool arguments as the model wrote them; the text if it called no tool.
 
     The arguments of several calls are joined, which makes the result invalid, so that the core rejects it.

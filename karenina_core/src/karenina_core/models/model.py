@@ -60,9 +60,7 @@ class ModelConfig(StrictSettings, defer_build=True):
 
     id: str = Field(min_length=1, description="Your short name for the model, as shown in results.")
     interface: str = Field(
-        min_length=1,
-        description="The name of the adapter.",
-        json_schema_extra={"allowed_in_files": "never"},
+        min_length=1, description="The name of the adapter.", json_schema_extra={"allowed_in_files": "never"}
     )
     model_name: str = Field(min_length=1, description="The provider's name for the model.")
     model_provider: str | None = Field(
@@ -119,9 +117,7 @@ class ModelConfig(StrictSettings, defer_build=True):
     )
     agent_timeout: float | None = Field(default=None, gt=0, description="Seconds for one agent run, tools included.")
     agent_max_turns: int = Field(
-        default=25,
-        ge=1,
-        description="Maximum turns of an answering agent; each reply of the model is one turn.",
+        default=25, ge=1, description="Maximum turns of an answering agent; each reply of the model is one turn."
     )
     manual_traces: ManualTraces | None = Field(
         default=None,

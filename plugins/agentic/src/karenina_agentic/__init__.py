@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from karenina_core import Stage, hookimpl
+from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry points' name
     """The stages of this distribution."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages() -> Sequence[type[Stage]]:
-        """Offer `PrepareWorkspace`, which runs between slots 1 and 2."""
-        from karenina_agentic.prepare_workspace import PrepareWorkspace
-
-        return [PrepareWorkspace]
-
-    @staticmethod
-    @hookimpl
-    def karenina_parse_template() -> Sequence[type[Stage]]:
-        """Offer `AgenticParseTemplate` for slot 7."""
-        from karenina_agentic.parse_template import AgenticParseTemplate
-
-        return [AgenticParseTemplate]
-
-    @staticmethod
-    @hookimpl
-    def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
-        """Offer `AgenticRubricEvaluation` for slot 11."""
-        from karenina_agentic.trait_evaluation import AgenticRubricEvaluation
-
-        return [AgenticRubricEvaluation]
+    karenina_extra_stages = offer("karenina_agentic.prepare_workspace:PrepareWorkspace")
+    karenina_parse_template = offer("karenina_agentic.parse_template:AgenticParseTemplate")
+    karenina_rubric_evaluation = offer("karenina_agentic.trait_evaluation:AgenticRubricEvaluation")

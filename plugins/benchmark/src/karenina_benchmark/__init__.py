@@ -19,9 +19,5 @@ __all__ = ["Benchmark", "BenchmarkContent", "BenchmarkFileError"]
 
 __getattr__ = lazy_names(
     __name__,
-    {
-        "Benchmark": ".benchmark",
-        "BenchmarkContent": ".content",
-        "BenchmarkFileError": ".errors",
-    },
+    {"Benchmark": ".benchmark", "BenchmarkContent": ".content", "BenchmarkFileError": ".errors"},
 )

@@ -17,8 +17,7 @@ from karenina_terminal.screen import get_screen
 def calibrate(
     ctx: typer.Context,
     results: Annotated[
-        Path,
-        typer.Argument(metavar="RESULTS", help="A result file of `karenina run`.", autocompletion=result_files),
+        Path, typer.Argument(metavar="RESULTS", help="A result file of `karenina run`.", autocompletion=result_files)
     ],
     labels: Annotated[
         list[Path] | None,
@@ -26,7 +25,6 @@ def calibrate(
             metavar="[LABELS...]",
             help="Label files, or filled-in sheets, besides NAME.labels.jsonl next to the results.",
             autocompletion=label_files,
-            show_default=False,
         ),
     ] = None,
     cluster: Cluster = None,

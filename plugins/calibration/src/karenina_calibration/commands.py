@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
+from karenina_terminal.command_hook import lazy_commands
 from karenina_terminal.completion import complete_files
+from karenina_toolkit.lazy_names import offer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import typer
-
-    from karenina_report.page.section import PageRuns, PageSection
     from karenina_report.run_notes import NotedRun, RunNote
 
 
@@ -24,24 +23,18 @@ def label_files(incomplete: str) -> list[str]:
 class commands:  # noqa: N801 - the entry point's name
     """The plugin that adds commands to `karenina`, and corrected pass rates to `show`, `compare` and `report`."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_commands(app: typer.Typer) -> None:
-        """Add the commands."""
-        from karenina_terminal.lazy_commands import add_lazy_command
-
-        add_lazy_command(
-            app,
-            "label",
-            "karenina_calibration.label_command:label",
-            "Draw answers of a run at random, and ask a person whether each is right and was read correctly.",
-        )
-        add_lazy_command(
-            app,
-            "calibrate",
-            "karenina_calibration.calibrate_command:calibrate",
-            "Compare a run's verdicts and extracted values with human labels, and correct its pass rate.",
-        )
+    karenina_commands = lazy_commands(
+        {
+            "label": (
+                "karenina_calibration.label_command:label",
+                "Draw answers of a run at random, and ask a person whether each is right and was read correctly.",
+            ),
+            "calibrate": (
+                "karenina_calibration.calibrate_command:calibrate",
+                "Compare a run's verdicts and extracted values with human labels, and correct its pass rate.",
+            ),
+        }
+    )
 
     @staticmethod
     @hookimpl
@@ -58,10 +51,4 @@ class commands:  # noqa: N801 - the entry point's name
 
         return [notes]
 
-    @staticmethod
-    @hookimpl
-    def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        """Offer the section with corrected rates."""
-        from karenina_calibration.run_labels import corrected_section
-
-        return [corrected_section]
+    karenina_report_sections = offer("karenina_calibration.run_labels:corrected_section")

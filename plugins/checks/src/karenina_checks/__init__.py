@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from karenina_core import Stage, hookimpl
+from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry points' name
     """The stages of this distribution."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_abstention_check() -> Sequence[type[Stage]]:
-        """Offer `AbstentionCheck` for slot 5."""
-        from karenina_checks.answer_checks import AbstentionCheck
-
-        return [AbstentionCheck]
-
-    @staticmethod
-    @hookimpl
-    def karenina_sufficiency_check() -> Sequence[type[Stage]]:
-        """Offer `SufficiencyCheck` for slot 6."""
-        from karenina_checks.answer_checks import SufficiencyCheck
-
-        return [SufficiencyCheck]
+    karenina_abstention_check = offer("karenina_checks.answer_checks:AbstentionCheck")
+    karenina_sufficiency_check = offer("karenina_checks.answer_checks:SufficiencyCheck")

@@ -38,6 +38,13 @@ class ChecksSettings(BaseModel):
 
 
 STOPPED: Final = Detection(True, reasoning="the provider stopped the answer")
+_FINDINGS: Final = (
+    Keys.RECURSION_LIMIT_REACHED,
+    Keys.RESPONSE_REFUSED,
+    Keys.TRACE_VALIDATION_FAILED,
+    Keys.ABSTENTION_DETECTED,
+)
+"""The findings after which `SufficiencyCheck` is skipped."""
 
 
 class AbstentionCheck(JudgeCheck):
@@ -95,14 +102,7 @@ class SufficiencyCheck(JudgeCheck):
 
     name = "SufficiencyCheck"
     requires = frozenset({Keys.RAW_LLM_RESPONSE, Keys.ANSWER_CLASS})
-    optional = frozenset(
-        {
-            Keys.RECURSION_LIMIT_REACHED,
-            Keys.RESPONSE_REFUSED,
-            Keys.TRACE_VALIDATION_FAILED,
-            Keys.ABSTENTION_DETECTED,
-        }
-    )
+    optional = frozenset(_FINDINGS)
     prefix = "sufficiency"
     settings = ChecksSettings
     prompts = (SUFFICIENCY_DETECTION,)
@@ -119,13 +119,7 @@ class SufficiencyCheck(JudgeCheck):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skip the check for answers that failed in an earlier stage, and for templates that need no judge."""
-        not_failed = skip_if_failed(
-            context,
-            Keys.RECURSION_LIMIT_REACHED,
-            Keys.RESPONSE_REFUSED,
-            Keys.TRACE_VALIDATION_FAILED,
-            Keys.ABSTENTION_DETECTED,
-        )
+        not_failed = skip_if_failed(context, *_FINDINGS)
         if not not_failed:
             return not_failed
         if not context.get_artifact(Keys.ANSWER_CLASS).judge_fields:

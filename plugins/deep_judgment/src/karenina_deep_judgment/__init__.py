@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
+from karenina_toolkit.lazy_names import offer
 
 if TYPE_CHECKING:
-    from karenina_core import Stage
     from karenina_rubric.evaluators import TraitEvaluator
     from karenina_toolkit.agents.tool_sources import SearchTool
 
@@ -16,29 +16,9 @@ if TYPE_CHECKING:
 class plugin:  # noqa: N801 - the entry points' name
     """The stages of this distribution, its evaluator of LLM traits, and a search tool."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_parse_template() -> Sequence[type[Stage]]:
-        """Offer `DeepJudgmentParseTemplate` for slot 7."""
-        from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
-
-        return [DeepJudgmentParseTemplate]
-
-    @staticmethod
-    @hookimpl
-    def karenina_deep_judgment_auto_fail() -> Sequence[type[Stage]]:
-        """Offer `DeepJudgmentAutoFail` for slot 10."""
-        from karenina_deep_judgment.auto_fail import DeepJudgmentAutoFail
-
-        return [DeepJudgmentAutoFail]
-
-    @staticmethod
-    @hookimpl
-    def karenina_deep_judgment_rubric_auto_fail() -> Sequence[type[Stage]]:
-        """Offer `DeepJudgmentRubricAutoFail` for slot 12."""
-        from karenina_deep_judgment.auto_fail import DeepJudgmentRubricAutoFail
-
-        return [DeepJudgmentRubricAutoFail]
+    karenina_parse_template = offer("karenina_deep_judgment.parse_template:DeepJudgmentParseTemplate")
+    karenina_deep_judgment_auto_fail = offer("karenina_deep_judgment.auto_fail:DeepJudgmentAutoFail")
+    karenina_deep_judgment_rubric_auto_fail = offer("karenina_deep_judgment.auto_fail:DeepJudgmentRubricAutoFail")
 
     @staticmethod
     @hookimpl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -40,6 +40,11 @@ class SearchFunction(BaseModel, defer_build=True):
 
     name: str = Field(description="Module and name of the function.")
     function: Callable[[str], str | Awaitable[str]] = Field(exclude=True, description="From query to text.")
+
+
+def _search(default: object, description: str) -> Any:
+    """Return the field of a setting for searches, which files cannot have."""
+    return Field(default=default, description=description, json_schema_extra=_NOT_FROM_FILES)
 
 
 def _wrap_function(chosen: object) -> object:
@@ -136,15 +141,11 @@ class DeepJudgmentSettings(BaseModel):
     deep_judgment_excerpt_retry_attempts: int = Field(
         default=2, ge=0, description="Retries if no excerpt for an attribute was found."
     )
-    deep_judgment_search_enabled: bool = Field(
-        default=False,
-        description="Search for the excerpts with a search tool, and assess the risk that they are invented.",
-        json_schema_extra=_NOT_FROM_FILES,
+    deep_judgment_search_enabled: bool = _search(
+        False, "Search for the excerpts with a search tool, and assess the risk that they are invented."
     )
-    deep_judgment_search_tool: SearchChoice = Field(
-        default=USUAL_TOOL,
-        description="Name of the search tool; in Python also a function from query to text.",
-        json_schema_extra=_NOT_FROM_FILES,
+    deep_judgment_search_tool: SearchChoice = _search(
+        USUAL_TOOL, "Name of the search tool; in Python also a function from query to text."
     )
     deep_judgment_rubric_mode: RubricMode = Field(
         default="disabled",
@@ -169,15 +170,11 @@ class DeepJudgmentSettings(BaseModel):
     deep_judgment_rubric_excerpt_retry_attempts_default: int = Field(
         default=2, ge=0, description="Retries if no excerpt for a trait was found."
     )
-    deep_judgment_rubric_search_enabled: bool = Field(
-        default=False,
-        description="Search for the excerpts of traits without a search setting of their own.",
-        json_schema_extra=_NOT_FROM_FILES,
+    deep_judgment_rubric_search_enabled: bool = _search(
+        False, "Search for the excerpts of traits without a search setting of their own."
     )
-    deep_judgment_rubric_search_tool: SearchChoice = Field(
-        default=USUAL_TOOL,
-        description="The search tool for traits, like deep_judgment_search_tool.",
-        json_schema_extra=_NOT_FROM_FILES,
+    deep_judgment_rubric_search_tool: SearchChoice = _search(
+        USUAL_TOOL, "The search tool for traits, like deep_judgment_search_tool."
     )
 
     @field_validator("deep_judgment_mode")

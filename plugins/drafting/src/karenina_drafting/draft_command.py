@@ -13,16 +13,24 @@ import typer
 from karenina_benchmark import Benchmark
 from karenina_benchmark.config.model_specs import recording_interface
 from karenina_benchmark.template_declarations import make_template_source
-from karenina_cli.input import completion_values
 from karenina_cli.input.configuration import SPEC_HELP, read_configuration
-from karenina_cli.input.options import ConfigFile, Settings
+from karenina_cli.input.options import ConfigFile, Settings, benchmark_argument, model_option, question_option
 from karenina_core.config import VerificationConfig, all_settings
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
 from karenina_drafting.brief import DraftBrief, choose_others
-from karenina_terminal import completion
-from karenina_terminal.options import Columns, Encoding, JournalPath, JSONObject, NoProgress, Rows, Sheet, parse_columns
+from karenina_terminal.options import (
+    Columns,
+    Encoding,
+    JournalPath,
+    JSONObject,
+    NoProgress,
+    Rows,
+    Sheet,
+    output_option,
+    parse_columns,
+)
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -89,10 +97,7 @@ def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, fro
     for question in wanted:
         brief = DraftBrief(others=choose_others(answered, places[question.id]), from_response=from_response)
         plain = Question(
-            id=question.id,
-            question=question.question,
-            raw_answer=question.raw_answer,
-            answer_template=source,
+            id=question.id, question=question.question, raw_answer=question.raw_answer, answer_template=source
         )
         benchmark.add_question(brief.attach_to(plain))
     return benchmark
@@ -139,55 +144,25 @@ EPILOG: Final = (
 @app.command(epilog=EPILOG)
 def draft(
     ctx: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="Questions and their answers: a table, or a benchmark.",
-            autocompletion=completion.benchmark_files,
-        ),
-    ],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            metavar="SPEC",
-            help=f"The model that drafts: {SPEC_HELP}",
-            autocompletion=completion_values.models,
-        ),
-    ] = None,
+    file: Annotated[Path, benchmark_argument("Questions and their answers: a table, or a benchmark.")],
+    model: Annotated[str | None, model_option("--model", "-m", f"The model that drafts: {SPEC_HELP}")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The YAML file to write for review; it must not exist yet. Default: FILE's name with .draft.yaml, "
-            "in this folder.",
-            show_default=False,
+        output_option(
+            "The YAML file to write for review; it must not exist yet. Default: FILE's name with .draft.yaml, in "
+            "this folder."
         ),
     ] = None,
     from_response: Annotated[
         bool, typer.Option("--from-response", help="The answers are prose, such as experts' responses.")
     ] = False,
     tries: Annotated[
-        int | None,
-        typer.Option(min=1, max=10, help="The maximum number of drafts per question. Default: 3.", show_default=False),
+        int | None, typer.Option(min=1, max=10, help="The maximum number of drafts per question. Default: 3.")
     ] = None,
     question: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--question",
-            "-q",
-            metavar="ID",
-            help="Draft a template only for this question. Can be repeated.",
-            show_default=False,
-            autocompletion=completion_values.question_ids,
-        ),
+        list[str] | None, question_option("Draft a template only for this question. Can be repeated.")
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Draft templates only for the first N questions.", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Draft templates only for the first N questions.")] = None,
     columns: Columns = None,
     rows: Rows = None,
     encoding: Encoding = None,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from karenina_core import Stage, hookimpl
+from karenina_core import hookimpl
+from karenina_toolkit.lazy_names import offer
 
 if TYPE_CHECKING:
     from karenina_template.templates import Primitive
@@ -18,13 +19,7 @@ if TYPE_CHECKING:
 class plugin:  # noqa: N801 - the entry points' name
     """The stage, and the similarity function of `SemanticMatch`."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_embedding_check() -> Sequence[type[Stage]]:
-        """Offer `EmbeddingCheck` for slot 9."""
-        from karenina_embedding.embedding_check import EmbeddingCheck
-
-        return [EmbeddingCheck]
+    karenina_embedding_check = offer("karenina_embedding.embedding_check:EmbeddingCheck")
 
     @staticmethod
     @hookimpl

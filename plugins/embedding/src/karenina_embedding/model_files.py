@@ -9,7 +9,7 @@ from hashlib import file_digest
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 from karenina_core.catalog import install_command
@@ -23,8 +23,7 @@ class ModelUnavailable(RuntimeError):
     """Raised when an embedding model is not available; the message says how to fix it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPackage:
+class ModelPackage(NamedTuple):
     """A package that contains a model: the distribution's name, and the path of a folder or zip file inside it."""
 
     distribution: str

@@ -5,21 +5,10 @@ The entry point names `plugin`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from karenina_core.hooks import hookimpl
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry point's name
     """The engine's hook implementations."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_settings() -> list[type[BaseModel]]:
-        """Return the run settings: limits, retries, budget and prices, executor and journal."""
-        from karenina_engine.settings import EngineSettings
-
-        return [EngineSettings]
+    karenina_settings = offer("karenina_engine.settings:EngineSettings")

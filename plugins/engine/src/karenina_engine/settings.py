@@ -212,9 +212,9 @@ def _note_model(id: str, notes: str) -> None:
     logger.warning("model %s of the reference: %s", id, notes)
 
 
-def _retries(default: int, description: str) -> Any:
-    """Return the field for a number of retries, which never changes a result."""
-    return Field(default=default, ge=0, description=description, json_schema_extra=_NO_CHANGE)
+def _no_change(default: object, description: str, **bounds: Any) -> Any:
+    """Return the field of a setting that never changes a result."""
+    return Field(default=default, description=description, json_schema_extra=_NO_CHANGE, **bounds)
 
 
 class EngineSettings(BaseModel):
@@ -224,55 +224,33 @@ class EngineSettings(BaseModel):
     translate: ClassVar[Callable[[Mapping[str, Any]], dict[str, Any]]] = staticmethod(translate_names)
     model_config = ConfigDict(frozen=True, protected_namespaces=())
 
-    item_timeout: float | None = Field(
-        default=None,
-        gt=0,
-        description="Seconds for one item, including its answer and all waiting; longer items are errors.",
-        json_schema_extra=_NO_CHANGE,
+    item_timeout: float | None = _no_change(
+        None, "Seconds for one item, including its answer and all waiting; longer items are errors.", gt=0
     )
-    run_timeout: float | None = Field(
-        default=None,
-        gt=0,
-        description="Seconds for the run; after that it stops and keeps the finished items.",
-        json_schema_extra=_NO_CHANGE,
+    run_timeout: float | None = _no_change(
+        None, "Seconds for the run; after that it stops and keeps the finished items.", gt=0
     )
-    max_concurrency: int | None = Field(
-        default=None,
-        ge=1,
-        description="Maximum number of calls in flight, over all models.",
-        json_schema_extra=_NO_CHANGE,
+    max_concurrency: int | None = _no_change(None, "Maximum number of calls in flight, over all models.", ge=1)
+    model_concurrency: dict[str, Annotated[int, Field(ge=1)]] = _no_change(
+        {}, "Fixed numbers of calls in flight, by model id; the limits of other models adapt."
     )
-    model_concurrency: dict[str, Annotated[int, Field(ge=1)]] = Field(
-        default={},
-        description="Fixed numbers of calls in flight, by model id; the limits of other models adapt.",
-        json_schema_extra=_NO_CHANGE,
+    concurrency_start: int | None = _no_change(
+        None, "Calls in flight with which a model starts; defaults to what its adapter declares, or 32.", ge=1
     )
-    concurrency_start: int | None = Field(
-        default=None,
-        ge=1,
-        description="Calls in flight with which a model starts; defaults to what its adapter declares, or 32.",
-        json_schema_extra=_NO_CHANGE,
-    )
-    concurrency_ceiling: int = Field(
-        default=256,
-        ge=1,
-        description="Maximum number of calls in flight for a model whose adapter declares no limit.",
-        json_schema_extra=_NO_CHANGE,
+    concurrency_ceiling: int = _no_change(
+        256, "Maximum number of calls in flight for a model whose adapter declares no limit.", ge=1
     )
     executor: str = Field(
         default="asyncio",
         description="How items are run: asyncio uses one event loop in this process; plugins add other executors.",
         json_schema_extra=_NOT_FROM_FILES,
     )
-    retry_connection: int = _retries(2, "Retries of a call after a failed connection.")
-    retry_timeout: int = _retries(1, "Retries of a call after a timeout.")
-    retry_rate_limit: int = _retries(8, "Retries of a call after a rate limit; 0 makes the call fail.")
-    retry_server: int = _retries(4, "Retries of a call after a server error.")
-    retry_patience: float = Field(
-        default=300.0,
-        ge=0,
-        description="Total seconds that a call may wait between attempts, and that a server may refuse every call.",
-        json_schema_extra=_NO_CHANGE,
+    retry_connection: int = _no_change(2, "Retries of a call after a failed connection.", ge=0)
+    retry_timeout: int = _no_change(1, "Retries of a call after a timeout.", ge=0)
+    retry_rate_limit: int = _no_change(8, "Retries of a call after a rate limit; 0 makes the call fail.", ge=0)
+    retry_server: int = _no_change(4, "Retries of a call after a server error.", ge=0)
+    retry_patience: float = _no_change(
+        300.0, "Total seconds that a call may wait between attempts, and that a server may refuse every call.", ge=0
     )
     budget: Decimal | None = Field(
         default=None,
@@ -305,11 +283,10 @@ class EngineSettings(BaseModel):
         description="Maximum bytes of all files that the items of a run keep; further files are left out.",
         json_schema_extra=_NOT_FROM_FILES,
     )
-    partial_recordings: bool = Field(
-        default=False,
-        description="Run even if some questions have no recorded answer (their items become errors) or some recordings "
+    partial_recordings: bool = _no_change(
+        False,
+        "Run even if some questions have no recorded answer (their items become errors) or some recordings "
         "match no question.",
-        json_schema_extra=_NO_CHANGE,
     )
 
     @field_validator("model_concurrency")

@@ -37,14 +37,14 @@ from karenina_toolkit.files.bounded_files import max_file_bytes, size_limit_cure
 from karenina_toolkit.files.json_values import find_problem
 from karenina_toolkit.printable import quantity
 
-ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
-"""A function that returns a mapping, completed with the first rows of a source, and notes for the user."""
 _MOST_KEYS: Final = 100
 _BYTES_PER_ROW: Final = 100
 """The row limit is the file size limit divided by this: a million rows by default."""
 _MIN_ROW_LIMIT: Final = 20_000
 _FIRST_ROWS: Final = 1000
 """The number of rows whose values are used to choose columns."""
+ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
+"""A function that returns a mapping, completed with the first rows of a source, and notes for the user."""
 
 
 @dataclass(frozen=True, slots=True)

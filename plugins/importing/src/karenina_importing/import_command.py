@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from karenina_importing import format_choice
-from karenina_terminal.options import Encoding, JSONObject, Rows, Sheet
+from karenina_terminal.options import Encoding, JSONObject, Rows, Sheet, output_option
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
 
@@ -42,7 +42,6 @@ def import_(
         typer.Argument(
             metavar="SOURCE",
             help="A file, or hf:NAME for a Hugging Face dataset, which is read over the network.",
-            show_default=False,
             autocompletion=format_choice.sources,
         ),
     ],
@@ -52,35 +51,26 @@ def import_(
             "--from",
             metavar="FORMAT",
             help="The format of the source, such as huggingface, lm-eval, inspect or promptfoo. Default: detected.",
-            show_default=False,
             autocompletion=format_choice.formats,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The benchmark to write, in YAML. Default: SOURCE's name with .yaml, in this folder. An existing file "
+        output_option(
+            "The benchmark to write, in YAML. Default: SOURCE's name with .yaml, in this folder. An existing file "
             "is kept under another name.",
-            show_default=False,
+            metavar="FILE",
         ),
     ] = None,
     recordings: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.jsonl",
-            help="Write models' answers to this file, for `karenina run --recordings`.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE.jsonl", help="Write models' answers to this file, for `karenina run --recordings`."),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.csv",
             help="Write people's verdicts on the answers to this file, for `karenina calibrate RESULTS FILE.csv`.",
-            show_default=False,
         ),
     ] = None,
     map: Annotated[
@@ -90,7 +80,6 @@ def import_(
             metavar="NAME=PATH",
             help="Map a name to a path in a row, such as question=doc.question, or set answer=auto (the "
             "default), text, number, integer, boolean, date, choice, graded or none.",
-            show_default=False,
             autocompletion=format_choice.mapped_names,
         ),
     ] = None,
@@ -99,7 +88,6 @@ def import_(
         typer.Option(
             metavar="FILE",
             help="Use this mapping file, which an earlier import wrote and you have edited.",
-            show_default=False,
             autocompletion=format_choice.mapping_files,
         ),
     ] = None,
@@ -107,15 +95,11 @@ def import_(
     encoding: Encoding = None,
     sheet: Sheet = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The benchmark's name. Default: from SOURCE.", show_default=False)
+        str | None, typer.Option(metavar="NAME", help="The benchmark's name. Default: from SOURCE.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Read only the first N rows.", show_default=False)] = None,
-    subset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The subset of hf:NAME to read.", show_default=False)
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The split of hf:NAME to read.", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Read only the first N rows.")] = None,
+    subset: Annotated[str | None, typer.Option(metavar="NAME", help="The subset of hf:NAME to read.")] = None,
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="The split of hf:NAME to read.")] = None,
     server: Annotated[str, typer.Option(metavar="URL", help="The dataset server for hf:NAME.")] = _SERVER,
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave out rows that cannot be converted, and list them.")

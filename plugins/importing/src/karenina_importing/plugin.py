@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.hooks import hookimpl
+from karenina_terminal.command_hook import lazy_commands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import typer
 
     from karenina_importing.import_format import UnloadedFormat
 
@@ -35,20 +34,6 @@ class plugin:  # noqa: N801 - the entry point's name
 
     @staticmethod
     @hookimpl
-    def karenina_commands(app: typer.Typer) -> None:
-        """Add the command `import`, whose module is imported only when it is called."""
-        from karenina_terminal.lazy_commands import add_lazy_command
-
-        add_lazy_command(
-            app,
-            "import",
-            "karenina_importing.import_command:app",
-            "Convert another tool's questions and answers to a benchmark and recordings. "
-            "Nothing in the source is executed.",
-        )
-
-    @staticmethod
-    @hookimpl
     def karenina_formats() -> Sequence[UnloadedFormat]:
         """Return the formats of other tools. Their modules are imported only for files that may have the format."""
         from karenina_importing.import_format import list_unloaded
@@ -57,3 +42,13 @@ class plugin:  # noqa: N801 - the entry point's name
             list_unloaded(key, name, f"karenina_importing.formats.{target}", *suffixes)
             for key, (name, target, *suffixes) in FORMATS.items()
         ]
+
+    karenina_commands = lazy_commands(
+        {
+            "import": (
+                "karenina_importing.import_command:app",
+                "Convert another tool's questions and answers to a benchmark and recordings. "
+                "Nothing in the source is executed.",
+            ),
+        }
+    )

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MCPSource", "ServerOptions", "plugin"]
 
+__getattr__ = lazy_names(__name__, {"MCPSource": ".tool_list", "ServerOptions": ".settings"})
+
 
 class plugin:  # noqa: N801 - the entry point's name
     """The hook implementations of this distribution."""
@@ -25,12 +27,3 @@ class plugin:  # noqa: N801 - the entry point's name
         from karenina_mcp.tool_list import MCPSource
 
         return [MCPSource()]
-
-
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "MCPSource": ".tool_list",
-        "ServerOptions": ".settings",
-    },
-)

@@ -32,14 +32,7 @@ if TYPE_CHECKING:
     from karenina_core.data.sections import StageRecord
     from karenina_core.stages.context import Item
     from karenina_engine.calls.call import CallOutcome
-    from karenina_engine.progress.observers import (
-        AnswerStarted,
-        CallStarted,
-        ItemStarted,
-        RunFinished,
-        RunStarted,
-        StageStarted,
-    )
+    from karenina_engine.progress import observers
     from karenina_otel.settings import OtelSettings
 
 _SCOPE: Final = otel_context.create_key("karenina-scope")
@@ -87,7 +80,7 @@ class RunObserver:
     # ---- the run
 
     @hookimpl
-    def karenina_run_started(self, event: RunStarted) -> None:
+    def karenina_run_started(self, event: observers.RunStarted) -> None:
         """Open the telemetry, and start the run's span as a child of the program's current span.
 
         Raises the error of an exporter that cannot be created.
@@ -105,7 +98,7 @@ class RunObserver:
         self._run = self._telemetry.tracer.start_span("karenina run", attributes=clean_attributes(attributes))
 
     @hookimpl
-    def karenina_run_finished(self, event: RunFinished) -> None:
+    def karenina_run_finished(self, event: observers.RunFinished) -> None:
         """End all open spans, marked as interrupted, and the run's span, and send the remaining data.
 
         Waits a few seconds at most for the data to be sent.
@@ -145,7 +138,7 @@ class RunObserver:
     # ---- answers and items
 
     @hookimpl
-    def karenina_answer_started(self, event: AnswerStarted) -> None:
+    def karenina_answer_started(self, event: observers.AnswerStarted) -> None:
         """Start an answer's span, in a trace of its own with `otel_trace_per_answer`."""
         if self._telemetry is None:
             return
@@ -163,14 +156,14 @@ class RunObserver:
         self._answers[id(event)] = scope, _OpenSpan(event, span, token)
 
     @hookimpl
-    def karenina_answer_finished(self, event: AnswerStarted) -> None:
+    def karenina_answer_finished(self, event: observers.AnswerStarted) -> None:
         """End an answer's span."""
         entry = self._answers.pop(id(event), None)
         if entry is not None:
             self._leave(entry[1])
 
     @hookimpl
-    def karenina_item_started(self, event: ItemStarted) -> None:
+    def karenina_item_started(self, event: observers.ItemStarted) -> None:
         """Start an item's span, which stays current for the rest of the task that runs the item."""
         if self._telemetry is None:
             return
@@ -223,7 +216,7 @@ class RunObserver:
     # ---- stages and calls
 
     @hookimpl
-    def karenina_stage_started(self, event: StageStarted) -> None:
+    def karenina_stage_started(self, event: observers.StageStarted) -> None:
         """Start a stage's span."""
         if self._telemetry is None:
             return
@@ -233,7 +226,7 @@ class RunObserver:
         self._enter(event, span)
 
     @hookimpl
-    def karenina_stage_finished(self, event: StageStarted, record: StageRecord) -> None:
+    def karenina_stage_finished(self, event: observers.StageStarted, record: StageRecord) -> None:
         """End a stage's span."""
         opened = self._open.pop(id(event), None)
         if opened is None:
@@ -254,7 +247,7 @@ class RunObserver:
             scope.last = now
 
     @hookimpl
-    def karenina_call_started(self, event: CallStarted) -> None:
+    def karenina_call_started(self, event: observers.CallStarted) -> None:
         """Start a call's span. A recorded answer gets none, because no model is called for it."""
         spec = event.call.endpoint.spec
         if self._telemetry is None or (spec is not None and spec.recorded):
@@ -264,7 +257,7 @@ class RunObserver:
         self._enter(event, self._telemetry.tracer.start_span(name, kind=kind, attributes=attributes))
 
     @hookimpl
-    def karenina_call_finished(self, event: CallStarted, made: CallOutcome) -> None:
+    def karenina_call_finished(self, event: observers.CallStarted, made: CallOutcome) -> None:
         """End a call's span.
 
         The evaluations of an answer refer to the last call of the answering model that returned a reply.

@@ -8,26 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from karenina_report.options import (
-    AnyJudge,
-    AnyTemplate,
-    BenchmarkFile,
-    Cluster,
-    Cut,
-    Model,
-    Runs,
-    Scale,
-    config_error,
-    is_number,
-    parse_report_options,
-    read_named_benchmark,
-)
+from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, config_error, is_number
 from karenina_terminal.lazy_commands import StrictCommand
-from karenina_terminal.options import (
-    JSONObject,
-    TableOptions,
-    with_option_groups,
-)
+from karenina_terminal.options import JSONObject, TableOptions, with_option_groups
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import quantity
 
@@ -85,11 +68,7 @@ def compare(
             metavar="COLUMN", help="Also compare groups of questions by this column: keyword, template_id, ..."
         ),
     ] = None,
-    cluster: Cluster = None,
-    model: Model = None,
-    cut: Cut = None,
-    scale: Scale = None,
-    benchmark: BenchmarkFile = None,
+    shared: SharedOptions,
     table: TableOptions,
     any_judge: AnyJudge = False,
     any_template: AnyTemplate = False,
@@ -97,13 +76,11 @@ def compare(
     flips: Annotated[
         FlipDirection | None,
         typer.Option(
-            help="List only questions that the second run of a pair answers worse, or better, than the first.",
-            show_default=False,
+            help="List only questions that the second run of a pair answers worse, or better, than the first."
         ),
     ] = None,
     keyword: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEYWORD", help="List only changed questions with this keyword.", show_default=False),
+        list[str] | None, typer.Option(metavar="KEYWORD", help="List only changed questions with this keyword.")
     ] = None,
     fail_on_regression: Annotated[
         float | None,
@@ -137,14 +114,8 @@ def compare(
     with screen.report_errors():
         from karenina_report.comparison.run_comparison import compare as compare_runs
 
-        reading = table.parse()
-        loaded = read_named_benchmark(files, benchmark, reading)
         comparison = compare_runs(
-            *files,
-            baseline=baseline,
-            **parse_report_options(by, cluster, model, cut, scale, loaded),
-            any_judge=any_judge,
-            any_template=any_template,
+            *files, baseline=baseline, **shared.parse(files, by, table), any_judge=any_judge, any_template=any_template
         )
         if flips is not None or keyword:
             comparison = comparison.select_changes(flips.value if flips is not None else None, keyword or ())

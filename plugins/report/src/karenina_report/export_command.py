@@ -11,6 +11,7 @@ import typer
 
 from karenina_report.options import Model, config_error, moved_note
 from karenina_terminal.completion import matching, result_files
+from karenina_terminal.options import output_option
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def export(
         typer.Argument(
             metavar="RESULTS",
             help="Results or a journal of `karenina run`, or an earlier export.",
-            show_default=False,
             autocompletion=result_files,
         ),
     ] = None,
@@ -54,12 +54,7 @@ def export(
             autocompletion=_format_names,
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="The file to write; standard output by default, or for -.", show_default=False
-        ),
-    ] = None,
+    output: Annotated[Path | None, output_option("The file to write; standard output by default, or for -.")] = None,
     table: Annotated[
         str | None,
         typer.Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TypedDict
 
@@ -15,6 +16,7 @@ from karenina_toolkit.files import replace_file
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
     from karenina_core.errors import ConfigError
+    from karenina_terminal.options import TableOptions
 
 
 Runs = Annotated[
@@ -113,26 +115,30 @@ class ReportOptions(TypedDict):
     benchmark: Benchmark | None
 
 
-def parse_report_options(
-    by: str | None,
-    cluster: str | None,
-    model: str | None,
-    cut: Sequence[str] | None,
-    scale: Sequence[str] | None,
-    benchmark: Benchmark | None,
-) -> ReportOptions:
-    """Return the options of the command line as keyword arguments.
+@dataclass(frozen=True, slots=True)
+class SharedOptions:
+    """The options of `compare`, `report` and `stats`, as one parameter of a command (see `with_option_groups`)."""
 
-    Raises `ConfigError` if `cut` or `scale` contains a malformed option, or names a trait twice.
-    """
-    return {
-        "by": by,
-        "cluster": cluster,
-        "model": model,
-        "cuts": parse_cuts(cut),
-        "scales": parse_scales(scale),
-        "benchmark": benchmark,
-    }
+    cluster: Cluster = None
+    model: Model = None
+    cut: Cut = None
+    scale: Scale = None
+    benchmark: BenchmarkFile = None
+
+    def parse(self, files: Sequence[Path], by: str | None, table: TableOptions) -> ReportOptions:
+        """Return the options as keyword arguments, with the benchmark that `read_named_benchmark` returns.
+
+        Raises `ConfigError` if `cut` or `scale` contains a malformed option, or names a trait twice.
+        """
+        benchmark = read_named_benchmark(files, self.benchmark, table.parse())
+        return {
+            "by": by,
+            "cluster": self.cluster,
+            "model": self.model,
+            "cuts": parse_cuts(self.cut),
+            "scales": parse_scales(self.scale),
+            "benchmark": benchmark,
+        }
 
 
 def read_named_benchmark(

@@ -7,24 +7,8 @@ from typing import Annotated
 
 import typer
 
-from karenina_report.options import (
-    AnyJudge,
-    AnyTemplate,
-    BenchmarkFile,
-    Cluster,
-    Cut,
-    Model,
-    Runs,
-    Scale,
-    moved_note,
-    parse_report_options,
-    read_named_benchmark,
-)
-from karenina_terminal.options import (
-    JSONObject,
-    TableOptions,
-    with_option_groups,
-)
+from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, moved_note
+from karenina_terminal.options import JSONObject, TableOptions, output_option, with_option_groups
 from karenina_terminal.screen import get_screen
 
 
@@ -33,15 +17,11 @@ def report(
     ctx: typer.Context,
     *,
     files: Runs,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    output: Annotated[Path, output_option("The file to write.")] = Path("report.html"),
     by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Also compare groups of questions by this column.")
     ] = None,
-    cluster: Cluster = None,
-    model: Model = None,
-    cut: Cut = None,
-    scale: Scale = None,
-    benchmark: BenchmarkFile = None,
+    shared: SharedOptions,
     table: TableOptions,
     any_judge: AnyJudge = False,
     any_template: AnyTemplate = False,
@@ -56,13 +36,7 @@ def report(
     with screen.report_errors():
         from karenina_report.page.writer import ReportOptions, write_page
 
-        reading = table.parse()
-        loaded = read_named_benchmark(files, benchmark, reading)
-        options = ReportOptions(
-            **parse_report_options(by, cluster, model, cut, scale, loaded),
-            any_judge=any_judge,
-            any_template=any_template,
-        )
+        options = ReportOptions(**shared.parse(files, by, table), any_judge=any_judge, any_template=any_template)
         moved = write_page(files, output, options, lambda text: screen.note(f"Warning: {text}"))
         size = output.stat().st_size
         screen.note(f"The report is in {output} ({size / 1e6:.1f} MB){moved_note(moved)}.")
@@ -77,11 +51,7 @@ def stats(
         str | None,
         typer.Option(metavar="COLUMN", help="Print pass rates by this column: keyword, judge, replicate, ..."),
     ] = None,
-    cluster: Cluster = None,
-    model: Model = None,
-    cut: Cut = None,
-    scale: Scale = None,
-    benchmark: BenchmarkFile = None,
+    shared: SharedOptions,
     table: TableOptions,
     as_json: JSONObject = False,
 ) -> None:
@@ -94,9 +64,7 @@ def stats(
     with screen.report_errors():
         from karenina_report.statistics.run_statistics import describe
 
-        reading = table.parse()
-        loaded = read_named_benchmark(files, benchmark, reading)
-        described = describe(*files, **parse_report_options(by, cluster, model, cut, scale, loaded))
+        described = describe(*files, **shared.parse(files, by, table))
         if as_json:
             screen.json({"runs": [run.model_dump(mode="json") for run in described]})
             return

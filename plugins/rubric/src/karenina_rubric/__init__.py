@@ -6,22 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core import hookimpl
+from karenina_toolkit.lazy_names import offer
 
 if TYPE_CHECKING:
-    from karenina_core import Stage
     from karenina_rubric.evaluators import TraitEvaluator
 
 
 class plugin:  # noqa: N801 - the entry points' name
     """The stage of this distribution, and the evaluators of the trait kinds that the core defines."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_rubric_evaluation() -> Sequence[type[Stage]]:
-        """Offer `RubricEvaluation` for slot 11."""
-        from karenina_rubric.evaluation import RubricEvaluation
-
-        return [RubricEvaluation]
+    karenina_rubric_evaluation = offer("karenina_rubric.evaluation:RubricEvaluation")
 
     @staticmethod
     @hookimpl

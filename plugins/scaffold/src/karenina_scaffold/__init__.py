@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from karenina_core.hooks import hookimpl
-
-if TYPE_CHECKING:
-    import typer
+from karenina_terminal.command_hook import lazy_commands
 
 
 class plugin:  # noqa: N801 - the entry point's name
     """The plugin that adds both commands."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_commands(app: typer.Typer) -> None:
-        """Add the commands `new` and `init`."""
-        from karenina_terminal.lazy_commands import add_lazy_command
-
-        add_lazy_command(
-            app,
-            "init",
-            "karenina_scaffold.commands:init",
-            "Write a first benchmark and a configuration, with comments, and the schema with which editors check it.",
-        )
-        add_lazy_command(
-            app,
-            "new",
-            "karenina_scaffold.commands:new",
-            "Write a package for a plugin of your own, which can be installed, works, and has contract tests.",
-        )
+    karenina_commands = lazy_commands(
+        {
+            "init": (
+                "karenina_scaffold.commands:init",
+                "Write a first benchmark and a configuration, with comments, "
+                "and the schema with which editors check it.",
+            ),
+            "new": (
+                "karenina_scaffold.commands:new",
+                "Write a package for a plugin of your own, which can be installed, works, and has contract tests.",
+            ),
+        }
+    )

@@ -13,20 +13,16 @@ import typer
 from karenina_benchmark import Benchmark
 from karenina_benchmark.config.model_specs import recording_interface
 from karenina_cli.input.configuration import read_configuration
-from karenina_cli.input.options import ConfigFile, Judges, Settings, TrustAll
+from karenina_cli.input.options import ConfigFile, Judges, Settings, TrustAll, benchmark_argument
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
-from karenina_terminal import completion
 from karenina_terminal.options import (
-    Columns,
-    Encoding,
-    Exact,
     JournalPath,
     JSONObject,
     NoProgress,
-    Rows,
-    Sheet,
-    parse_columns,
+    TableOptions,
+    output_option,
+    with_option_groups,
 )
 from karenina_terminal.screen import get_screen
 from karenina_toolkit.printable import in_one_line, quantity
@@ -125,32 +121,20 @@ class Limits:
 
 
 @app.command(epilog=EPILOG)
+@with_option_groups
 def selftest(
     ctx: typer.Context,
+    *,
     file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[FILE]",
-            help="A benchmark. More cases are made from its templates.",
-            show_default=False,
-            autocompletion=completion.benchmark_files,
-        ),
+        Path | None, benchmark_argument("A benchmark. More cases are made from its templates.", "[FILE]")
     ] = None,
-    columns: Columns = None,
-    rows: Rows = None,
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    exact: Exact = False,
+    table: TableOptions,
     judges: Judges = None,
     config: ConfigFile = None,
     settings: Settings = None,
-    family: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Use only this family of cases.", show_default=False)
-    ] = None,
+    family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Use only this family of cases.")] = None,
     own_only: Annotated[bool, typer.Option("--own-only", help="Use only the cases made from FILE.")] = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only this many cases, evenly selected.", show_default=False)
-    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use only this many cases, evenly selected.")] = None,
     min_specificity: Annotated[
         float | None,
         typer.Option(
@@ -158,17 +142,13 @@ def selftest(
             max=0.999,
             help="Exit with 1 unless the judge is shown to fail this share of the answers that must fail: the lower "
             "limit of the 95% interval is compared.",
-            show_default=False,
         ),
     ] = None,
     min_sensitivity: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=0.999, help="The same as --min-specificity, for answers that must pass.", show_default=False
-        ),
+        float | None, typer.Option(min=0, max=0.999, help="The same as --min-specificity, for answers that must pass.")
     ] = None,
     worst: Annotated[int, typer.Option(min=0, help="The most wrong verdicts to print for each judge.")] = 10,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The result file.")] = OUTPUT,
+    output: Annotated[Path, output_option("The result file.")] = OUTPUT,
     journal: JournalPath = None,
     trust_all: TrustAll = False,
     as_json: JSONObject = False,
@@ -188,7 +168,7 @@ def selftest(
         from karenina_selftest.scores import score_judges
 
         trust = resolve_trust("all" if trust_all else None)
-        benchmark = _load(file, trust, parse_columns(columns, rows, encoding, sheet, exact=exact))
+        benchmark = _load(file, trust, table.parse())
         chosen = read_configuration(benchmark, config, settings, judges=judges)
         if benchmark is not None:
             _, chosen = require_trust(benchmark, chosen, trust)

@@ -72,6 +72,14 @@ They were chosen by measurement (`benchmarks/agreement.py nq301`). Worked exampl
 wording: without examples, it sometimes returns the fence, or words from the question. The examples contain both a null
 and a false, because a judge that has seen only one of the two prefers that one.
 """
+_FINDINGS: Final = (
+    Keys.RECURSION_LIMIT_REACHED,
+    Keys.RESPONSE_REFUSED,
+    Keys.TRACE_VALIDATION_FAILED,
+    Keys.ABSTENTION_DETECTED,
+    Keys.SUFFICIENCY_DETECTED,
+)
+"""The findings after which no template is filled."""
 
 
 class ParsingStage(Stage):
@@ -84,17 +92,7 @@ class ParsingStage(Stage):
 
     for_slot = Slot.PARSE_TEMPLATE
     requires = frozenset({Keys.RAW_ANSWER_CLASS, Keys.ANSWER_CLASS, Keys.RAW_LLM_RESPONSE})
-    optional = frozenset(
-        {
-            Keys.RECURSION_LIMIT_REACHED,
-            Keys.RESPONSE_REFUSED,
-            Keys.TRACE_MESSAGES,
-            Keys.TRACE_VALIDATION_FAILED,
-            Keys.FINAL_AI_MESSAGE,
-            Keys.ABSTENTION_DETECTED,
-            Keys.SUFFICIENCY_DETECTED,
-        }
-    )
+    optional = frozenset({*_FINDINGS, Keys.TRACE_MESSAGES, Keys.FINAL_AI_MESSAGE})
     produces = frozenset({Keys.PARSED_ANSWER})
     reads: ClassVar[Mapping[str, object]] = {"include_extraction_hints": True}
     usage_key = "parsing"
@@ -122,14 +120,7 @@ class ParsingStage(Stage):
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
         """Skip the stage for items that failed in an earlier stage."""
-        return skip_if_failed(
-            context,
-            Keys.RECURSION_LIMIT_REACHED,
-            Keys.RESPONSE_REFUSED,
-            Keys.TRACE_VALIDATION_FAILED,
-            Keys.ABSTENTION_DETECTED,
-            Keys.SUFFICIENCY_DETECTED,
-        )
+        return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
         """Call the judge if one is needed, and set the filled template."""

@@ -70,6 +70,11 @@ def parse_columns(
     return columns or None
 
 
+def output_option(help: str, metavar: str | None = None) -> Any:
+    """Return the option `--output`, or `-o`, for the file to write."""
+    return typer.Option("--output", "-o", metavar=metavar, help=help)
+
+
 @dataclass(frozen=True, slots=True)
 class TableOptions:
     """The options for reading a table, as one parameter of a command (see `with_option_groups`)."""

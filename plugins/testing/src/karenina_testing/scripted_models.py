@@ -5,21 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.hooks import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    LLMReply,
-    Message,
-    ParserReply,
-    Usage,
-)
+from karenina_core.models.ports import NO_INFO, AgentReply, CallInfo, LLMReply, Message, ParserReply, Usage
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import AgentOptions
 
 INTERFACE: Final = "scripted"
 

@@ -1,4 +1,4 @@
-"""Public names of a package, and ports of an adapter, that are imported on first use.
+"""Public names of a package, objects that a plugin offers, and ports of an adapter, that are imported on first use.
 
 This makes importing the package fast, and lets an adapter be listed without its SDK.
 """
@@ -9,7 +9,8 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -34,6 +35,19 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
         return value
 
     return find
+
+
+def offer(*targets: str) -> staticmethod[[], list[Any]]:
+    """Return the implementation of a hook without arguments that offers objects, which are imported when it is called.
+
+    `targets` are their locations, as `module:object`. The name that the implementation is assigned to is the hook's:
+
+        class plugin:
+            karenina_parse_template = offer("my_stage.parse_template:MyParseTemplate")
+    """
+    from karenina_core.hooks import hookimpl  # not loaded by `lazy_names`
+
+    return staticmethod(hookimpl(lambda: [resolve_name(target) for target in targets]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,17 +91,17 @@ _CHARACTER: Final = re.compile(f"[{_CHARACTERS}]")
 """Chinese and Japanese, which are written without spaces, have about two characters per word, ..."""
 _LETTER_WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 """... and Thai, Lao, Burmese and Khmer about five letters per word."""
+_ITEM_WORDS: Final = 8
 _CLAUSE: Final = re.compile(f"[{_CHARACTERS}]{{8}}[\uff0c,]|[\uff0c,][{_CHARACTERS}]{{8}}")
 """A comma next to text that is too long to be a list item."""
 _MOST_WORDS: Final = 12
 _SENTENCE: Final = 6
+_SENTENCE_OF_CHARACTERS: Final = 4
 _SHORT_SENTENCE: Final = 3
 """A text of this many words or more with a full stop at the end is a sentence, unless it is capitalized like a name."""
 _OF_NAMES: Final = "a an and at by da de del der des di do dos du e el en et for in la le of on the to van von y"
 _SMALL_WORDS: Final = frozenset(_OF_NAMES.split())
 """Words that are lower case in names."""
-_SENTENCE_OF_CHARACTERS: Final = 4
-_ITEM_WORDS: Final = 8
 _MOST_DIGITS: Final = 11
 _LONGEST_OBJECT: Final = 100_000
 

@@ -84,11 +84,11 @@ _ALL: Final = re.compile(
     r"\b(?:list|name (?:all|the|two|three|four|five|\d)|(?:which|what are the) (?:two|three|four|five))\b",
     re.IGNORECASE,
 )
-_STOPS: Final = ".\u3002"
-_LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
 _FEWEST_LABELS: Final = 3
 _MOST_LABELS: Final = 20
 _MOST_PROSE: Final = 0.05
+_STOPS: Final = ".\u3002"
+_LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
 _FEW: Final = 20
 _EXAMPLES: Final = 3
 _LONGEST: Final = 60

@@ -60,10 +60,10 @@ ALIASES: Final = ("text", "aliases", "value", "answer")
 _TEXT_KEYS: Final = ("contexts", "sentences", "evidence_text", "text", "page_content", "content")
 """The keys under which an object contains its text."""
 _EXPECTED: Final = ("expected", "gold", "groundtruth", "reference", "target")
-_KEY: Final = re.compile(r"\W+")
 _LONGEST: Final = 200
 _DEEPEST: Final = 8
 _MOST_NAMED: Final = 30
+_KEY: Final = re.compile(r"\W+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import typer
 
 from karenina_cli.hookspecs import karenina_demos
 from karenina_cli.input.options import ResultsJSON
+from karenina_terminal.options import output_option
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def demo(
             help="The judge model; qwen2.5-coder-1.5b is larger and slower.", show_default="qwen2.5-coder-0.5b"
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The result file, one JSON object per line.")] = OUTPUT,
+    output: Annotated[Path, output_option("The result file, one JSON object per line.")] = OUTPUT,
     as_json: ResultsJSON = False,
 ) -> None:
     """Evaluate a small local model on fourteen questions. Needs no API key.

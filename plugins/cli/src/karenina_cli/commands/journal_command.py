@@ -14,7 +14,7 @@ import typer
 from karenina_cli.input.named_files import find_journal
 from karenina_cli.input.options import JournalFile
 from karenina_terminal import completion
-from karenina_terminal.options import JSONObject
+from karenina_terminal.options import JSONObject, output_option
 from karenina_terminal.screen import get_screen, print_rows
 from karenina_toolkit.printable import clean, quantity
 
@@ -27,11 +27,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 _TABLES = {"replies": "Replies", "results": "Results", "runs": "Runs", "spent": "Cost rows"}
 
 
-def status(
-    ctx: typer.Context,
-    journal: JournalFile,
-    as_json: JSONObject = False,
-) -> None:
+def status(ctx: typer.Context, journal: JournalFile, as_json: JSONObject = False) -> None:
     """Show the progress of a run from its journal, also while it runs."""
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -106,8 +102,7 @@ def repair(
         typer.Argument(metavar="JOURNAL", help="A journal of `karenina run`.", autocompletion=completion.journal_files),
     ],
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write the repaired journal to this file, and do not change JOURNAL."),
+        Path | None, output_option("Write the repaired journal to this file, and do not change JOURNAL.")
     ] = None,
     as_json: JSONObject = False,
 ) -> None:

@@ -18,7 +18,15 @@ from karenina_cli.input.options import (
     model_option,
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
-from karenina_terminal.options import Encoding, JournalPath, Rows, Sheet, parse_columns, with_option_groups
+from karenina_terminal.options import (
+    Encoding,
+    JournalPath,
+    Rows,
+    Sheet,
+    output_option,
+    parse_columns,
+    with_option_groups,
+)
 from karenina_terminal.screen import exit_codes_help, get_screen
 
 if TYPE_CHECKING:
@@ -62,10 +70,7 @@ def judge(
     config: ConfigFile = None,
     settings: Settings = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="The result file. Default: FILE's name with .results.jsonl, in this folder."
-        ),
+        Path | None, output_option("The result file. Default: FILE's name with .results.jsonl, in this folder.")
     ] = None,
     journal: JournalPath = None,
     ci: CIOptions,

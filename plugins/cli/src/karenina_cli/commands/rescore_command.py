@@ -16,7 +16,7 @@ from karenina_cli.input.configuration import SPEC_HELP, parse_models, with_setti
 from karenina_cli.input.named_files import find_journal
 from karenina_cli.input.options import ConfigFile, JournalFile, Settings, benchmark_argument, model_option
 from karenina_core.errors import ConfigError
-from karenina_terminal.options import JSONObject, TableOptions, with_option_groups
+from karenina_terminal.options import JSONObject, TableOptions, output_option, with_option_groups
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean, quantity
 
@@ -45,8 +45,7 @@ def rescore(
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="List what changed, verdicts first.")] = False,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write the new results to this file, one JSON object per line."),
+        Path | None, output_option("Write the new results to this file, one JSON object per line.")
     ] = None,
     ask: Annotated[
         bool, typer.Option("--ask", help="Call models again for prompts that contain a truth which has changed.")

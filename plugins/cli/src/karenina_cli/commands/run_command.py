@@ -26,7 +26,7 @@ from karenina_cli.input.options import (
 )
 from karenina_cli.running.ci_reports import CIReports, Conditions
 from karenina_terminal import completion
-from karenina_terminal.options import TableOptions, with_option_groups
+from karenina_terminal.options import TableOptions, output_option, with_option_groups
 from karenina_terminal.screen import exit_codes_help, get_screen
 
 app = typer.Typer()
@@ -61,11 +61,9 @@ def run(
     limit: Annotated[int | None, typer.Option(min=1, help="Run only the first N questions.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The result file: one JSON object per line, written as items finish. Default: FILE's name with "
-            ".results.jsonl, in this folder. An existing file is kept under another name.",
+        output_option(
+            "The result file: one JSON object per line, written as items finish. Default: FILE's name with "
+            ".results.jsonl, in this folder. An existing file is kept under another name."
         ),
     ] = None,
     skip_done: Annotated[

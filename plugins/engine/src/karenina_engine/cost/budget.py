@@ -63,6 +63,9 @@ class _Observed:
     hidden: int = 0
 
 
+_Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
+
+
 @dataclass(slots=True)
 class _Reservation:
     """The reservation for a call in flight: its `expected` cost, and the `most` that it may cost."""
@@ -71,9 +74,6 @@ class _Reservation:
     seen: _Observed
     expected: int
     most: int
-
-
-_Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
 
 
 @dataclass(slots=True)

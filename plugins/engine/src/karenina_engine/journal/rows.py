@@ -38,14 +38,6 @@ class UnstorableRow(KareninaError):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredReply:
-    """An intact row of `replies`: the outcome of a call, and whether it can be reused for an identical call."""
-
-    outcome: CallOutcome
-    reusable: bool
-
-
-@dataclass(frozen=True, slots=True)
 class StoredResult:
     """A stored result.
 
@@ -81,6 +73,14 @@ class StoredRun:
     ended: float | None
     items: int
     command: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReply:
+    """An intact row of `replies`: the outcome of a call, and whether it can be reused for an identical call."""
+
+    outcome: CallOutcome
+    reusable: bool
 
 
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:

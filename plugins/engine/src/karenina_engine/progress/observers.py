@@ -57,18 +57,18 @@ class ItemStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The start of a call: its model, its purpose and its messages."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
 class StageStarted:
     """The start of a stage for an item. If the stage runs once per answer, `item` has no judge."""
 
     stage: str
     item: Item
-
-
-@dataclass(frozen=True, slots=True)
-class CallStarted:
-    """The start of a call: its model, its purpose and its messages."""
-
-    call: Call
 
 
 class Observers:

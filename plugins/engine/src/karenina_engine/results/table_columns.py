@@ -223,18 +223,8 @@ RESULTS: Final[Columns[VerificationResult]] = (
         "Model calls of the item. The calls of a shared answer are counted in each judge's row.",
         lambda row: _total(row).get("calls", 0),
     ),
-    Column(
-        "input_tokens",
-        "integer",
-        "Prompt tokens of these calls.",
-        lambda row: _total(row).get("input_tokens", 0),
-    ),
-    Column(
-        "output_tokens",
-        "integer",
-        "Reply tokens of these calls.",
-        lambda row: _total(row).get("output_tokens", 0),
-    ),
+    Column("input_tokens", "integer", "Prompt tokens of these calls.", lambda row: _total(row).get("input_tokens", 0)),
+    Column("output_tokens", "integer", "Reply tokens of these calls.", lambda row: _total(row).get("output_tokens", 0)),
     Column(
         "seconds",
         "number",
@@ -361,12 +351,7 @@ STAGES: Final[Columns[StageRow]] = (
     Column(
         "reason", "text", "Why the stage was skipped, or its error.", lambda row: row.record.reason or row.record.error
     ),
-    Column(
-        "seconds",
-        "number",
-        "Seconds spent in the stage's program and calls.",
-        lambda row: row.record.seconds,
-    ),
+    Column("seconds", "number", "Seconds spent in the stage's program and calls.", lambda row: row.record.seconds),
     Column("calls", "integer", "Calls that the stage made.", lambda row: row.record.calls),
     Column("failed_calls", "integer", "Calls that failed in every attempt.", lambda row: row.record.failed_calls),
     Column("input_tokens", "integer", "Prompt tokens of its calls.", lambda row: row.record.input_tokens),

@@ -16,7 +16,6 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Generic, NoReturn, Self, TypeVar
 
 J = TypeVar("J")
@@ -119,9 +118,7 @@ class ProcessPool(Generic[J, R]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def close(self) -> None:

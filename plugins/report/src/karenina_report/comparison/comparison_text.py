@@ -26,20 +26,13 @@ if TYPE_CHECKING:
 _FEW: Final = 20
 """The number of units below which an interval is called rough."""
 _MOST_NAMES: Final = 5
-_MOST_SHOWN: Final = 5
-"""The number of changes of each kind in the notebook and terminal display of a `Comparison`."""
 _MOST_OF_A_QUESTION: Final = 300
 _MOST_OF_A_VALUE: Final = 120
 
 
 @sections_of.register(Comparison)
-def _short_sections(comparison: Comparison) -> Iterator[Section]:
-    """Yield what a notebook or terminal shows of a comparison, with at most 5 changes of each kind and pair."""
-    return comparison_sections(comparison, most_changes=_MOST_SHOWN)
-
-
-def comparison_sections(comparison: Comparison, most_changes: int) -> Iterator[Section]:
-    """Yield what `karenina compare` prints, with at most `most_changes` changes of each kind and pair."""
+def comparison_sections(comparison: Comparison, most_changes: int = 5) -> Iterator[Section]:
+    """Yield what `karenina compare` and notebooks show, with at most `most_changes` changes of each kind and pair."""
     yield [Facts([(run.label, _run_name(run)) for run in comparison.runs])]
     missing = [
         ("Cost", in_one_line(f"of {run.label}: {run.missing_cost}")) for run in comparison.runs if run.missing_cost

@@ -170,13 +170,10 @@ def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-DRAWS: Final = 100_000
 MOST_PARTS: Final = 10_080
 """The largest common denominator at which scores are counted in whole numbers."""
 _MOST_STEPS: Final = 2_000_000_000
 """The number of additions above which drawing is faster than counting."""
-_SEED: Final = 20_261_122
-_AT_ONCE: Final = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +223,11 @@ def _exact_test(scores: Sequence[int]) -> SignFlip:
         return SignFlip(1.0, 1.0 - float(chances[most]) / 2, exact=True)
     beyond, at = float(chances[most + seen + 1 :].sum()), float(chances[most + seen])
     return SignFlip(min(1.0, 2 * (beyond + at)), min(1.0, 2 * beyond + at), exact=True)
+
+
+DRAWS: Final = 100_000
+_SEED: Final = 20_261_122
+_AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:

@@ -8,22 +8,16 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from karenina_core.models.ports import (
-    AgentOptions,
-    AgentPort,
-    AgentReply,
-    ErrorCategory,
-    Message,
-    PortError,
-    ToolCall,
-    Turn,
-)
+from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall
 from karenina_testing.contracts.calls import CallContract
 from karenina_testing.server import Reply, Request, faults
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import AgentPort, AgentReply, Turn
 
 ASK: Final = (Message.system("Look before you speak."), Message.user("What does the note say?"))
 NOTE: Final = "The code is 4711."

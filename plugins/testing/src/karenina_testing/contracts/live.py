@@ -14,28 +14,19 @@ import json
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, get_args
 
 import pytest
 
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import (
-    AgentOptions,
-    AgentPort,
-    AgentReply,
-    ErrorCategory,
-    LLMPort,
-    LLMReply,
-    Message,
-    ParserPort,
-    ParserReply,
-    PortError,
-    StructuredMode,
-)
+from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, StructuredMode
 from karenina_testing.contracts.calls import PortReply, assert_nothing_left, child_processes
 from karenina_testing.contracts.wire_format import PortContract
 from karenina_testing.server.scripted import WAIT
 from karenina_toolkit.structured.schema_repair import find_mismatches
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import AgentPort, AgentReply, LLMPort, LLMReply, ParserPort, ParserReply
 
 T = TypeVar("T")
 

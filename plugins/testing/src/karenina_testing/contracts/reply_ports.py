@@ -6,24 +6,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
 
-from karenina_core.models.ports import (
-    CallInfo,
-    LLMPort,
-    LLMReply,
-    Message,
-    ParserPort,
-    ParserReply,
-    PortError,
-    StructuredMode,
-)
+from karenina_core.models.ports import CallInfo, Message, PortError, StructuredMode
 from karenina_testing.contracts.calls import CallContract
 from karenina_testing.contracts.odd_replies import OddReply
 from karenina_testing.server import Reply, Request
 from karenina_toolkit.structured.reply_checks import receive
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import LLMPort, LLMReply, ParserPort, ParserReply
 
 CONVERSATION = (
     Message.system("Answer in one word."),

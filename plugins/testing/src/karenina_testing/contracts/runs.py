@@ -160,17 +160,12 @@ class ObserverContract(RunContract):
 class AnyExecutor(Protocol):
     """The fields of a `karenina_engine.run.executor.Executor` that the contract reads."""
 
-    @property
-    def name(self) -> str:
-        """The value of the setting `executor` that selects it."""
-
-    @property
-    def description(self) -> str:
-        """A one-line description."""
-
-    @property
-    def settings(self) -> type[BaseModel] | None:
-        """Its settings model, if it has settings."""
+    name: ClassVar[str]
+    """The value of the setting `executor` that selects it."""
+    description: ClassVar[str]
+    """A one-line description."""
+    settings: ClassVar[type[BaseModel] | None]
+    """Its settings model, if it has settings."""
 
 
 class ExecutorContract(RunContract):

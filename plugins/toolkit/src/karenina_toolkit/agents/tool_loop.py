@@ -11,22 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from karenina_core.models.ports import (
-    AgentOptions,
-    AgentReply,
-    ErrorCategory,
-    FinishReason,
-    Message,
-    PortError,
-    ToolCall,
-    Turn,
-    Usage,
-)
+from karenina_core.models.ports import AgentReply, ErrorCategory, Message, PortError, Turn, Usage
 from karenina_toolkit.agents.tools import collect_tools, measure_size, run_tool
 from karenina_toolkit.agents.written_calls import MARKS, parse_tool_calls
 
 if TYPE_CHECKING:
-    from karenina_core.models.ports import Tool, TurnGuard
+    from karenina_core.models.ports import AgentOptions, FinishReason, Tool, ToolCall, TurnGuard
 CUT_OFF = (
     "this call was not carried out: the reply reached the limit of tokens while it was being written, so its "
     "arguments may be incomplete; call it again, in a shorter reply"

@@ -6,7 +6,6 @@ import io
 from codecs import BOM_UTF8
 from collections.abc import Collection, Generator, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Final, Self
 
 from karenina_toolkit.files import bounded_files, json_values, libraries, tables, texts
@@ -69,9 +68,7 @@ class Records(Iterator[Record]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -16,21 +16,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT
-from karenina_core.models.ports import (
-    AgentReply,
-    ErrorCategory,
-    LLMReply,
-    Message,
-    ParserReply,
-    PortError,
-    ToolCall,
-    Turn,
-    Usage,
-)
+from karenina_core.models.ports import ErrorCategory, PortError, ToolCall, Usage
 from karenina_core.text import replace_surrogates, replace_surrogates_in
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, Turn
 
 DEEPEST: Final = 200
 """Maximum nesting of lists and objects in the JSON of a reply."""

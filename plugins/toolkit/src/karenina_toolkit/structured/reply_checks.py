@@ -8,20 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-from karenina_core.models.ports import (
-    AgentReply,
-    ErrorCategory,
-    FinishReason,
-    LLMReply,
-    Message,
-    ParserReply,
-    PortError,
-    StructuredMode,
-    Turn,
-    Usage,
-)
+from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn
 from karenina_toolkit.replies.reply_bounds import (
     sanitize_agent_reply,
     sanitize_llm_reply,
@@ -30,6 +19,9 @@ from karenina_toolkit.replies.reply_bounds import (
 )
 from karenina_toolkit.structured.reply_parser import read_object
 from karenina_toolkit.traces.reasoning import has_content
+
+if TYPE_CHECKING:
+    from karenina_core.models.ports import StructuredMode, Usage
 
 R = TypeVar("R", bound=LLMReply | ParserReply | AgentReply | Turn)
 ReplyKind = Literal["llm", "parser", "agent", "turn"]
@@ -46,31 +38,7 @@ class EmptyReply(PortError):
         super().__init__(message, category=ErrorCategory.EMPTY, usage=usage)
 
 
-class ReadReply(Protocol):
-    """A reply that an adapter has read."""
-
-    @property
-    def message(self) -> Message:
-        """The model's message."""
-
-    @property
-    def usage(self) -> Usage:
-        """The token counts."""
-
-    @property
-    def finish_reason(self) -> FinishReason:
-        """The reason why the reply ended."""
-
-    @property
-    def model(self) -> str | None:
-        """The name that the provider reports."""
-
-    @property
-    def server_reason(self) -> str | None:
-        """The server's own finish reason, if it is not a normal one."""
-
-
-def text_reply(reply: ReadReply) -> LLMReply:
+def text_reply(reply: Turn) -> LLMReply:
     """Return a reply as the reply of a plain-text port."""
     message = reply.message
     return LLMReply(
@@ -84,7 +52,7 @@ def text_reply(reply: ReadReply) -> LLMReply:
     )
 
 
-def json_reply(reply: ReadReply, text: str, mode: StructuredMode) -> ParserReply:
+def json_reply(reply: Turn, text: str, mode: StructuredMode) -> ParserReply:
     """Return a reply as the reply of a parser port: `text` is the JSON that the model wrote, requested in `mode`."""
     parser_reply = ParserReply(text, mode, reply.usage, reply.finish_reason, reply.model)
     parser_reply.reasoning, parser_reply.server_reason = reply.message.reasoning, reply.server_reason

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from karenina_core.models.ports import Message, ToolCall
+from karenina_core.models.ports import Message, Role, ToolCall
 
 
 class TraceFormatError(ValueError):
@@ -77,6 +77,26 @@ def _shorten(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [_shorten(item) for item in value]
     return value
+
+
+def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
+    """Yield the messages among `parts`, and the texts between them as messages of `role`.
+
+    Without parts, there is one empty message.
+    """
+    texts: list[str] = []
+    is_empty = True
+    for part in parts:
+        is_empty = False
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        if texts:
+            yield Message(role, "\n".join(texts))
+            texts = []
+        yield part
+    if texts or is_empty:
+        yield Message(role, "\n".join(texts))
 
 
 def comparable(message: Message) -> tuple[object, ...]:

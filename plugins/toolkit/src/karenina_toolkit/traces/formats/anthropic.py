@@ -8,7 +8,7 @@ from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall, Usage
 from karenina_toolkit.replies.reply_bounds import read_token_count
-from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry
+from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry, join_texts
 from karenina_toolkit.traces.formats.openai_chat import Parts
 
 Entry = Mapping[str, Any]
@@ -79,17 +79,14 @@ def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message
         raise TraceFormatError(
             f"its role is {role!r}, but Anthropic's format only has the roles 'user' and 'assistant'"
         )
-    texts: list[str] = []
-    for block in blocks:
-        if not block["type"].endswith("tool_result"):
-            texts.append(_text(block) if block["type"] == "text" else describe_block(block["type"], block))
-            continue
-        if texts:
-            yield Message(role, "\n".join(texts))
-            texts = []
-        yield _result(block, names)
-    if texts or not blocks:
-        yield Message(role, "\n".join(texts))
+    yield from join_texts(role, (_read_user_block(block, names) for block in blocks))
+
+
+def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
+    """Return a tool result as a tool message, and any other block as text."""
+    if block["type"].endswith("tool_result"):
+        return _result(block, names)
+    return _text(block) if block["type"] == "text" else describe_block(block["type"], block)
 
 
 def _result(block: Entry, names: Mapping[str, str]) -> Message:

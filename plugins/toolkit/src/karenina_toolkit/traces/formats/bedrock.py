@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karenina_core.models.ports import Message, Role, ToolCall
-from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, in_entry
+from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, in_entry, join_texts
 from karenina_toolkit.traces.formats.openai_chat import Parts
 
 Entry = Mapping[str, Any]
@@ -70,17 +70,13 @@ def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
 
 def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[str, str]) -> Iterator[Message]:
     """Yield the messages of a user's entry: each tool result, and the text between them."""
-    texts: list[str] = []
-    for kind, value in blocks:
-        if kind != "toolResult":
-            texts.append(_require_text(value) if kind == "text" else _describe(kind, value))
-            continue
-        if texts:
-            yield Message(role, "\n".join(texts))
-            texts = []
-        yield _result(value, names)
-    if texts or not blocks:
-        yield Message(role, "\n".join(texts))
+
+    def read(kind: str, value: Any) -> str | Message:
+        if kind == "toolResult":
+            return _result(value, names)
+        return _require_text(value) if kind == "text" else _describe(kind, value)
+
+    return join_texts(role, (read(kind, value) for kind, value in blocks))
 
 
 def _call(value: Any) -> ToolCall:

@@ -16,6 +16,7 @@ from karenina_toolkit.traces.blocks import (
     get_entries,
     get_name,
     in_entry,
+    join_texts,
 )
 
 Entry = Mapping[str, Any]
@@ -129,18 +130,10 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
     """
     if role not in ("user", "function", "tool", "system"):
         raise TraceFormatError(f"its role is {role!r}, but Google's format only has the roles 'user' and 'model'")
-    speaks = Message.system if role == "system" else Message.user
-    texts: list[str] = []
-    for kind, value, _ in parts:
-        if kind not in _RESULTS:
-            texts.append(_part_text(kind, value))
-            continue
-        if texts:
-            yield speaks("\n".join(texts))
-            texts = []
-        yield _result(kind, value, calls)
-    if texts or not parts:
-        yield speaks("\n".join(texts))
+    yield from join_texts(
+        "system" if role == "system" else "user",
+        (_result(kind, value, calls) if kind in _RESULTS else _part_text(kind, value) for kind, value, _ in parts),
+    )
 
 
 def _call(value: Any, calls: _Calls) -> ToolCall:

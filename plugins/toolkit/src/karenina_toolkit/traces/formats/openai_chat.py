@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from karenina_core.models.ports import FinishReason, Message, Role, ToolCall, Usage
+from karenina_core.models.ports import Message, Role, ToolCall, Turn, Usage
 from karenina_core.text import replace_surrogates_in
 from karenina_toolkit.files.json_values import find_problem_in_json
 from karenina_toolkit.replies.reply_ends import read_choice_end
@@ -284,18 +284,7 @@ def _part(part: Any) -> str:
     return text if isinstance(text, str) else describe_block(part["type"], part)
 
 
-@dataclass(frozen=True, slots=True)
-class ChatReply:
-    """A completion in Karenina's terms; `server_reason` is as in `LLMReply`."""
-
-    message: Message
-    usage: Usage
-    finish_reason: FinishReason
-    model: str | None
-    server_reason: str | None = None
-
-
-def from_wire(data: Mapping[str, Any]) -> ChatReply:
+def from_wire(data: Mapping[str, Any]) -> Turn:
     """Return a chat completion's first choice. Raises `ValueError`, which says what is wrong, if it cannot be read."""
     choice = _first_choice(data)
     message_data = choice.get("message")
@@ -309,12 +298,12 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
         raise ValueError(f"its message cannot be read: {error}") from None
     model = data.get("model")
     end, server_reason = read_choice_end(choice)
-    return ChatReply(
+    return Turn(
         message,
         usage_of(data),
         "content_filter" if refused(message_data) else end,
         model if isinstance(model, str) else None,
-        server_reason if end in ("failed", "other") else None,
+        server_reason=server_reason if end in ("failed", "other") else None,
     )
 
 

@@ -1,0 +1,30 @@
+"""The hook `karenina_commands` of plugins whose commands are lazy. Importing this module does not import typer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from karenina_core.hooks import hookimpl
+
+if TYPE_CHECKING:
+    import typer
+
+
+def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:
+    """Return an implementation of the hook `karenina_commands` that adds lazy commands; see `add_lazy_command`.
+
+    `commands` maps their names to their locations, as `module:object`, and their summaries:
+
+        class plugin:
+            karenina_commands = lazy_commands({"greet": ("my_plugin.command:greet", "Greet somebody.")})
+    """
+
+    @hookimpl
+    def karenina_commands(app: typer.Typer) -> None:
+        from karenina_terminal.lazy_commands import add_lazy_command
+
+        for name, (target, summary) in commands.items():
+            add_lazy_command(app, name, target, summary)
+
+    return staticmethod(karenina_commands)
