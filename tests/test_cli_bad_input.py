@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +50,8 @@ def karenina(*arguments: str | Path) -> Given:
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("KARENINA_CONFIG_HOME", str(tmp_path / "config"))
+def _own_settings(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_CONFIG_HOME", str(own_folder / "config"))
     monkeypatch.setenv("KARENINA_PARTIAL_RECORDINGS", "true")
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from folders import write_files
 from servers import recording_server
 
 from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
@@ -65,11 +66,8 @@ def read_path(*paths: str) -> Any:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return a workspace root with one workspace, and a secret beside the root."""
-    folder = tmp_path / "root"
-    (folder / "task/data").mkdir(parents=True)
-    (folder / "task/data/code.txt").write_text("QX1")
-    (tmp_path / "secret.txt").write_text(SECRET)
-    return folder
+    write_files(tmp_path, {"root/task/data/code.txt": "QX1", "secret.txt": SECRET})
+    return tmp_path / "root"
 
 
 def attack(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from agentic_models import question
+from folders import write_files
 
 from karenina_agentic.prepare_workspace import PrepareWorkspace
 from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
@@ -30,10 +31,7 @@ pytestmark = pytest.mark.alone
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A workspace root with the folder of one question."""
-    folder = tmp_path / "root"
-    (folder / "task/data").mkdir(parents=True)
-    (folder / "task/data/code.txt").write_text("42")
-    return folder
+    return write_files(tmp_path / "root", {"task/data/code.txt": "42"})
 
 
 def prepare(root: Path | None, path: str | None = "task", **settings: Any) -> StageRun:
