@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from conftest import Environment
-from servers import played_server
+from servers import SHARED_SERVERS, played_server
 
 from karenina import Benchmark, Outcome, VerificationConfig
 
-SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_anthropic.py"
 KEY = "sk-fake-4711"
 QUESTIONS = """karenina: 1
 name: Registers
@@ -36,7 +35,7 @@ TEMPLATE = """class Answer(BaseAnswer):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with played_server("claude_server.py", SERVER) as url:
+    with played_server("claude_server.py", SHARED_SERVERS / "fake_anthropic.py") as url:
         yield url
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from shutil import copyfile
 
 import pytest
-from conftest import SCRIPTS, TWO_GENES, Environment
+from conftest import SCRIPTS, Environment
+from gene_questions import TWO_GENES
 from servers import recording_server
 
 HEAVY = (

@@ -16,8 +16,7 @@ name: Genes
 questions:
   - id: first
     question: Which gene does venetoclax target?
-    answer:
-      gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}
+    answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}}
 """
 RUNNING = Path(__file__).parents[1] / "docs/how-to/running.md"
 

@@ -32,11 +32,8 @@ SECRET = "SECRET-4711-OF-THE-USER"
 QUESTIONS = """karenina: 1
 name: registers
 questions:
-  - id: one
-    question: What does the register say?
-    workspace_path: task
-    answer:
-      word: {description: The word, ground_truth: QX1}
+  - {id: one, question: What does the register say?, workspace_path: task,
+     answer: {word: {description: The word, ground_truth: QX1}}}
 """
 
 

@@ -1,0 +1,15 @@
+"""The benchmark that several tests of the command run."""
+
+TWO_GENES = """karenina: 1
+name: Genes
+questions:
+  - id: first
+    question: Which gene does venetoclax target?
+    answer:
+      gene: {description: The gene, ground_truth: BCL2}
+  - id: second
+    question: Which gene is mutated most often?
+    answer:
+      gene: {description: The gene, ground_truth: TP53}
+"""
+"""A benchmark with two questions, about BCL2 and TP53."""
