@@ -105,6 +105,12 @@ def responses(messages: Sequence[Message]) -> list[JSON]:
     return items
 
 
+def parts_of(message: Message, thought: JSON, text: JSON, called: Callable[[ToolCall], JSON]) -> list[JSON]:
+    """Return the parts of a message: reasoning and text if it has them, and its calls."""
+    said = [*[thought] * bool(message.reasoning), *[text] * bool(message.content)]
+    return said + [called(call) for call in message.tool_calls]
+
+
 def anthropic(messages: Sequence[Message]) -> list[JSON]:
     entries: list[JSON] = []
     for message in messages:
@@ -112,15 +118,12 @@ def anthropic(messages: Sequence[Message]) -> list[JSON]:
             result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
             entries.append({"role": "user", "content": [{**result, "is_error": message.is_error}]})
             continue
-        blocks: list[JSON] = []
-        if message.reasoning:
-            blocks.append({"type": "thinking", "thinking": message.reasoning, "signature": "x"})
-        if message.content:
-            blocks.append({"type": "text", "text": message.content})
-        blocks += [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
-            for call in message.tool_calls
-        ]
+        blocks = parts_of(
+            message,
+            {"type": "thinking", "thinking": message.reasoning, "signature": "x"},
+            {"type": "text", "text": message.content},
+            lambda call: {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)},
+        )
         entries.append({"role": message.role, "content": blocks})
     return entries
 
@@ -129,20 +132,17 @@ def google(messages: Sequence[Message]) -> list[JSON]:
     contents: list[JSON] = []
     for message in messages:
         role = {"assistant": "model", "tool": "user"}.get(message.role, message.role)
-        parts: list[JSON] = []
         if message.role == "tool":
             key = "error" if message.is_error else "output"
             response = {"id": message.tool_call_id, "name": message.tool_name, "response": {key: message.content}}
             contents.append({"role": role, "parts": [{"functionResponse": response}]})
             continue
-        if message.reasoning:
-            parts.append({"text": message.reasoning, "thought": True})
-        if message.content:
-            parts.append({"text": message.content})
-        parts += [
-            {"functionCall": {"id": call.id, "name": call.name, "args": dict(call.arguments)}}
-            for call in message.tool_calls
-        ]
+        parts = parts_of(
+            message,
+            {"text": message.reasoning, "thought": True},
+            {"text": message.content},
+            lambda call: {"functionCall": {"id": call.id, "name": call.name, "args": dict(call.arguments)}},
+        )
         contents.append({"role": role, "parts": parts})
     return contents
 
@@ -150,20 +150,17 @@ def google(messages: Sequence[Message]) -> list[JSON]:
 def bedrock(messages: Sequence[Message]) -> list[JSON]:
     entries: list[JSON] = []
     for message in messages:
-        blocks: list[JSON] = []
         if message.role == "tool":
             status = "error" if message.is_error else "success"
             result = {"toolUseId": message.tool_call_id, "content": [{"text": message.content}], "status": status}
             entries.append({"role": "user", "content": [{"toolResult": result}]})
             continue
-        if message.reasoning:
-            blocks.append({"reasoningContent": {"reasoningText": {"text": message.reasoning, "signature": "x"}}})
-        if message.content:
-            blocks.append({"text": message.content})
-        blocks += [
-            {"toolUse": {"toolUseId": call.id, "name": call.name, "input": dict(call.arguments)}}
-            for call in message.tool_calls
-        ]
+        blocks = parts_of(
+            message,
+            {"reasoningContent": {"reasoningText": {"text": message.reasoning, "signature": "x"}}},
+            {"text": message.content},
+            lambda call: {"toolUse": {"toolUseId": call.id, "name": call.name, "input": dict(call.arguments)}},
+        )
         entries.append({"role": message.role, "content": blocks})
     return entries
 
@@ -242,19 +239,16 @@ def without_text_beside_calls(message: Message) -> Message:
 def opentelemetry(messages: Sequence[Message]) -> list[JSON]:
     entries: list[JSON] = []
     for message in messages:
-        parts: list[JSON] = []
         if message.role == "tool":
             part: JSON = {"type": "tool_call_response", "id": message.tool_call_id, "response": message.content}
             entries.append({"role": "tool", "parts": [part | ({"is_error": True} if message.is_error else {})]})
             continue
-        if message.reasoning:
-            parts.append({"type": "reasoning", "content": message.reasoning})
-        if message.content:
-            parts.append({"type": "text", "content": message.content})
-        parts += [
-            {"type": "tool_call", "id": call.id, "name": call.name, "arguments": dict(call.arguments)}
-            for call in message.tool_calls
-        ]
+        parts = parts_of(
+            message,
+            {"type": "reasoning", "content": message.reasoning},
+            {"type": "text", "content": message.content},
+            lambda call: {"type": "tool_call", "id": call.id, "name": call.name, "arguments": dict(call.arguments)},
+        )
         entries.append({"role": message.role, "parts": parts})
     return entries
 
