@@ -8,24 +8,16 @@ from typing import Any
 
 import pytest
 from openai_servers import Scripted, model
+from port_errors import KEY, PROMPT, fails
 
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import ErrorCategory
 from karenina_openai import plugin
 from karenina_openai.parser import OpenAILLM
 
 pytestmark = pytest.mark.anyio
-PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
-ASK = [Message.user(PROMPT)]
-KEY = "sk-very-secret-key-000"
 Keep = Callable[[Any], Any]
 C = ErrorCategory
-
-
-async def fails(port: OpenAILLM) -> PortError:
-    with pytest.raises(PortError) as caught:
-        await port.invoke(ASK)
-    return caught.value
 
 
 async def test_an_error_names_model_and_server_with_its_message(server: Scripted, open_port: Keep) -> None:

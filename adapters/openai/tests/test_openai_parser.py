@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from json_modes import ASK, CITY, LEARNED, SCHEMA, mode_of, supporting
 from openai_servers import Scripted, completion, model
 
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
@@ -20,45 +21,17 @@ from karenina_toolkit.structured import call_structured
 from karenina_toolkit.structured.schema_forms import schema_name, strict_schema
 
 pytestmark = [pytest.mark.alone, pytest.mark.anyio]
-ASK = [Message.system("Extract."), Message.user("Paris.")]
-SCHEMA = {
-    "title": "City of a reply",
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 80}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
 Keep = Callable[[Any], Any]
-
-
-def mode_of(body: dict[str, Any]) -> str:
-    return "json_schema" if "response_format" in body else "tool" if "tools" in body else "prompt"
 
 
 def server_with(*supported: str, status: int = 400) -> Callable[[dict[str, Any]], Reply]:
     """Return a server that supports only some modes."""
-    complaints = {"json_schema": "response_format is not supported", "tool": "tool use is not supported"}
-    city = '{"city": "Paris"}'
-    call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": city}}
-
-    def answer(body: dict[str, Any]) -> Reply:
-        mode = mode_of(body)
-        if mode not in supported:
-            return Reply({"error": {"message": complaints[mode]}}, status=status)
-        return Reply(completion(None, tool_calls=[call]) if mode == "tool" else completion(city))
-
-    return answer
+    call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": CITY}}
+    return supporting(supported, completion(None, tool_calls=[call]), completion(CITY), status)
 
 
 @pytest.mark.parametrize("status", [400, 404, 422])
-@pytest.mark.parametrize(
-    ("supported", "asked"),
-    [
-        (("json_schema", "tool", "prompt"), ["json_schema", "json_schema"]),
-        (("tool", "prompt"), ["json_schema", "tool", "tool"]),
-        (("prompt",), ["json_schema", "tool", "prompt", "prompt"]),
-    ],
-)
+@pytest.mark.parametrize(("supported", "asked"), LEARNED)
 async def test_the_best_mode_is_found_once(
     supported: tuple[str, ...], asked: list[str], status: int, server: Scripted, open_port: Keep
 ) -> None:

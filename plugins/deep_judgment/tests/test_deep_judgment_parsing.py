@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from deep_judges import Judge, quotes
+from failed_answers import FAILED_ALREADY
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
@@ -359,16 +360,7 @@ def test_a_failed_step_keeps_the_results_before_it(step: str, reply: Any) -> Non
     assert found.artifact(Keys.DEEP_JUDGMENT_STAGES_COMPLETED) == (done[: done.index(step)] or None)
 
 
-@pytest.mark.parametrize(
-    "artifacts",
-    [
-        {Keys.RECURSION_LIMIT_REACHED: True},
-        {Keys.TRACE_VALIDATION_FAILED: True},
-        {Keys.ABSTENTION_DETECTED: True},
-        {Keys.SUFFICIENCY_DETECTED: False},
-    ],
-    ids=lambda found: next(iter(found)).name,
-)
+@pytest.mark.parametrize("artifacts", FAILED_ALREADY)
 def test_what_failed_already_is_not_parsed(artifacts: dict[Any, Any]) -> None:
     judge = Judge()
     assert parse(judge, artifacts=artifacts).record.status == "skipped"

@@ -8,6 +8,7 @@ import threading
 from typing import Any
 
 import pytest
+from failed_answers import FAILED_ALREADY
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, VerificationConfig
@@ -223,16 +224,7 @@ def test_a_conversation_without_a_final_message_is_not_judged() -> None:
     assert found.field("trace_extraction_error") == found.error.message
 
 
-@pytest.mark.parametrize(
-    "artifacts",
-    [
-        {Keys.RECURSION_LIMIT_REACHED: True},
-        {Keys.TRACE_VALIDATION_FAILED: True},
-        {Keys.ABSTENTION_DETECTED: True},
-        {Keys.SUFFICIENCY_DETECTED: False},
-    ],
-    ids=lambda found: next(iter(found)).name,
-)
+@pytest.mark.parametrize("artifacts", FAILED_ALREADY)
 def test_what_failed_already_is_not_parsed(artifacts: dict[Any, Any]) -> None:
     models = ScriptedModels()
     assert parse(models, artifacts=artifacts).record.status == "skipped"
