@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from karenina_core.models.ports import Message
 from karenina_testing.server import Reply
 
@@ -29,6 +31,12 @@ def mode_of(body: dict[str, Any]) -> str:
     """Return the mode in which a request asks for JSON."""
     native = "response_format" in body or "output_config" in body
     return "json_schema" if native else "tool" if "tools" in body else "prompt"
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have calls wait long for the first to be refused: a busy machine refuses late."""
+    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)
 
 
 def supporting(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,14 @@ def tool_calls(*wanted: tuple[str, dict[str, Any] | str]) -> list[dict[str, Any]
         }
         for number, (name, given) in enumerate(wanted)
     ]
+
+
+async def again(ask: Callable[[], Any], _trace: Sequence[Message]) -> Any:
+    """Guard a request of an agent: if it fails, it is made once more."""
+    try:
+        return await ask()
+    except PortError:
+        return await ask()
 
 
 async def time_out_after_a_turn(port: AgentPort, workspace: Path) -> PortError:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_servers import Scripted, calls, claude, claude_model, completion, model
-from note_agents import ASK, FAILING_TOOLS, NOTE_READ, time_out_after_a_turn
+from note_agents import ASK, FAILING_TOOLS, NOTE_READ, again, time_out_after_a_turn
 from note_agents import workspace as workspace
 
-from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, Usage
+from karenina_core.models.ports import AgentOptions, ErrorCategory, PortError, Usage
 from karenina_langchain.ports import LangchainAgent
 from karenina_testing.server import Reply, faults
 
@@ -98,12 +98,6 @@ async def test_a_failed_request_is_repeated_alone(server: Scripted, open_port: K
         if len(body["messages"]) == 1:
             return Reply(calls(("list_files", {})))
         return Reply({}, 503) if failures and failures.pop() else Reply(completion())
-
-    async def again(ask: Callable[[], Any], trace: Sequence[Message]) -> Any:
-        try:
-            return await ask()
-        except PortError:
-            return await ask()
 
     server.answer = answer
     port = open_port(LangchainAgent(model(server.url)))

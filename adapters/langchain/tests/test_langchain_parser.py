@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from json_modes import ASK, CITY, LEARNED, SCHEMA, mode_of, supporting
+from json_modes import patient as patient
 from langchain_servers import Scripted, calls, claude, claude_model, completion, model
 
 from karenina_core.models.ports import ParserReply, PortError, Usage
@@ -38,10 +39,8 @@ async def test_the_best_way_is_found_once(
     assert replies == [expected] * 2
 
 
-async def test_judges_that_begin_at_once_are_refused_once(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
+@pytest.mark.usefixtures("patient")
+async def test_judges_that_begin_at_once_are_refused_once(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     ports = [open_port(LangchainParser(model(server.url))) for _ in range(2)]
     await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from note_agents import ASK, FAILING_TOOLS, NOTE_READ, time_out_after_a_turn, tool_calls
+from note_agents import ASK, FAILING_TOOLS, NOTE_READ, again, time_out_after_a_turn, tool_calls
 from note_agents import workspace as workspace
 from openai_servers import Scripted, completion, model
 
-from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, Usage
+from karenina_core.models.ports import AgentOptions, ErrorCategory, PortError, Usage
 from karenina_openai.agent import OpenAIAgent
 from karenina_testing.server import Reply, faults
 
@@ -130,12 +130,6 @@ async def test_a_guard_can_retry_one_failed_request(
         if len(body["messages"]) == 1:
             return Reply(calls(("list_files", {})))
         return Reply({}, status=503) if failures and failures.pop() else Reply(completion())
-
-    async def again(ask: Callable[[], Any], trace: Sequence[Message]) -> Any:
-        try:
-            return await ask()
-        except PortError:
-            return await ask()
 
     server.answer = answer
     options = AgentOptions(workspace=workspace, guard=again)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from json_modes import ASK, CITY, LEARNED, SCHEMA, mode_of, supporting
+from json_modes import patient as patient
 from openai_servers import Scripted, completion, model
 
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
@@ -43,10 +44,8 @@ async def test_the_best_mode_is_found_once(
     assert replies == [expected] * 2
 
 
-async def test_concurrent_calls_share_what_is_learned(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
+@pytest.mark.usefixtures("patient")
+async def test_concurrent_calls_share_what_is_learned(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     port = open_port(OpenAIParser(model(server.url)))
     replies = await asyncio.gather(*[port.parse(ASK, SCHEMA) for _ in range(64)])
@@ -54,10 +53,8 @@ async def test_concurrent_calls_share_what_is_learned(
     assert Counter(map(mode_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 64}
 
 
-async def test_two_judges_of_one_model_share_what_is_learned(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
+@pytest.mark.usefixtures("patient")
+async def test_two_judges_of_one_model_share_what_is_learned(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     ports = [open_port(OpenAIParser(model(server.url, temperature=t))) for t in (0.0, 1.0)]
     await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])
