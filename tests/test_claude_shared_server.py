@@ -19,12 +19,10 @@ name: Registers
 questions:
   - id: right
     question: What does the register say?
-    answer:
-      word: {description: The code word, ground_truth: QX11111Z}
+    answer: {word: {description: The code word, ground_truth: QX11111Z}}
   - id: wrong
     question: And what does the register of tomorrow say?
-    answer:
-      word: {description: The code word, ground_truth: QX22222Z}
+    answer: {word: {description: The code word, ground_truth: QX22222Z}}
 """
 TEMPLATE = """class Answer(BaseAnswer):
     word: str = VerifiedField(

@@ -199,43 +199,36 @@ def test_answers_that_nobody_could_judge_are_not_asked_for(recordings: Path) -> 
     assert not Path("genes.results.jsonl").exists()
 
 
-BAD_FILES = {
-    "unknown key": ("genes.yaml", "karenina: 1\nname: G\nquestion: []\n", "unknown key 'question'; did you mean"),
+HEAD = "karenina: 1\nname: G\n"
+OTHER_VERSION = {
+    "@type": "DataFeed",
+    "name": "G",
+    "dataFeedElement": [],
+    "additionalProperty": [{"@type": "PropertyValue", "name": "karenina_format_version", "value": 99}],
+}
+BAD_YAML = {
+    "unknown key": (f"{HEAD}question: []\n", "unknown key 'question'; did you mean"),
     "unknown key of a question": (
-        "genes.yaml",
-        "karenina: 1\nname: G\nquestions:\n  - {question: Q, anser: {}}\n",
+        f"{HEAD}questions:\n  - {{question: Q, anser: {{}}}}\n",
         "line 4: unknown key 'anser'; did you mean 'answer'?",
     ),
-    "missing field": ("genes.yaml", "karenina: 1\nname: G\nquestions:\n  - {id: a}\n", "the question has no text"),
-    "no truth": (
-        "genes.yaml",
-        "karenina: 1\nname: G\nquestions:\n  - question: Q\n    answer: {gene: {description: D}}\n",
-        "ground_truth",
-    ),
-    "unknown version": ("genes.yaml", "karenina: 2\nname: G\n", "format version 2"),
-    "no version": ("genes.yaml", "name: G\n", "`karenina: 1`"),
-    "broken YAML": ("genes.yaml", "karenina: 1\nname: [\n", "genes.yaml, line"),
-    "no benchmark": ("genes.jsonld", "[1, 2]", "genes.jsonld"),
-    "broken JSON": ("genes.jsonld", '{"@type": "DataFeed", ', "genes.jsonld"),
-    "checkpoint of another version": (
-        "genes.jsonld",
-        json.dumps(
-            {
-                "@type": "DataFeed",
-                "name": "G",
-                "dataFeedElement": [],
-                "additionalProperty": [{"@type": "PropertyValue", "name": "karenina_format_version", "value": 99}],
-            }
-        ),
-        "99",
-    ),
-    "no questions": ("genes.yaml", "karenina: 1\nname: G\nquestions: []\n", "genes.yaml contains no question"),
+    "missing field": (f"{HEAD}questions:\n  - {{id: a}}\n", "the question has no text"),
+    "no truth": (f"{HEAD}questions:\n  - question: Q\n    answer: {{gene: {{description: D}}}}\n", "ground_truth"),
+    "unknown version": ("karenina: 2\nname: G\n", "format version 2"),
+    "no version": ("name: G\n", "`karenina: 1`"),
+    "broken YAML": ("karenina: 1\nname: [\n", "genes.yaml, line"),
+    "no questions": (f"{HEAD}questions: []\n", "genes.yaml contains no question"),
     "config of the benchmark": (
-        "genes.yaml",
-        "karenina: 1\nname: G\nconfig: {replicates: 3}\nquestions:\n  - {question: Q}\n",
+        f"{HEAD}config: {{replicates: 3}}\nquestions:\n  - {{question: Q}}\n",
         "replicates: there is no such configuration name",
     ),
-    "nothing in it": ("genes.yaml", "", "the file is empty"),
+    "nothing in it": ("", "the file is empty"),
+}
+BAD_FILES = {
+    **{case: ("genes.yaml", text, said) for case, (text, said) in BAD_YAML.items()},
+    "no benchmark": ("genes.jsonld", "[1, 2]", "genes.jsonld"),
+    "broken JSON": ("genes.jsonld", '{"@type": "DataFeed", ', "genes.jsonld"),
+    "checkpoint of another version": ("genes.jsonld", json.dumps(OTHER_VERSION), "99"),
 }
 
 

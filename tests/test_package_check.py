@@ -23,12 +23,6 @@ class NAME(Stage):
 
     def execute(self, context):
         pass
-
-class plugin:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages():
-        return [NAME]
 """
 SETTINGS = """
 from pydantic import BaseModel, Field
@@ -43,12 +37,6 @@ class NAME(Stage):
 
     def execute(self, context):
         pass
-
-class plugin:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages():
-        return [NAME]
 """
 ADAPTER = """
 from karenina_core import AdapterSpec, hookimpl
@@ -63,13 +51,17 @@ class Port:
 
     async def aclose(self):
         pass
-
+"""
+PLUGIN = """
 class plugin:
     @staticmethod
     @hookimpl
-    def karenina_adapters():
-        return [AdapterSpec(interface="MODULE.line", description="A line.", DECLARED)]
+    def karenina_{}:
+        {}
 """
+STAGE += PLUGIN.format("extra_stages()", "return [NAME]")
+SETTINGS += PLUGIN.format("extra_stages()", "return [NAME]")
+ADAPTER += PLUGIN.format("adapters()", 'return [AdapterSpec(interface="MODULE.line", description="A line.", DECLARED)]')
 FAILING = STAGE.replace("karenina_extra_stages():", "karenina_extra_stages(mood):")
 Flaw: TypeAlias = tuple[str, str, str, str]
 """The group of the entry point, the source, the metadata, and what the check says."""
@@ -87,8 +79,7 @@ def flawed_adapter(declared: str, finding: str) -> Flaw:
 
 def flawed_hook(head: str, body: str, finding: str) -> Flaw:
     """Return a package with a hook of this head and body, and what the check says of it."""
-    source = f"from karenina_core import hookimpl\nclass plugin:\n    @staticmethod\n    @hookimpl\n    def {head}:\n"
-    return PLUGINS, f"{source}        {body}\n", CORE, finding
+    return PLUGINS, "from karenina_core import hookimpl\n" + PLUGIN.format(head, body), CORE, finding
 
 
 FLAWS: dict[str, Flaw] = {
@@ -97,11 +88,11 @@ FLAWS: dict[str, Flaw] = {
     "wrong-group": ("karenina.stage", STAGE, CORE, "which nothing reads; did you mean 'karenina.stages'?"),
     "wrong-signature": (STAGES, FAILING, CORE, "mood"),
     "never-given": flawed_hook(
-        "karenina_prompt_instructions(task, interface='openai')",
+        "prompt_instructions(task, interface='openai')",
         "return None",
         "interface has a default, and is therefore never given: remove it",
     ),
-    "returns-nothing": flawed_hook("karenina_settings()", "pass", "it returns nothing: return a list"),
+    "returns-nothing": flawed_hook("settings()", "pass", "it returns nothing: return a list"),
     "mistyped-declaration": flawed_stage("require = {ArtifactKeys.PARSED_ANSWER}", "requires"),
     "mistyped-artifact": flawed_stage(
         "requires = {ArtifactKey('raw_llm_respons', str)}",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from folders import write_files
+from folders import nest_folders, write_files
 from servers import recording_server
 
 from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
@@ -265,13 +265,7 @@ def test_a_file_of_a_terabyte_fills_no_disk(site: Environment, root: Path) -> No
 def test_a_tree_that_is_too_deep_is_refused_and_removed(root: Path) -> None:
     """Attack: folders in folders, which no path can name and on which a recursive removal fails."""
     folder = CreatedFolder.make(root / "deep")
-    here = os.open(folder.path, os.O_RDONLY)
-    for _ in range(6000):
-        os.mkdir("a", dir_fd=here)
-        below = os.open("a", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    nest_folders(folder.path, 6000)
 
     with pytest.raises(WorkspaceError, match="more than 100 folders"):
         copy_folder(folder.path, root / "copy", root)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from agentic_models import question
-from folders import write_files
+from folders import nest_folders, write_files
 
 from karenina_agentic.prepare_workspace import PrepareWorkspace
 from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
@@ -288,13 +288,7 @@ def test_a_copy_is_bounded_in_depth_and_links(tmp_path: Path) -> None:
 
     source = tmp_path / "deep"
     own = CreatedFolder.make(source)
-    here = os.open(source, os.O_RDONLY)
-    for _ in range(5000):
-        os.mkdir("a", dir_fd=here)
-        below = os.open("a", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    nest_folders(source, 5000)
     left: list[str] = []
     copy_folder(source, tmp_path / "copy", tmp_path, lambda _place, why: left.append(why))
     assert left == [f"is nested in more than {DEEPEST} folders"]
