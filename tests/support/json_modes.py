@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -52,3 +52,13 @@ def supporting(
         return Reply(by_tool if mode == "tool" else in_text)
 
     return answer
+
+
+def assert_schema_sent(bodies: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Assert that a request in each mode carried the schema; return the one whose prompt has to contain it."""
+    native, tool, prompt = bodies
+    form = {"name": "City_of_a_reply", "strict": True, "schema": SCHEMA}
+    assert native["response_format"] == {"type": "json_schema", "json_schema": form}
+    assert tool["tools"][0]["function"]["parameters"] == SCHEMA
+    assert tool["tool_choice"] == {"type": "function", "function": {"name": "City_of_a_reply"}}
+    return prompt

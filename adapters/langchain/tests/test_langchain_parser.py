@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from json_modes import ASK, CITY, LEARNED, SCHEMA, mode_of, supporting
+from json_modes import ASK, CITY, LEARNED, SCHEMA, assert_schema_sent, mode_of, supporting
 from json_modes import patient as patient
 from langchain_servers import Scripted, calls, claude, claude_model, completion, model
 
@@ -50,12 +50,7 @@ async def test_judges_that_begin_at_once_are_refused_once(server: Scripted, open
 async def test_the_requests_carry_the_schema(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     await open_port(LangchainParser(model(server.url))).parse(ASK, SCHEMA)
-    native, tool, prompt = server.bodies
-    form = {"name": "City_of_a_reply", "strict": True, "schema": SCHEMA}
-    assert native["response_format"] == {"type": "json_schema", "json_schema": form}
-    assert tool["tools"][0]["function"]["parameters"] == SCHEMA
-    assert tool["tool_choice"] == {"type": "function", "function": {"name": "City_of_a_reply"}}
-    assert '"maxLength": 80' in prompt["messages"][0]["content"]
+    assert '"maxLength": 80' in assert_schema_sent(server.bodies)["messages"][0]["content"]
 
 
 async def test_other_errors_are_no_reason_to_ask_in_another_way(server: Scripted, open_port: Keep) -> None:

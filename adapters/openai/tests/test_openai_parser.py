@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from json_modes import ASK, CITY, LEARNED, SCHEMA, mode_of, supporting
+from json_modes import ASK, CITY, LEARNED, SCHEMA, assert_schema_sent, mode_of, supporting
 from json_modes import patient as patient
 from openai_servers import Scripted, completion, model
 
@@ -98,11 +98,7 @@ async def test_a_request_that_fails_in_all_modes_teaches_nothing(server: Scripte
 async def test_the_three_requests_carry_the_schema(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     await open_port(OpenAIParser(model(server.url))).parse(ASK, SCHEMA)
-    native, tool, prompt = server.bodies
-    form = {"name": "City_of_a_reply", "strict": True, "schema": SCHEMA}
-    assert native["response_format"] == {"type": "json_schema", "json_schema": form}
-    assert tool["tools"][0]["function"]["parameters"] == SCHEMA
-    assert tool["tool_choice"] == {"type": "function", "function": {"name": "City_of_a_reply"}}
+    prompt = assert_schema_sent(server.bodies)
     assert json.dumps(SCHEMA) in prompt["messages"][0]["content"]
     assert prompt["messages"][1] == {"role": "user", "content": "Paris."}
 

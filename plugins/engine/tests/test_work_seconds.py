@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from journal_runs import AT_ONCE, GenerateText, make_benchmark
+from looping_agent import LoopingAgent
 
 from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
@@ -23,7 +24,6 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.tables import result_table
-from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 CALL = 0.1
 """The seconds that a call takes at least; timers may be a little early."""
@@ -84,23 +84,7 @@ class SlowAgent(SlowModel):
 
     @hookimpl
     def karenina_adapters(self) -> list[AdapterSpec]:
-        return [AdapterSpec(interface="slow", description="", agent=lambda _: AgentPort(self))]
-
-
-class AgentPort:
-    guards_calls = True
-
-    def __init__(self, model: SlowModel) -> None:
-        self._model = model
-
-    async def aclose(self) -> None:
-        """Do nothing."""
-
-    async def run(
-        self, messages: Sequence[ports.Message], options: ports.AgentOptions, *, info: ports.CallInfo = ports.NO_INFO
-    ) -> ports.AgentReply:
-        del messages, info
-        return await run_tool_loop(TwoTurns(self._model), options)
+        return [AdapterSpec(interface="slow", description="", agent=lambda _: LoopingAgent(lambda: TwoTurns(self)))]
 
 
 class TwoTurns:
