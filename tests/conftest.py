@@ -28,19 +28,6 @@ collect_ignore = ["third_party"]
 EXAMPLES = Path(__file__).parents[1] / "examples"
 THIRD_PARTY = Path(__file__).parent / "third_party"
 SCRIPTS = Path(sysconfig.get_path("scripts"))
-TWO_GENES = """karenina: 1
-name: Genes
-questions:
-  - id: first
-    question: Which gene does venetoclax target?
-    answer:
-      gene: {description: The gene, ground_truth: BCL2}
-  - id: second
-    question: Which gene is mutated most often?
-    answer:
-      gene: {description: The gene, ground_truth: TP53}
-"""
-"""A benchmark with two questions, about BCL2 and TP53."""
 
 
 @pytest.fixture(autouse=True)

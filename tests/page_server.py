@@ -22,18 +22,13 @@ class Answer:
     model: str | None = None
 
 
-GENE = {
-    "name": "gene",
-    "description": "The gene that the response names as the target",
-    "primitive": "ExactMatch",
-    "ground_truth": ["BCL2"],
-}
-YEAR = {
-    "name": "year",
-    "description": "The year of the approval that the response gives",
-    "primitive": "NumericExact",
-    "ground_truth": ["2016"],
-}
+def field(name: str, description: str, primitive: str, truth: str) -> dict[str, object]:
+    """Return a field of a draft."""
+    return {"name": name, "description": description, "primitive": primitive, "ground_truth": [truth]}
+
+
+GENE = field("gene", "The gene that the response names as the target", "ExactMatch", "BCL2")
+YEAR = field("year", "The year of the approval that the response gives", "NumericExact", "2016")
 ANSWERS = [
     Answer(
         "target of the drug venetoclax",

@@ -17,6 +17,8 @@ from karenina_core.models.ports import Usage
 from karenina_testing.server import Reply, Request, Say, ScriptedServer
 from karenina_testing.server.formats import completion_of
 
+SHARED_SERVERS = Path(__file__).parents[2] / "shared" / "servers"
+"""The shared servers, beside this checkout."""
 Said: TypeAlias = str | dict[str, Any] | Reply
 """The text of an answer, or its whole message, with calls of tools; or all that is sent, such as an error."""
 Answering: TypeAlias = Callable[[dict[str, Any]], Said | Awaitable[Said]]

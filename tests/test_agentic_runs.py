@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folders import write_files
 from servers import RecordingServer, recording_server
 
 from karenina import Benchmark, VerificationResultSet
@@ -76,10 +77,7 @@ READ = call("read_file", path="data/code.txt")
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "root"
-    (folder / "task/data").mkdir(parents=True)
-    (folder / "task/data/code.txt").write_text("QX4711")
-    return folder
+    return write_files(tmp_path / "root", {"task/data/code.txt": "QX4711"})
 
 
 @pytest.fixture

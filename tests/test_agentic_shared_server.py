@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from servers import SHARED_SERVERS
 
 from karenina import Benchmark, Outcome, VerificationConfig
 
-SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_openai.py"
+SERVER = SHARED_SERVERS / "fake_openai.py"
 
 
 def code(number: int) -> str:

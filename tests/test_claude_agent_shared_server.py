@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from conftest import Environment
-from servers import played_server
+from servers import SHARED_SERVERS, played_server
 
-SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_anthropic.py"
 KEY = "sk-fake-4711"
 QUESTIONS = """karenina: 1
 name: Registers
@@ -30,7 +28,7 @@ questions:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    with played_server("claude_agent_server.py", SERVER) as url:
+    with played_server("claude_agent_server.py", SHARED_SERVERS / "fake_anthropic.py") as url:
         yield url
 
 

@@ -9,23 +9,20 @@ from typing import Any
 
 import pytest
 from conftest import Environment
-from servers import played_server
+from servers import SHARED_SERVERS, played_server
 
 from karenina import Benchmark, Outcome, VerificationConfig
 
-SERVER = Path(__file__).parents[2] / "shared" / "servers" / "fake_anthropic.py"
 KEY = "sk-fake-4711"
 QUESTIONS = """karenina: 1
 name: Registers
 questions:
   - id: right
     question: What does the register say?
-    answer:
-      word: {description: The code word, ground_truth: QX11111Z}
+    answer: {word: {description: The code word, ground_truth: QX11111Z}}
   - id: wrong
     question: And what does the register of tomorrow say?
-    answer:
-      word: {description: The code word, ground_truth: QX22222Z}
+    answer: {word: {description: The code word, ground_truth: QX22222Z}}
 """
 TEMPLATE = """class Answer(BaseAnswer):
     word: str = VerifiedField(
@@ -36,7 +33,7 @@ TEMPLATE = """class Answer(BaseAnswer):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with played_server("claude_server.py", SERVER) as url:
+    with played_server("claude_server.py", SHARED_SERVERS / "fake_anthropic.py") as url:
         yield url
 
 

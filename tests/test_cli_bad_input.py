@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +50,8 @@ def karenina(*arguments: str | Path) -> Given:
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("KARENINA_CONFIG_HOME", str(tmp_path / "config"))
+def _own_settings(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KARENINA_CONFIG_HOME", str(own_folder / "config"))
     monkeypatch.setenv("KARENINA_PARTIAL_RECORDINGS", "true")
 
 
@@ -203,43 +199,36 @@ def test_answers_that_nobody_could_judge_are_not_asked_for(recordings: Path) -> 
     assert not Path("genes.results.jsonl").exists()
 
 
-BAD_FILES = {
-    "unknown key": ("genes.yaml", "karenina: 1\nname: G\nquestion: []\n", "unknown key 'question'; did you mean"),
+HEAD = "karenina: 1\nname: G\n"
+OTHER_VERSION = {
+    "@type": "DataFeed",
+    "name": "G",
+    "dataFeedElement": [],
+    "additionalProperty": [{"@type": "PropertyValue", "name": "karenina_format_version", "value": 99}],
+}
+BAD_YAML = {
+    "unknown key": (f"{HEAD}question: []\n", "unknown key 'question'; did you mean"),
     "unknown key of a question": (
-        "genes.yaml",
-        "karenina: 1\nname: G\nquestions:\n  - {question: Q, anser: {}}\n",
+        f"{HEAD}questions:\n  - {{question: Q, anser: {{}}}}\n",
         "line 4: unknown key 'anser'; did you mean 'answer'?",
     ),
-    "missing field": ("genes.yaml", "karenina: 1\nname: G\nquestions:\n  - {id: a}\n", "the question has no text"),
-    "no truth": (
-        "genes.yaml",
-        "karenina: 1\nname: G\nquestions:\n  - question: Q\n    answer: {gene: {description: D}}\n",
-        "ground_truth",
-    ),
-    "unknown version": ("genes.yaml", "karenina: 2\nname: G\n", "format version 2"),
-    "no version": ("genes.yaml", "name: G\n", "`karenina: 1`"),
-    "broken YAML": ("genes.yaml", "karenina: 1\nname: [\n", "genes.yaml, line"),
-    "no benchmark": ("genes.jsonld", "[1, 2]", "genes.jsonld"),
-    "broken JSON": ("genes.jsonld", '{"@type": "DataFeed", ', "genes.jsonld"),
-    "checkpoint of another version": (
-        "genes.jsonld",
-        json.dumps(
-            {
-                "@type": "DataFeed",
-                "name": "G",
-                "dataFeedElement": [],
-                "additionalProperty": [{"@type": "PropertyValue", "name": "karenina_format_version", "value": 99}],
-            }
-        ),
-        "99",
-    ),
-    "no questions": ("genes.yaml", "karenina: 1\nname: G\nquestions: []\n", "genes.yaml contains no question"),
+    "missing field": (f"{HEAD}questions:\n  - {{id: a}}\n", "the question has no text"),
+    "no truth": (f"{HEAD}questions:\n  - question: Q\n    answer: {{gene: {{description: D}}}}\n", "ground_truth"),
+    "unknown version": ("karenina: 2\nname: G\n", "format version 2"),
+    "no version": ("name: G\n", "`karenina: 1`"),
+    "broken YAML": ("karenina: 1\nname: [\n", "genes.yaml, line"),
+    "no questions": (f"{HEAD}questions: []\n", "genes.yaml contains no question"),
     "config of the benchmark": (
-        "genes.yaml",
-        "karenina: 1\nname: G\nconfig: {replicates: 3}\nquestions:\n  - {question: Q}\n",
+        f"{HEAD}config: {{replicates: 3}}\nquestions:\n  - {{question: Q}}\n",
         "replicates: there is no such configuration name",
     ),
-    "nothing in it": ("genes.yaml", "", "the file is empty"),
+    "nothing in it": ("", "the file is empty"),
+}
+BAD_FILES = {
+    **{case: ("genes.yaml", text, said) for case, (text, said) in BAD_YAML.items()},
+    "no benchmark": ("genes.jsonld", "[1, 2]", "genes.jsonld"),
+    "broken JSON": ("genes.jsonld", '{"@type": "DataFeed", ', "genes.jsonld"),
+    "checkpoint of another version": ("genes.jsonld", json.dumps(OTHER_VERSION), "99"),
 }
 
 

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfile
 
 import pytest
-from conftest import SCRIPTS, TWO_GENES, Environment
-from servers import recording_server
+from conftest import SCRIPTS, Environment
+from gene_questions import TWO_GENES
+from servers import RecordingServer, recording_server
 
 HEAVY = (
     *("numpy", "torch", "pandas", "sentence_transformers", "transformers", "xllamacpp", "huggingface_hub"),
@@ -34,6 +36,30 @@ main()"""
 def reply(body: Mapping[str, object]) -> str:
     """Return the reply of a model that answers BCL2 to everything; as a judge it extracts the word from the answer."""
     return json.dumps({"gene": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
+
+
+@pytest.fixture
+def silent() -> Iterator[RecordingServer]:
+    """A server that answers nothing until the test is over."""
+    release = threading.Event()
+
+    def never(_body: Mapping[str, object]) -> str:
+        release.wait(200)
+        return "too late"
+
+    with recording_server(never) as server:
+        yield server
+        release.set()
+
+
+@contextmanager
+def started(site: Environment, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """Yield a running command, which is killed where it is not over at the end of the block."""
+    running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield running
+    finally:
+        running.kill()
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["plugins"], ["--version"], ["config"], ["plan"]])
@@ -87,27 +113,17 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Environment) 
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(site: Environment, more: tuple[str, ...]) -> None:
+def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(
+    site: Environment, silent: RecordingServer, more: tuple[str, ...]
+) -> None:
     file = site.write("genes.yaml", TWO_GENES.replace("ground_truth: BCL2", "ground_truth: true, " + IN_THE_ANSWER))
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2"}) + "\n")
-    release = threading.Event()
-
-    def never(_body: Mapping[str, object]) -> str:
-        release.wait(200)
-        return "too late"
-
-    with recording_server(never) as server:
-        model = f"openai:slow@{server.url}"
-        models = ("-a", model, "-j", model, "--recordings", recorded, "--partial")
-        command = [SCRIPTS / "karenina", "run", file, *models, "-o", "out.jsonl", *more]
-        running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        try:
-            _wait_for(lambda: len(_lines(site.folder / "out.jsonl")) >= 1)
-            running.send_signal(signal.SIGINT)
-            out, err = running.communicate(timeout=60)
-        finally:
-            release.set()
-            running.kill()
+    model = f"openai:slow@{silent.url}"
+    models = ("-a", model, "-j", model, "--recordings", recorded, "--partial")
+    with started(site, SCRIPTS / "karenina", "run", file, *models, "-o", "out.jsonl", *more) as running:
+        _wait_for(lambda: len(_lines(site.folder / "out.jsonl")) >= 1)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
 
     assert running.returncode == 130, err
     assert "karenina resume out.journal" in err
@@ -134,18 +150,16 @@ def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Environment) -> None:
     with recording_server(late) as server:
         model = f"openai:m@{server.url}"
         arguments = ("run", file, "-a", model, "-j", model, "-o", "out.jsonl")
-        command = [sys.executable, "-c", PATIENT, *arguments]
-        running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
-            _wait_for(lambda: len(server.seen) == 2)
-            running.send_signal(signal.SIGINT)
-            assert running.stderr is not None
-            said = running.stderr.readline()
-            release.set()
-            _, err = running.communicate(timeout=60)
+            with started(site, sys.executable, "-c", PATIENT, *arguments) as running:
+                _wait_for(lambda: len(server.seen) == 2)
+                running.send_signal(signal.SIGINT)
+                assert running.stderr is not None
+                said = running.stderr.readline()
+                release.set()
+                _, err = running.communicate(timeout=60)
         finally:
             release.set()
-            running.kill()
         asked = len(server.seen)
         again = site.karenina(*arguments, "--json")
 
@@ -156,48 +170,26 @@ def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Environment) -> None:
     assert len(server.seen) == 4
 
 
-def test_a_second_ctrl_c_stops_at_once(site: Environment) -> None:
-    file = site.write("genes.yaml", TWO_GENES)
-    release = threading.Event()
-
-    def never(_body: Mapping[str, object]) -> str:
-        release.wait(200)
-        return "too late"
-
-    with recording_server(never) as server:
-        model = f"openai:m@{server.url}"
-        command = [sys.executable, "-c", PATIENT, "run", file, "-a", model, "-j", model, "-o", "out.jsonl"]
-        running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        try:
-            _wait_for(lambda: server.seen)
-            running.send_signal(signal.SIGINT)
-            assert running.stderr is not None
-            assert "Ctrl-C again to stop at once" in running.stderr.readline()
-            running.send_signal(signal.SIGINT)
-            _, err = running.communicate(timeout=60)
-        finally:
-            release.set()
-            running.kill()
+def test_a_second_ctrl_c_stops_at_once(site: Environment, silent: RecordingServer) -> None:
+    file, model = site.write("genes.yaml", TWO_GENES), f"openai:m@{silent.url}"
+    command = (sys.executable, "-c", PATIENT, "run", file, "-a", model, "-j", model, "-o", "out.jsonl")
+    with started(site, *command) as running:
+        _wait_for(lambda: silent.seen)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        assert "Ctrl-C again to stop at once" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
 
     assert running.returncode == 130, err
     assert "karenina resume out.journal" in err
     assert "Traceback" not in err
 
 
-def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environment) -> None:
-    file = site.write("genes.yaml", TWO_GENES)
-    release = threading.Event()
-
-    def never(_body: Mapping[str, object]) -> str:
-        release.wait(200)
-        return "too late"
-
-    with recording_server(never) as server:
-        model = f"openai:m@{server.url}"
-        done = site.karenina(
-            "run", file, "-a", model, "-j", model, "-o", "out.jsonl", "--set", "run_timeout=0.3", script=True
-        )
-        release.set()
+def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environment, silent: RecordingServer) -> None:
+    file, model = site.write("genes.yaml", TWO_GENES), f"openai:m@{silent.url}"
+    limited = ("--set", "run_timeout=0.3")
+    done = site.karenina("run", file, "-a", model, "-j", model, "-o", "out.jsonl", *limited, script=True)
 
     assert done.returncode == 124
     assert "run_timeout = 0.3 s" in done.stderr

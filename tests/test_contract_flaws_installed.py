@@ -177,13 +177,21 @@ def test_the_section_contract_finds_a_flaw(install: Install, tmp_path: Path, how
     assert_found(FlawedSection, test, tmp_path)
 
 
-OBSERVER = """
-    from pathlib import Path
+SETTINGS = """
     from karenina_core import hookimpl
     from pydantic import BaseModel, Field
 
     class Settings(BaseModel):
         on: bool = Field(default=False, json_schema_extra={{"allowed_in_files": "any"}})
+
+    @hookimpl
+    def karenina_settings():
+        return [Settings]
+"""
+OBSERVER = (
+    SETTINGS
+    + """
+    from pathlib import Path
 
     class Observer:
         @hookimpl
@@ -191,13 +199,10 @@ OBSERVER = """
             {how}
 
     @hookimpl
-    def karenina_settings():
-        return [Settings]
-
-    @hookimpl
     def karenina_observers(config):
         return [Observer()] if {when} else []
 """
+)
 
 
 class FlawedObserver(ObserverContract):
@@ -288,15 +293,12 @@ def test_the_executor_contract_finds_a_flaw(install: Install, tmp_path: Path, ho
     assert_found(FlawedExecutor, test, tmp_path)
 
 
-PANEL = """
-    from karenina_core import hookimpl
+PANEL = (
+    SETTINGS
+    + """
     from karenina_core.data.outcome import Outcome
     from karenina_engine.calls.call import PanelModel
     from karenina_engine.run.panel import not_judged
-    from pydantic import BaseModel, Field
-
-    class Settings(BaseModel):
-        on: bool = Field(default=False, json_schema_extra={{"allowed_in_files": "any"}})
 
     class Flawed:
         def __init__(self, config):
@@ -309,13 +311,10 @@ PANEL = """
             {how}
 
     @hookimpl
-    def karenina_settings():
-        return [Settings]
-
-    @hookimpl
     def karenina_panel(config):
         return Flawed(config) if {when} else None
 """
+)
 
 
 class FlawedPanel(PanelContract):

@@ -10,17 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import Environment
-
-QUESTIONS = """karenina: 1
-name: Genes
-questions:
-  - id: first
-    question: Which gene does venetoclax target?
-    answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}}
-  - id: second
-    question: Which gene is mutated most often?
-    answer: {gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: TP53}}}
-"""
+from gene_questions import GENES_IN_ANSWERS
 
 
 @pytest.fixture
@@ -29,7 +19,7 @@ def cut(site: Environment) -> Path:
     recorded = site.write(
         "answers.jsonl", "".join(json.dumps({"id": id, "answer": "It is BCL2."}) + "\n" for id in ("first", "second"))
     )
-    file = site.write("genes.yaml", QUESTIONS)
+    file = site.write("genes.yaml", GENES_IN_ANSWERS)
     done = site.karenina("run", file, "--recordings", recorded)
     assert done.returncode == 0, done.stderr
     results = site.folder / "genes.results.jsonl"

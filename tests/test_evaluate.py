@@ -26,6 +26,7 @@ from karenina_core.plugins import Plugins
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_testing import ScriptedModels
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 TEMPLATE = """from karenina.templates import BaseAnswer, ExactMatch, VerifiedField
 
 
@@ -41,13 +42,6 @@ CONVERSATION = [
 
 class Answer(BaseAnswer):
     gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
 
 
 class Judge:

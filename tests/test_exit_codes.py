@@ -8,17 +8,11 @@ from pathlib import Path
 
 import pytest
 from conftest import Environment
+from gene_questions import GENES_IN_ANSWERS
 
 from karenina_terminal.screen import ExitCode
 
-QUESTION = """karenina: 1
-name: Genes
-questions:
-  - id: first
-    question: Which gene does venetoclax target?
-    answer:
-      gene: {description: The gene, ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}
-"""
+QUESTION = GENES_IN_ANSWERS.partition("  - id: second")[0]
 RUNNING = Path(__file__).parents[1] / "docs/how-to/running.md"
 
 

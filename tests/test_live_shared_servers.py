@@ -11,16 +11,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from servers import played_server
+from servers import SHARED_SERVERS, played_server
 
 from karenina_core.models.model import ModelConfig
 from karenina_testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
-
-SERVERS = Path(__file__).parents[2] / "shared" / "servers"
 
 
 def _free_port() -> int:
@@ -32,10 +29,10 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="module")
 def openai_url() -> Iterator[str]:
-    if not SERVERS.is_dir():
+    if not SHARED_SERVERS.is_dir():
         pytest.skip("the shared servers are not beside this checkout")
     port = _free_port()
-    command = [sys.executable, str(SERVERS / "fake_openai.py"), "--port", str(port), "--latency-ms", "250"]
+    command = [sys.executable, str(SHARED_SERVERS / "fake_openai.py"), "--port", str(port), "--latency-ms", "250"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(200):
@@ -51,7 +48,7 @@ def openai_url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def claude_url() -> Iterator[str]:
-    with played_server("live_claude_server.py", SERVERS) as url:
+    with played_server("live_claude_server.py", SHARED_SERVERS) as url:
         yield url
 
 
@@ -74,74 +71,33 @@ class Shared(LiveContract):
         return ModelConfig(id="live", interface=self.interface, model_name="claude-haiku-4-5", **{**values, **fields})
 
 
-class OpenAI(Shared):
-    entry_point = "karenina_openai:plugin"
-    interface = "openai"
+ADAPTERS = {
+    "openai": {"entry_point": "karenina_openai:plugin"},
+    "openai_endpoint": {"entry_point": "karenina_langchain:plugin"},
+    "langchain": {"entry_point": "karenina_langchain:plugin", "server": "claude_url", "provider": "anthropic"},
+    "claude_tool": {"entry_point": "karenina_claude_tool:plugin", "server": "claude_url"},
+}
+"""What tells the adapters apart, by interface."""
 
 
-class TestOpenAILLM(OpenAI, LiveLLMContract):
+class EachAdapter(Shared):
+    """Each of `ADAPTERS` in turn."""
+
+    @pytest.fixture(autouse=True, params=ADAPTERS)
+    def _server(self, request: pytest.FixtureRequest) -> None:
+        vars(self).update(ADAPTERS[request.param], interface=request.param)
+        self.url = request.getfixturevalue(self.server)
+
+
+class TestLLM(EachAdapter, LiveLLMContract):
     pass
 
 
-class TestOpenAIParser(OpenAI, LiveParserContract):
+class TestParser(EachAdapter, LiveParserContract):
     pass
 
 
-class TestOpenAIAgent(OpenAI, LiveAgentContract):
-    pass
-
-
-class Endpoint(Shared):
-    entry_point = "karenina_langchain:plugin"
-    interface = "openai_endpoint"
-
-
-class TestEndpointLLM(Endpoint, LiveLLMContract):
-    pass
-
-
-class TestEndpointParser(Endpoint, LiveParserContract):
-    pass
-
-
-class TestEndpointAgent(Endpoint, LiveAgentContract):
-    pass
-
-
-class LangchainClaude(Shared):
-    entry_point = "karenina_langchain:plugin"
-    interface = "langchain"
-    provider = "anthropic"
-    server = "claude_url"
-
-
-class TestLangchainClaudeLLM(LangchainClaude, LiveLLMContract):
-    pass
-
-
-class TestLangchainClaudeParser(LangchainClaude, LiveParserContract):
-    pass
-
-
-class TestLangchainClaudeAgent(LangchainClaude, LiveAgentContract):
-    pass
-
-
-class ClaudeTool(Shared):
-    entry_point = "karenina_claude_tool:plugin"
-    interface = "claude_tool"
-    server = "claude_url"
-
-
-class TestClaudeToolLLM(ClaudeTool, LiveLLMContract):
-    pass
-
-
-class TestClaudeToolParser(ClaudeTool, LiveParserContract):
-    pass
-
-
-class TestClaudeToolAgent(ClaudeTool, LiveAgentContract):
+class TestAgent(EachAdapter, LiveAgentContract):
     pass
 
 

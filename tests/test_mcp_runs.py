@@ -117,8 +117,8 @@ def asked(seen: str) -> Body:
 @contextmanager
 def genes_over_http(key: str) -> Iterator[str]:
     """Provide the URL of a server that wants a key, made with the MCP library."""
-    import uvicorn
     from mcp.server.mcpserver import MCPServer
+    from served_apps import served
     from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
     from starlette.requests import Request
     from starlette.responses import PlainTextResponse, Response
@@ -136,16 +136,8 @@ def genes_over_http(key: str) -> Iterator[str]:
 
     app = genes.streamable_http_app()
     app.add_middleware(BaseHTTPMiddleware, dispatch=guard)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        threading.Event().wait(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
-    finally:
-        server.should_exit = True
-        thread.join(10)
+    with served(app) as url:
+        yield f"{url}/mcp"
 
 
 def test_streamable_http_uses_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import subprocess
 import threading
 from collections.abc import Mapping
 
-from conftest import SCRIPTS, TWO_GENES, Environment
+from conftest import SCRIPTS, Environment
+from gene_questions import TWO_GENES
 from otel_collector import attributes, collect_telemetry
 from servers import RecordingServer, recording_server
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from conftest import Environment, Wheels
@@ -23,12 +23,6 @@ class NAME(Stage):
 
     def execute(self, context):
         pass
-
-class plugin:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages():
-        return [NAME]
 """
 SETTINGS = """
 from pydantic import BaseModel, Field
@@ -43,12 +37,6 @@ class NAME(Stage):
 
     def execute(self, context):
         pass
-
-class plugin:
-    @staticmethod
-    @hookimpl
-    def karenina_extra_stages():
-        return [NAME]
 """
 ADAPTER = """
 from karenina_core import AdapterSpec, hookimpl
@@ -63,53 +51,60 @@ class Port:
 
     async def aclose(self):
         pass
-
+"""
+PLUGIN = """
 class plugin:
     @staticmethod
     @hookimpl
-    def karenina_adapters():
-        return [AdapterSpec(interface="MODULE.line", description="A line.", DECLARED)]
+    def karenina_{}:
+        {}
 """
+STAGE += PLUGIN.format("extra_stages()", "return [NAME]")
+SETTINGS += PLUGIN.format("extra_stages()", "return [NAME]")
+ADAPTER += PLUGIN.format("adapters()", 'return [AdapterSpec(interface="MODULE.line", description="A line.", DECLARED)]')
 FAILING = STAGE.replace("karenina_extra_stages():", "karenina_extra_stages(mood):")
+Flaw: TypeAlias = tuple[str, str, str, str]
+"""The group of the entry point, the source, the metadata, and what the check says."""
 
-FLAWS: dict[str, tuple[str, str, str, str]] = {
+
+def flawed_stage(line: str, finding: str) -> Flaw:
+    """Return a package with a stage that has this line, and what the check says of it."""
+    return STAGES, STAGE.replace("LINE", line), CORE, finding
+
+
+def flawed_adapter(declared: str, finding: str) -> Flaw:
+    """Return a package with an adapter that declares this, and what the check says of it."""
+    return ADAPTERS, ADAPTER.replace("DECLARED", declared), CORE, finding
+
+
+def flawed_hook(head: str, body: str, finding: str) -> Flaw:
+    """Return a package with a hook of this head and body, and what the check says of it."""
+    return PLUGINS, "from karenina_core import hookimpl\n" + PLUGIN.format(head, body), CORE, finding
+
+
+FLAWS: dict[str, Flaw] = {
     "cannot-load": (STAGES, "raise RuntimeError('the wrong machine')", CORE, "RuntimeError: the wrong machine"),
     "other-version": (STAGES, STAGE + "    karenina_api = 2\n", CORE, "for version 2 of the plugin interface"),
     "wrong-group": ("karenina.stage", STAGE, CORE, "which nothing reads; did you mean 'karenina.stages'?"),
     "wrong-signature": (STAGES, FAILING, CORE, "mood"),
-    "never-given": (
-        PLUGINS,
-        "from karenina_core import hookimpl\nclass plugin:\n    @staticmethod\n    @hookimpl\n"
-        "    def karenina_prompt_instructions(task, interface='openai'):\n        return None\n",
-        CORE,
+    "never-given": flawed_hook(
+        "prompt_instructions(task, interface='openai')",
+        "return None",
         "interface has a default, and is therefore never given: remove it",
     ),
-    "returns-nothing": (
-        PLUGINS,
-        "from karenina_core import hookimpl\nclass plugin:\n    @staticmethod\n    @hookimpl\n"
-        "    def karenina_settings():\n        pass\n",
-        CORE,
-        "it returns nothing: return a list",
-    ),
-    "mistyped-declaration": (STAGES, STAGE.replace("LINE", "require = {ArtifactKeys.PARSED_ANSWER}"), CORE, "requires"),
-    "mistyped-artifact": (
-        STAGES,
-        STAGE.replace("LINE", "requires = {ArtifactKey('raw_llm_respons', str)}"),
-        CORE,
+    "returns-nothing": flawed_hook("settings()", "pass", "it returns nothing: return a list"),
+    "mistyped-declaration": flawed_stage("require = {ArtifactKeys.PARSED_ANSWER}", "requires"),
+    "mistyped-artifact": flawed_stage(
+        "requires = {ArtifactKey('raw_llm_respons', str)}",
         "which no installed stage produces; did you mean 'raw_llm_response'?",
     ),
-    "other-type": (
-        STAGES,
-        STAGE.replace("LINE", "requires = {ArtifactKey('raw_llm_response', int)}"),
-        CORE,
-        "as int, but its type is str: import its key",
+    "other-type": flawed_stage(
+        "requires = {ArtifactKey('raw_llm_response', int)}", "as int, but its type is str: import its key"
     ),
-    "mistyped-place": (STAGES, STAGE.replace("LINE", "after = {'GenerateAnswers'}"), CORE, "mean 'GenerateAnswer'?"),
-    "mistyped-port": (STAGES, STAGE.replace("LINE", "judge_ports = {'parsre'}"), CORE, "did you mean 'parser'?"),
-    "no-place": (
-        STAGES,
-        STAGE.replace("LINE", "requires = {ArtifactKeys.RAW_LLM_RESPONSE}; before = {'GenerateAnswer'}"),
-        CORE,
+    "mistyped-place": flawed_stage("after = {'GenerateAnswers'}", "mean 'GenerateAnswer'?"),
+    "mistyped-port": flawed_stage("judge_ports = {'parsre'}", "did you mean 'parser'?"),
+    "no-place": flawed_stage(
+        "requires = {ArtifactKeys.RAW_LLM_RESPONSE}; before = {'GenerateAnswer'}",
         "NoPlace has no place: GenerateAnswer",
     ),
     "bad-default": (
@@ -124,31 +119,21 @@ FLAWS: dict[str, tuple[str, str, str, str]] = {
         CORE_AND_PYDANTIC,
         "Settings.words has no description",
     ),
-    "false-port": (
-        ADAPTERS,
-        ADAPTER.replace("DECLARED", "parser=Port, allowed_in_files=False"),
-        CORE,
-        "has no parse()",
-    ),
+    "false-port": flawed_adapter("parser=Port, allowed_in_files=False", "has no parse()"),
     "wrong-port": (
         ADAPTERS,
         ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False").replace("messages, *, info=None", "messages"),
         CORE,
         "which cannot be called: write async def invoke(self, messages, *, info)",
     ),
-    "false-tier": (
-        ADAPTERS,
-        ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False, tier=AgentTier.DEEP_AGENT"),
-        CORE,
+    "false-tier": flawed_adapter(
+        "llm=Port, allowed_in_files=False, tier=AgentTier.DEEP_AGENT",
         "its tier is DEEP_AGENT, but it has no agent port",
     ),
-    "mistyped-use": (
-        ADAPTERS,
-        ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False, uses=['temprature']"),
-        CORE,
-        "did you mean 'temperature'?",
+    "mistyped-use": flawed_adapter(
+        "llm=Port, allowed_in_files=False, uses=['temprature']", "did you mean 'temperature'?"
     ),
-    "says-nothing": (ADAPTERS, ADAPTER.replace("DECLARED", "llm=Port"), CORE, "whether a benchmark may choose it"),
+    "says-nothing": flawed_adapter("llm=Port", "whether a benchmark may choose it"),
     "undeclared-import": (STAGES, "import yaml\n" + STAGE, CORE, 'add "pyyaml" to dependencies in pyproject.toml'),
     "import-for-tests": (
         STAGES,

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from command_runs import registered
+from offers import offering
 from shown_html import ShownHTML
 from typer.testing import CliRunner
 
@@ -197,14 +198,8 @@ class AsksWithTheTruth(Stage):
             await ask(context, self.task, f"The truth is {truth}.", schema, dict)
 
 
-class Offers:
-    @hookimpl
-    def karenina_embedding_check(self) -> list[type[Stage]]:
-        return [AsksWithTheTruth]
-
-
 def test_a_changed_truth_in_a_prompt_needs_permission_to_call(tmp_path: Path, models: ScriptedModels) -> None:
-    plugin_room.active_plugins().register(Offers())
+    plugin_room.active_plugins().register(offering(embedding_check=[AsksWithTheTruth]))
     benchmark, journal = finished(
         models, tmp_path, question(1, source(1.0)), question(2, source(2.0)), replicate_count=1
     )
@@ -275,14 +270,8 @@ class LooksUpTheTruth(AsksWithTheTruth):
     name = "LooksUpTheTruth"
 
 
-class OffersExtra:
-    @hookimpl
-    def karenina_extra_stages(self) -> list[type[Stage]]:
-        return [LooksUpTheTruth]
-
-
 def test_a_third_party_prompt_with_changed_truth_is_resent(tmp_path: Path, models: ScriptedModels) -> None:
-    plugin_room.active_plugins().register(OffersExtra())
+    plugin_room.active_plugins().register(offering(extra_stages=[LooksUpTheTruth]))
     chosen = config(models, replicate_count=1)
     benchmark, journal = finished(
         models, tmp_path, question(1, source(1.0)), question(2, source(2.0)), replicate_count=1

@@ -12,15 +12,7 @@ import pytest
 from karenina import Benchmark, Outcome, VerificationConfig, VerificationResult
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command
-from karenina_core.data.rubrics import (
-    CallableRubricTrait,
-    DynamicRubric,
-    LLMRubricTrait,
-    MetricRubricTrait,
-    RegexRubricTrait,
-    Rubric,
-    RubricTrait,
-)
+from karenina_core.data import rubrics
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, Message, PortError, ToolCall
 from karenina_core.plan import PlanError
@@ -31,14 +23,14 @@ GENE = """
 class Answer(BaseAnswer):
     gene: str = VerifiedField(description="The gene that is named", ground_truth="BCL2", verify_with=ExactMatch())
 """
-DOI = RegexRubricTrait(name="doi", pattern="doi:")
-SAFE = LLMRubricTrait(name="safe", description="It warns of side effects.")
-TONE = LLMRubricTrait(name="tone", kind="literal", classes={"rude": "It insults.", "kind": "It cares."})
-FACTS = MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=("is BCL2", "blocks apoptosis"))
-WORDS = CallableRubricTrait(
+DOI = rubrics.RegexRubricTrait(name="doi", pattern="doi:")
+SAFE = rubrics.LLMRubricTrait(name="safe", description="It warns of side effects.")
+TONE = rubrics.LLMRubricTrait(name="tone", kind="literal", classes={"rude": "It insults.", "kind": "It cares."})
+FACTS = rubrics.MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=("is BCL2", "blocks apoptosis"))
+WORDS = rubrics.CallableRubricTrait(
     name="words", source="def f(text):\n    return len(text.split())\n", kind="score", min_score=0, max_score=99
 )
-RISKS = LLMRubricTrait(name="risks", summary="risks of a treatment")
+RISKS = rubrics.LLMRubricTrait(name="risks", summary="risks of a treatment")
 ALL = (DOI, SAFE, TONE, FACTS, WORDS)
 
 
@@ -62,7 +54,7 @@ def judging(score: Any = True) -> ScriptedModels:
     return ScriptedModels(say=lambda *_: "It is BCL2, see doi:10.1000/182.", fill=fill)
 
 
-def benchmark(*traits: RubricTrait, dynamic: Sequence[RubricTrait] = ()) -> Benchmark:
+def benchmark(*traits: rubrics.RubricTrait, dynamic: Sequence[rubrics.RubricTrait] = ()) -> Benchmark:
     made = Benchmark.create(name="rubrics")
     made.add_question("Which gene?", "BCL2", GENE, rubric=traits or None, dynamic_rubric=dynamic or None)
     return made
@@ -146,7 +138,7 @@ def test_traits_without_a_judge_need_none() -> None:
     [
         (benchmark(DOI, SAFE), "safe"),
         (benchmark(FACTS), "facts"),
-        (benchmark(DOI, dynamic=[RegexRubricTrait(name="dose", pattern="mg", summary="a dose")]), "dose"),
+        (benchmark(DOI, dynamic=[rubrics.RegexRubricTrait(name="dose", pattern="mg", summary="a dose")]), "dose"),
     ],
     ids=["llm", "metric", "dynamic"],
 )
@@ -159,7 +151,7 @@ def test_judged_traits_without_a_judge_are_refused_before_any_call(asked: Benchm
 
 def test_benchmark_and_question_traits_are_scored_together() -> None:
     asked = benchmark(SAFE, dynamic=[RISKS])
-    asked.global_rubric = Rubric.of(DOI)
+    asked.global_rubric = rubrics.Rubric.of(DOI)
     result = run(asked)
     assert result.rubric is not None
     assert result.rubric.get_all_trait_scores() == {"doi": True, "safe": True, "risks": True}
@@ -175,7 +167,7 @@ def test_only_the_traits_that_are_named_are_scored() -> None:
 
 def test_a_name_in_both_rubrics_is_refused_before_any_call() -> None:
     asked, models = benchmark(SAFE), judging()
-    asked.dynamic_rubric = DynamicRubric.of(SAFE)
+    asked.dynamic_rubric = rubrics.DynamicRubric.of(SAFE)
     with pytest.raises(ConfigError, match="'safe' is used in the rubric and in the dynamic rubric"):
         run(asked, models)
     assert models.requests == []
@@ -198,8 +190,8 @@ def test_traits_without_a_scoring_plugin_are_a_plan_error() -> None:
 @pytest.mark.parametrize("strategy", ["batch", "sequential"])
 def test_failure_of_one_trait_leaves_the_others(strategy: str) -> None:
     broken = [
-        CallableRubricTrait(name="gone", function="no_such_package_anywhere:f"),
-        RegexRubricTrait(name="endless", pattern=r"^(\w|\w\w)+$"),
+        rubrics.CallableRubricTrait(name="gone", function="no_such_package_anywhere:f"),
+        rubrics.RegexRubricTrait(name="endless", pattern=r"^(\w|\w\w)+$"),
     ]
     models = judging()
     usual = models.fill

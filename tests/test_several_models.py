@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from pathlib import Path
 
@@ -18,12 +17,9 @@ def karenina(*arguments: str | Path) -> CommandResult:
 
 
 @pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
+def _own_settings(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CONFIG", "STATE"):
-        monkeypatch.setenv(f"KARENINA_{name}_HOME", str(tmp_path / name.lower()))
+        monkeypatch.setenv(f"KARENINA_{name}_HOME", str(own_folder / name.lower()))
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ import pytest
 from command_runs import CommandResult, run_karenina
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from offers import offering
 
 from karenina import Benchmark, VerificationConfig, VerificationResult
 from karenina.rubrics import LLMRubricTrait, RegexRubricTrait
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import CheckStage, Detection, Skip, Stage, VerificationContext, hookimpl
+from karenina_core import CheckStage, Detection, Skip, Stage, VerificationContext
 from karenina_core import plugins as plugin_room
 from karenina_core.artifacts.artifact import AnyKey
 from karenina_core.artifacts.keys import standard_keys
@@ -185,34 +186,19 @@ class OddEvaluator:
         return Script.scores  # type: ignore[no-any-return]
 
 
-class Odd:
-    """The plugin of all of them."""
-
-    @hookimpl
-    def karenina_generate_answer(self) -> Sequence[type[Stage]]:
-        return [OddAnswer]
-
-    @hookimpl
-    def karenina_parse_template(self) -> Sequence[type[Stage]]:
-        return [OddParse]
-
-    @hookimpl
-    def karenina_verify_template(self) -> Sequence[type[Stage]]:
-        return [OddVerify]
-
-    @hookimpl
-    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-        return [OddCheck, OddActs]
-
-    @hookimpl
-    def karenina_trait_evaluators(self) -> Sequence[OddEvaluator]:
-        return [OddEvaluator()]
+ODD: Final = offering(
+    generate_answer=[OddAnswer],
+    parse_template=[OddParse],
+    verify_template=[OddVerify],
+    extra_stages=[OddCheck, OddActs],
+    trait_evaluators=[OddEvaluator()],
+)
 
 
 @pytest.fixture(scope="module")
 def plugins() -> Plugins:
     found = Plugins.discover()
-    found.register(Odd(), distribution="odd")
+    found.register(ODD, distribution="odd")
     found.register(ScriptedModels())
     return found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import SCRIPTS
+from folders import write_files
 from servers import recording_server
 
 BENCHMARK = """karenina: 1
@@ -43,10 +44,7 @@ class _Judge:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "root"
-    (folder / "task").mkdir(parents=True)
-    (folder / "task/code.txt").write_text("QX1")
-    return folder
+    return write_files(tmp_path / "root", {"task/code.txt": "QX1"})
 
 
 def test_resume_removes_the_workspaces_of_a_killed_run(tmp_path: Path, root: Path) -> None:

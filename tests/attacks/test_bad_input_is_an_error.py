@@ -22,12 +22,9 @@ KEY = "sk-SECRET-4711"
 
 
 @pytest.fixture(autouse=True)
-def _a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def _a_home_of_its_own(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(own_folder / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(own_folder / "state"))
 
 
 def here(*arguments: str | Path) -> CompletedCommand:

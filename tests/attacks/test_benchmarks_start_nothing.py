@@ -407,13 +407,18 @@ def test_trusting_a_file_opens_none_that_it_names(site: Environment) -> None:
     assert [value["name"] for value in shown["values"]] == ["questions_from.file"]
 
 
+def write_programs(folder: Path, name: str) -> Path:
+    """Return a new folder `given`. Both folders have a program that leaves a file `started` beside it, and fails."""
+    (folder / "given").mkdir()
+    for place in (folder / "given", folder):
+        (place / name).write_text(f"#!/bin/sh\ntouch '{place}/started'\nexit 1\n")
+        (place / name).chmod(0o755)
+    return folder / "given"
+
+
 def test_a_trusted_relative_program_is_one_of_the_file(site: Environment, server: RecordingServer) -> None:
     """Attack: a trusted file names `./tool`, and a program of that name lies in the working directory."""
-    given = site.folder / "given"
-    given.mkdir()
-    for folder in (given, site.folder):
-        (folder / "tool").write_text(f"#!/bin/sh\ntouch '{folder}/started'\n")
-        (folder / "tool").chmod(0o755)
+    given = write_programs(site.folder, "tool")
     models = {"answering_models": [model(server, mcp_urls_dict={"t": "./tool"})], "parsing_models": [model(server)]}
     site.folder, whole = given, site.folder
     file = benchmark(site, models)
@@ -427,11 +432,7 @@ def test_a_trusted_relative_program_is_one_of_the_file(site: Environment, server
 
 def test_a_trusted_relative_cli_path_is_below_the_file(site: Environment, server: RecordingServer) -> None:
     """Attack: a trusted file names `./claude` as CLI, and a program of that name lies in the working directory."""
-    given = site.folder / "given"
-    given.mkdir()
-    for folder in (given, site.folder):
-        (folder / "claude").write_text(f"#!/bin/sh\ntouch '{folder}/started'\nexit 1\n")
-        (folder / "claude").chmod(0o755)
+    given = write_programs(site.folder, "claude")
     agent = model(server, interface="claude_agent_sdk", endpoint_api_key="k", extra={"cli_path": "./claude"})
     site.folder, whole = given, site.folder
     file = benchmark(site, {"answering_models": [agent], "parsing_models": [model(server)], "retry_server": 0})

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from claude_agent_sdk import CLIConnectionError
+from folders import write_files
 from servers import recording_server
 
 from karenina_claude_agent_sdk.cli_process import CLIProcess
@@ -31,11 +32,8 @@ SECRET = "SECRET-4711-OF-THE-USER"
 QUESTIONS = """karenina: 1
 name: registers
 questions:
-  - id: one
-    question: What does the register say?
-    workspace_path: task
-    answer:
-      word: {description: The word, ground_truth: QX1}
+  - {id: one, question: What does the register say?, workspace_path: task,
+     answer: {word: {description: The word, ground_truth: QX1}}}
 """
 
 
@@ -56,11 +54,8 @@ def reply(body: Mapping[str, Any]) -> str:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return a workspace root with one workspace, a secret beside the root, and a link to it."""
-    folder = tmp_path / "root"
-    (folder / "task").mkdir(parents=True)
-    (folder / "task/register").write_text("QX1")
-    (tmp_path / "secret.txt").write_text(SECRET)
-    return folder
+    write_files(tmp_path, {"root/task/register": "QX1", "secret.txt": SECRET})
+    return tmp_path / "root"
 
 
 def run(

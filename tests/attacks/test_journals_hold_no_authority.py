@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from servers import RecordingServer, recording_server
-from users import GENES, User, delete_results, edit_command, reply
+from users import User, delete_results, edit_command, genes, reply
 
 from karenina import VerificationResultSet
 from karenina_engine.journal.schema import with_digest
@@ -53,7 +53,7 @@ def stranger(tmp_path: Path) -> User:
 
 def ran(person: User, server: RecordingServer, name: str = "genes", text: str | None = None, *more: str) -> Path:
     """Return the journal of a run that the person finished."""
-    file = person.write(f"{name}.yaml", text if text is not None else GENES.format(truth="BCL2"))
+    file = person.write(f"{name}.yaml", text if text is not None else genes())
     model = f"openai:m@{server.url}"
     done = person.karenina("run", file.name, "-a", model, "-j", model, "-o", f"{name}.jsonl", "--quiet", *more)
     assert done.returncode == 0, done.stderr
@@ -146,7 +146,7 @@ def test_folder_plugins_and_executor_of_a_journal_are_not_used(
         }
         for model in told["config"]["answering_models"]:
             model |= {"manual_traces": str(fifo), "extra": {"cli_path": "/bin/true"}}
-    mine = victim.write("mine.yaml", GENES.format(truth="TP53"))
+    mine = victim.write("mine.yaml", genes("TP53"))
     done = victim.karenina("rescore", journal, mine, "--json", script=True)
 
     assert done.returncode == 0, done.stderr
@@ -189,7 +189,7 @@ def test_what_lies_at_the_output_is_kept(victim: User, server: RecordingServer, 
     """Attack: swap the output of a run for a link, a hard link or other results before it goes on."""
     journal, output, thesis = ran(victim, server), victim.folder / "genes.jsonl", victim.folder / "thesis.txt"
     if kind == "results of another run":
-        ran(victim, server, "others", GENES.format(truth="TP53"))
+        ran(victim, server, "others", genes("TP53"))
         thesis.write_bytes((victim.folder / "others.jsonl").read_bytes())
         shutil.copyfile(thesis, output)
     elif kind == "half a line":
@@ -253,7 +253,7 @@ def test_a_key_is_used_only_with_its_complete_entry(
     entry = "{{id: m, interface: openai, model_name: m, endpoint_base_url: '{url}', endpoint_api_key: {key}}}"
     both = "answering_models: [{0}]\nparsing_models: [{0}]\n"
     victim.write("models.yaml", both.format(entry.format(url=server.url, key=KEY)))
-    victim.write("genes.yaml", GENES.format(truth="BCL2"))
+    victim.write("genes.yaml", genes())
     assert victim.karenina("run", "genes.yaml", "-c", "models.yaml", "-o", "genes.jsonl").returncode == 0
     journal = victim.folder / "genes.journal"
     database = sqlite3.connect(journal, isolation_level=None)
@@ -414,7 +414,7 @@ def test_a_malformed_command_is_an_error_with_a_cure(
     row = database.execute("SELECT * FROM runs").fetchone()
     database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", with_digest("runs", (*row[:5], told)))
     database.close()
-    mine = victim.write("mine.yaml", GENES.format(truth="TP53"))
+    mine = victim.write("mine.yaml", genes("TP53"))
     for command in (("resume", journal), ("rescore", journal, mine), ("status", journal)):
         done = victim.karenina(*command)
         assert "Traceback" not in done.stderr
@@ -444,7 +444,7 @@ def test_a_secret_in_a_url_is_stored_nowhere(victim: User, server: RecordingServ
     """Attack: read the journal, the results, the state and all that was printed for a secret of the URL's path."""
     secret = "hidden-gateway-token-42"
     url = server.url.replace("/v1", f"/{secret}/v1")
-    victim.write("genes.yaml", GENES.format(truth="BCL2"))
+    victim.write("genes.yaml", genes())
     models = f"[{{id: m, interface: openai, model_name: m, endpoint_base_url: '{url}'}}]"
     victim.write("models.yaml", f"answering_models: {models}\nparsing_models: {models}\n")
 
@@ -508,7 +508,7 @@ def test_ones_own_run_goes_on_and_is_scored_again(victim: User, server: Recordin
     resumed = elsewhere.karenina("resume", journal, "--json")
     assert resumed.returncode == 0, resumed.stderr
     assert [one["outcome"] for one in json.loads(resumed.stdout)["results"]] == ["correct", "wrong"]
-    victim.write("genes.yaml", GENES.format(truth="TP53"))
+    victim.write("genes.yaml", genes("TP53"))
     rescored = elsewhere.karenina("rescore", journal, "--json")
     assert rescored.returncode == 0, rescored.stderr
     assert [one["question_id"] for one in json.loads(rescored.stdout)["flips"]] == ["first"]
@@ -519,7 +519,7 @@ def test_a_foreign_journal_is_rescored_with_a_copied_benchmark(
     victim: User, stranger: User, server: RecordingServer
 ) -> None:
     secret = server.url.replace("/v1", "/some-gateway-token/v1")
-    stranger.write("genes.yaml", GENES.format(truth="BCL2"))
+    stranger.write("genes.yaml", genes())
     model = json.dumps(
         {
             "id": "theirs",
@@ -536,7 +536,7 @@ def test_a_foreign_journal_is_rescored_with_a_copied_benchmark(
     server.seen.clear()
     theirs = victim.folder / "theirs.journal"
     shutil.copyfile(stranger.folder / "genes.journal", theirs)
-    mine = victim.write("mine.yaml", GENES.format(truth="TP53"))
+    mine = victim.write("mine.yaml", genes("TP53"))
     done = victim.karenina("rescore", theirs, mine, "--diff", "--json")
 
     assert done.returncode == 0, done.stderr
@@ -551,7 +551,7 @@ def test_only_the_command_line_chooses_the_judge_that_is_called(
 ) -> None:
     """Attack: let --ask send truths to the judge that a journal names."""
     journal = ran(stranger, server)
-    mine = victim.write("mine.yaml", GENES.format(truth="TP53"))
+    mine = victim.write("mine.yaml", genes("TP53"))
     refused = victim.karenina("rescore", journal, mine, "--ask", OPENAI_API_KEY=KEY)
     given = victim.karenina("rescore", journal, mine, "--ask", "-j", f"openai:m@{server.url}", "--json")
 
@@ -566,7 +566,7 @@ def test_only_the_command_line_chooses_the_judge_that_is_called(
 def test_a_journal_over_recordings_is_scored_without_them(
     victim: User, stranger: User, server: RecordingServer, form: str
 ) -> None:
-    stranger.write("genes.yaml", GENES.format(truth="BCL2"))
+    stranger.write("genes.yaml", genes())
     said = (
         {"answer": "BCL2"}
         if form == "text"
@@ -582,7 +582,7 @@ def test_a_journal_over_recordings_is_scored_without_them(
     assert own.returncode == 0, own.stderr
     (stranger.folder / "answers.jsonl").unlink()
     done = victim.karenina(
-        "rescore", stranger.folder / "genes.journal", victim.write("mine.yaml", GENES.format(truth="TP53")), "--json"
+        "rescore", stranger.folder / "genes.journal", victim.write("mine.yaml", genes("TP53")), "--json"
     )
 
     assert done.returncode == 0, done.stderr
@@ -598,7 +598,7 @@ def test_a_shared_journal_continues_with_the_printed_command(
     shared.mkdir()
     ran(stranger, server)
     shutil.copyfile(stranger.folder / "genes.journal", shared / "genes.journal")
-    victim.write("genes.yaml", GENES.format(truth="BCL2"))
+    victim.write("genes.yaml", genes())
     refused = victim.karenina("resume", shared / "genes.journal")
     (line,) = [one.strip() for one in refused.stderr.splitlines() if one.startswith("  karenina run ")]
     given = victim.karenina(*shlex.split(line)[1:], "--json")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from folders import nest_folders, write_files
 from servers import recording_server
 
 from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
@@ -65,11 +66,8 @@ def read_path(*paths: str) -> Any:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Return a workspace root with one workspace, and a secret beside the root."""
-    folder = tmp_path / "root"
-    (folder / "task/data").mkdir(parents=True)
-    (folder / "task/data/code.txt").write_text("QX1")
-    (tmp_path / "secret.txt").write_text(SECRET)
-    return folder
+    write_files(tmp_path, {"root/task/data/code.txt": "QX1", "secret.txt": SECRET})
+    return tmp_path / "root"
 
 
 def attack(
@@ -267,13 +265,7 @@ def test_a_file_of_a_terabyte_fills_no_disk(site: Environment, root: Path) -> No
 def test_a_tree_that_is_too_deep_is_refused_and_removed(root: Path) -> None:
     """Attack: folders in folders, which no path can name and on which a recursive removal fails."""
     folder = CreatedFolder.make(root / "deep")
-    here = os.open(folder.path, os.O_RDONLY)
-    for _ in range(6000):
-        os.mkdir("a", dir_fd=here)
-        below = os.open("a", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    nest_folders(folder.path, 6000)
 
     with pytest.raises(WorkspaceError, match="more than 100 folders"):
         copy_folder(folder.path, root / "copy", root)

@@ -13,21 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import preloaded
+from gene_questions import TWO_GENES
 
 from karenina_engine.journal.schema import with_digest
 
-GENES = """karenina: 1
-name: Genes
-questions:
-  - id: first
-    question: Which gene does venetoclax target?
-    answer:
-      gene: {{description: The gene, ground_truth: {truth}}}
-  - id: second
-    question: Which gene is mutated most often?
-    answer:
-      gene: {{description: The gene, ground_truth: TP53}}
-"""
+
+def genes(first_truth: str = "BCL2") -> str:
+    """Return two questions about genes, the first of them with this truth."""
+    return TWO_GENES.replace("BCL2", first_truth)
 
 
 @dataclass(frozen=True)

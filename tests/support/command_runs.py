@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from offers import offering
 from typer.testing import CliRunner
 
 from karenina_cli.app import build_app
-from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext
 from karenina_core import plugins as plugin_room
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import VerificationResult
@@ -76,21 +77,12 @@ class GenerateText(Stage):
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
 
 
-class _Offer:
-    @hookimpl
-    def karenina_generate_answer(self) -> Sequence[type[Stage]]:
-        return [GenerateText]
-
-    @hookimpl
-    def karenina_finalize_result(self) -> Sequence[type[Stage]]:
-        return [FinalizeResult]
-
-
 def make_plugins(say: Callable[[str], str] = lambda _question: "an answer") -> Plugins:
     """Return plugins that run a benchmark with `evaluation_mode=rubric_only`; models reply with `say(question id)`."""
     plugins = Plugins()
     plugins.register(engine)
-    plugins.register(_Offer(), distribution="karenina-test", version="1.2")
+    stages = offering(generate_answer=[GenerateText], finalize_result=[FinalizeResult])
+    plugins.register(stages, distribution="karenina-test", version="1.2")
     plugins.register(ScriptedModels(say=lambda _messages, info: say(info.question_id)))
     return plugins
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from offers import offering
+
 from karenina_benchmark import Benchmark
-from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import RunError
 from karenina_core.models.ports import CallInfo, LLMReply, Message, ParserReply, Usage
@@ -54,20 +57,8 @@ class CountWords(Stage):
         context.set_result_field("words", reply.text)
 
 
-class StagesOnly:
-    """A plugin with the stages, and no model."""
-
-    @hookimpl
-    def karenina_generate_answer(self) -> Sequence[type[Stage]]:
-        return [GenerateText]
-
-    @hookimpl
-    def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-        return [CountWords]
-
-    @hookimpl
-    def karenina_finalize_result(self) -> Sequence[type[Stage]]:
-        return [FinalizeResult]
+STAGES_ONLY = offering(generate_answer=[GenerateText], extra_stages=[CountWords], finalize_result=[FinalizeResult])
+"""A plugin with the stages, and no model."""
 
 
 @dataclass
@@ -83,7 +74,7 @@ class ScriptedRuns:
         """Return the plugins of a run with these models."""
         plugins = Plugins()
         plugins.register(engine)
-        plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
+        plugins.register(STAGES_ONLY, distribution="karenina-test", version="1.2")
         plugins.register(ScriptedModels(say=self._say, fill=self._fill))
         plugins.register(ScriptedModels(say=self._say_more, interface="talkative"))
         return plugins
@@ -109,6 +100,18 @@ class ScriptedRuns:
         self.on_call(text)
         said = self.counts(text)
         return said if isinstance(said, ParserReply) else ParserReply(said, "json_schema", Usage(7, 3, calls=1))
+
+
+def interrupted_at(call: int) -> ScriptedRuns:
+    """Return runs in which Ctrl-C is pressed at the call of this number."""
+    world = ScriptedRuns()
+
+    def on_call(_text: str) -> None:
+        if len(world.calls) == call:
+            signal.raise_signal(signal.SIGINT)
+
+    world.on_call = on_call
+    return world
 
 
 def make_model(id: str, **fields: Any) -> dict[str, Any]:

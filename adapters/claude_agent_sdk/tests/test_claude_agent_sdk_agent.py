@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from claude_cli_wire import Claude
+from folders import write_files
 
 from karenina_claude_agent_sdk.agent import ClaudeAgent
 from karenina_core.models.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
@@ -25,12 +26,9 @@ SERVER = Claude()
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    folder = tmp_path / "workspace"
-    folder.mkdir()
-    (folder / "note.txt").write_text("The code is 4711.")
-    (tmp_path / "secret.txt").write_text("SECRET")
-    (folder / "way_out").symlink_to(tmp_path)
-    return folder
+    write_files(tmp_path, {"workspace/note.txt": "The code is 4711.", "secret.txt": "SECRET"})
+    (tmp_path / "workspace/way_out").symlink_to(tmp_path)
+    return tmp_path / "workspace"
 
 
 def run(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, MessagesAPI, ParserContract
+from adapter_formats import ClaudeTool as Claude
 
-
-class Claude(MessagesAPI):
-    entry_point = "karenina_claude_tool:plugin"
-    interface = "claude_tool"
+from karenina_testing.contracts import AdapterContract, AgentContract, LLMContract, ParserContract
 
 
 class TestAdapter(Claude, AdapterContract):

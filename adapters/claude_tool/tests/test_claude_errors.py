@@ -11,25 +11,16 @@ from typing import Any
 
 import pytest
 from claude_servers import error, model
+from port_errors import ASK, KEY, PROMPT, assert_refused, fails
 
 from karenina_claude_tool import plugin
 from karenina_claude_tool.ports import ClaudeLLM
-from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_testing.server import Reply, ScriptedServer, faults
 
 pytestmark = pytest.mark.anyio
-PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
-ASK = [Message.user(PROMPT)]
-KEY = "sk-very-secret-key-000"
 Keep = Callable[[Any], Any]
 C = ErrorCategory
-
-
-async def fails(port: ClaudeLLM) -> PortError:
-    with pytest.raises(PortError) as caught:
-        await port.invoke(ASK)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -184,11 +175,7 @@ SPEC = plugin.karenina_adapters()[0]
 def test_what_would_fail_every_item_is_refused_before_the_run(
     url: str | None, fields: dict[str, Any], problem: str
 ) -> None:
-    assert SPEC.check is not None
-    with pytest.raises(AdapterConfigError, match="model 'm'") as caught:
-        SPEC.check(model(url, **fields))
-    assert problem in str(caught.value)
-    assert "pw-secret" not in str(caught.value)
+    assert_refused(SPEC, model(url, **fields), problem)
 
 
 @pytest.mark.parametrize(

@@ -31,19 +31,10 @@ async def test_the_request_holds_the_model_its_parameters_and_the_extras(
     server: ScriptedServer, open_port: Keep
 ) -> None:
     server.says(reply("Paris."))
-    extra = {"body": {"thinking": {"type": "adaptive"}}, "headers": {"X-Team": "blue"}}
-    configured = model(server.url, endpoint_api_key="sk-1234", temperature=0.5, max_tokens=9, extra=extra)
-    await open_port(ClaudeLLM(configured)).invoke(ASK)
-    assert server.bodies == [
-        {
-            "model": "served",
-            "max_tokens": 9,
-            "temperature": 0.5,
-            "thinking": {"type": "adaptive"},
-            "system": "Be brief.",
-            "messages": SAID,
-        }
-    ]
+    limits, more = {"max_tokens": 9, "temperature": 0.5}, {"thinking": {"type": "adaptive"}}
+    extra = {"body": more, "headers": {"X-Team": "blue"}}
+    await open_port(ClaudeLLM(model(server.url, endpoint_api_key="sk-1234", extra=extra, **limits))).invoke(ASK)
+    assert server.bodies == [{"model": "served", **limits, **more, "system": "Be brief.", "messages": SAID}]
     assert server.requests[0].headers["authorization"] == "Bearer sk-1234"
     assert server.requests[0].headers["x-team"] == "blue"
 

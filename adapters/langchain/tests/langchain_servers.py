@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from note_agents import tool_calls
 
 from karenina_core.models.model import ModelConfig
 from karenina_testing.server import Reply, ScriptedServer
@@ -58,15 +59,7 @@ def completion(content: str | None = "Paris.", finish: str = "stop", **message: 
 
 def calls(*wanted: tuple[str, dict[str, Any] | str]) -> dict[str, Any]:
     """A completion that calls tools: names with their arguments."""
-    tool_calls = [
-        {
-            "id": f"call_{number}",
-            "type": "function",
-            "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
-        }
-        for number, (name, given) in enumerate(wanted)
-    ]
-    return completion(None, "tool_calls", tool_calls=tool_calls)
+    return completion(None, "tool_calls", tool_calls=tool_calls(*wanted))
 
 
 def claude(*blocks: dict[str, Any], stop: str = "end_turn") -> dict[str, Any]:

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_servers import Scripted, calls, claude, claude_model, completion, model
+from note_agents import ASK, FAILING_TOOLS, NOTE_READ, again, time_out_after_a_turn
+from note_agents import workspace as workspace
 
-from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
+from karenina_core.models.ports import AgentOptions, ErrorCategory, PortError, Usage
 from karenina_langchain.ports import LangchainAgent
 from karenina_testing.server import Reply, faults
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
-ASK = [Message.user("What does the note say?")]
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    (tmp_path / "note.txt").write_text("The code is 4711.\n")
-    return tmp_path
 
 
 async def test_the_agent_reads_a_file_and_answers(server: Scripted, open_port: Keep, workspace: Path) -> None:
     server.says(calls(("read_file", {"path": "note.txt"})), completion("It is 4711."))
     reply = await open_port(LangchainAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
-    call = ToolCall("call_0", "read_file", {"path": "note.txt"})
-    assert reply.trace == (
-        Message.assistant("", [call]),
-        Message.tool("The code is 4711.\n", call),
-        Message.assistant("It is 4711."),
-    )
+    assert reply.trace == NOTE_READ
     assert (reply.limit_reached, reply.finish_reason, reply.model) == (False, "stop", "served-model")
     assert reply.usage == Usage(14, 6, 10, 4, 2)
     offered = [tool["function"]["name"] for tool in server.bodies[0]["tools"]]
@@ -78,15 +68,7 @@ async def test_an_answer_in_the_last_turn_is_no_limit(server: Scripted, open_por
     assert (reply.limit_reached, reply.trace[-1].content) == (False, "One file.")
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "told"),
-    [
-        ("read_file", {"path": "absent.txt"}, "there is no 'absent.txt'"),
-        ("read_file", {"path": "../secret"}, "refused"),
-        ("read_file", "{not json", "not a JSON object"),
-        ("delete_file", {"path": "note.txt"}, "there is no tool 'delete_file'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "told"), FAILING_TOOLS)
 async def test_a_failed_tool_is_in_the_trace(
     server: Scripted, open_port: Keep, workspace: Path, name: str, arguments: dict[str, Any] | str, told: str
 ) -> None:
@@ -102,16 +84,9 @@ async def test_a_failed_tool_is_in_the_trace(
 async def test_a_time_out_keeps_what_was_done(server: Scripted, open_port: Keep, workspace: Path) -> None:
     reading = calls(("read_file", {"path": "note.txt"}))
     server.answer = lambda body: reading if len(body["messages"]) == 1 else faults.hang
-    port = open_port(LangchainAgent(model(server.url)))
-    for seconds in (2, 20, 200):  # a busy machine takes longer to come to the second request
-        with pytest.raises(PortError, match=f"did not finish within {seconds} s") as caught:
-            await port.run(ASK, AgentOptions(timeout=seconds, workspace=workspace))
-        error = caught.value
-        assert (error.category, error.retriable) == (ErrorCategory.TIMEOUT, False)
-        assert error.partial is not None
-        if error.partial.trace:
-            break
+    error = await time_out_after_a_turn(open_port(LangchainAgent(model(server.url))), workspace)
     assert "(1 turns)" in str(error)
+    assert error.partial is not None
     assert [message.role for message in error.partial.trace] == ["assistant", "tool"]
     assert error.partial.usage == Usage(7, 3, 5, 2, 1)
 
@@ -123,12 +98,6 @@ async def test_a_failed_request_is_repeated_alone(server: Scripted, open_port: K
         if len(body["messages"]) == 1:
             return Reply(calls(("list_files", {})))
         return Reply({}, 503) if failures and failures.pop() else Reply(completion())
-
-    async def again(ask: Callable[[], Any], trace: Sequence[Message]) -> Any:
-        try:
-            return await ask()
-        except PortError:
-            return await ask()
 
     server.answer = answer
     port = open_port(LangchainAgent(model(server.url)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from adapter_formats import LangchainClaude as Claude
+from adapter_formats import LangchainOpenAI as OpenAI
+
 from karenina_testing.contracts import (
     AdapterContract,
     AgentContract,
     ChatCompletions,
     LLMContract,
-    MessagesAPI,
     ParserContract,
 )
 
@@ -15,19 +17,6 @@ from karenina_testing.contracts import (
 class Endpoint(ChatCompletions):
     entry_point = "karenina_langchain:plugin"
     interface = "openai_endpoint"
-
-
-class Claude(MessagesAPI):
-    """The same chat models, of which this one speaks to a server of Anthropic's API."""
-
-    entry_point = "karenina_langchain:plugin"
-    interface = "langchain"
-    fields = {"model_provider": "anthropic"}
-
-
-class OpenAI(Endpoint):
-    interface = "langchain"
-    fields = {"model_provider": "openai"}
 
 
 class TestEndpointAdapter(Endpoint, AdapterContract):

@@ -8,83 +8,49 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from json_modes import ASK, CITY, LEARNED, SCHEMA, assert_schema_sent, mode_of, supporting
+from json_modes import patient as patient
 from langchain_servers import Scripted, calls, claude, claude_model, completion, model
 
-from karenina_core.models.ports import Message, ParserReply, PortError, Usage
+from karenina_core.models.ports import ParserReply, PortError, Usage
 from karenina_langchain.ports import LangchainParser
 from karenina_testing.server import Reply
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
-ASK = [Message.system("Extract."), Message.user("Paris.")]
-SCHEMA = {
-    "title": "City of a reply",
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 80}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
-CITY = '{"city": "Paris"}'
 USAGE = Usage(7, 3, 5, 2, 1)
-
-
-def way_of(body: dict[str, Any]) -> str:
-    native = "response_format" in body or "output_config" in body
-    return "json_schema" if native else "tool" if "tools" in body else "prompt"
 
 
 def server_with(*supported: str) -> Callable[[dict[str, Any]], Reply]:
     """A server that understands only some ways of asking for JSON."""
-    complaints = {"json_schema": "response_format is not supported", "tool": "tool use is not supported"}
-
-    def answer(body: dict[str, Any]) -> Reply:
-        way = way_of(body)
-        if way not in supported:
-            return Reply({"error": {"message": complaints[way]}}, 400)
-        return Reply(calls(("City_of_a_reply", CITY)) if way == "tool" else completion(CITY))
-
-    return answer
+    return supporting(supported, calls(("City_of_a_reply", CITY)), completion(CITY))
 
 
-@pytest.mark.parametrize(
-    ("supported", "asked"),
-    [
-        (("json_schema", "tool", "prompt"), ["json_schema", "json_schema"]),
-        (("tool", "prompt"), ["json_schema", "tool", "tool"]),
-        (("prompt",), ["json_schema", "tool", "prompt", "prompt"]),
-    ],
-)
+@pytest.mark.parametrize(("supported", "asked"), LEARNED)
 async def test_the_best_way_is_found_once(
     supported: tuple[str, ...], asked: list[str], server: Scripted, open_port: Keep
 ) -> None:
     server.answer = server_with(*supported)
     port = open_port(LangchainParser(model(server.url)))
     replies = [await port.parse(ASK, SCHEMA) for _ in range(2)]
-    assert [way_of(body) for body in server.bodies] == asked
+    assert [mode_of(body) for body in server.bodies] == asked
     finish = "tool_calls" if supported[0] == "tool" else "stop"
     expected = ParserReply(CITY, supported[0], USAGE, finish, "served-model")  # type: ignore[arg-type]
     assert replies == [expected] * 2
 
 
-async def test_judges_that_begin_at_once_are_refused_once(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
+@pytest.mark.usefixtures("patient")
+async def test_judges_that_begin_at_once_are_refused_once(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     ports = [open_port(LangchainParser(model(server.url))) for _ in range(2)]
     await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])
-    assert Counter(map(way_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 16}
+    assert Counter(map(mode_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 16}
 
 
 async def test_the_requests_carry_the_schema(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     await open_port(LangchainParser(model(server.url))).parse(ASK, SCHEMA)
-    native, tool, prompt = server.bodies
-    form = {"name": "City_of_a_reply", "strict": True, "schema": SCHEMA}
-    assert native["response_format"] == {"type": "json_schema", "json_schema": form}
-    assert tool["tools"][0]["function"]["parameters"] == SCHEMA
-    assert tool["tool_choice"] == {"type": "function", "function": {"name": "City_of_a_reply"}}
-    assert '"maxLength": 80' in prompt["messages"][0]["content"]
+    assert '"maxLength": 80' in assert_schema_sent(server.bodies)["messages"][0]["content"]
 
 
 async def test_other_errors_are_no_reason_to_ask_in_another_way(server: Scripted, open_port: Keep) -> None:
@@ -120,4 +86,4 @@ async def test_claude_is_asked_in_its_own_ways(way: str, server: Scripted, open_
     tool = {"type": "tool_use", "id": "t", "name": "City_of_a_reply", "input": {"city": "Paris"}}
     server.says(claude(tool if way == "tool" else {"type": "text", "text": CITY}))
     reply = await open_port(LangchainParser(claude_model(server, extra={"structured": way}))).parse(ASK, SCHEMA)
-    assert (reply.text, reply.mode, way_of(server.bodies[0])) == (CITY, way, way)
+    assert (reply.text, reply.mode, mode_of(server.bodies[0])) == (CITY, way, way)

@@ -8,18 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from karenina_core.models import ports
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentPort,
-    AgentReply,
-    CallInfo,
-    FinishReason,
-    Message,
-    ToolCall,
-    Usage,
-)
 from karenina_local.agent import LocalAgent, TextCallConversation
 from karenina_openai.agent import ChatConversation
 from karenina_openai.client import Client
@@ -36,7 +26,9 @@ class Elsewhere:
     def __init__(self, model: ModelConfig) -> None:
         self._client = Client(model)
 
-    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
+    async def run(
+        self, messages: Sequence[ports.Message], options: ports.AgentOptions, *, info: ports.CallInfo = ports.NO_INFO
+    ) -> ports.AgentReply:
         return await run_tool_loop(
             TextCallConversation(ChatConversation(self._client, messages), self._running), options
         )
@@ -54,10 +46,10 @@ class TestAgentWhoseModelWritesCalls(AgentContract):
     # A call that is cancelled before its reply begins keeps its connection until its time is over.
     fields = {"request_timeout": 4.0}
 
-    def make(self, model: ModelConfig) -> AgentPort:
+    def make(self, model: ModelConfig) -> ports.AgentPort:
         return Elsewhere(model)
 
-    def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
+    def reply(self, said: ports.Message, usage: ports.Usage, finish_reason: ports.FinishReason) -> Any:
         calls = [
             json.dumps({"id": call.id, "name": call.name, "arguments": call.arguments}) for call in said.tool_calls
         ]
@@ -79,7 +71,7 @@ class TestAgentWhoseModelWritesCalls(AgentContract):
             },
         }
 
-    def read(self, request: Request) -> Sequence[Message]:
+    def read(self, request: Request) -> Sequence[ports.Message]:
         return [read_message(message) for message in request.body["messages"]]
 
     def test_a_call_of_an_unknown_tool_is_in_the_trace(self) -> None:
@@ -87,10 +79,10 @@ class TestAgentWhoseModelWritesCalls(AgentContract):
         text = '{"name": "launch_rocket", "arguments": {"to": "the moon"}}'
         with self.server(self.saying(text)) as server:
             reply = self.run(server.url)
-        assert (reply.trace, reply.finish_reason) == ((Message.assistant(text),), "stop")
+        assert (reply.trace, reply.finish_reason) == ((ports.Message.assistant(text),), "stop")
 
     def test_calls_without_ids_of_their_own_get_some(self) -> None:
-        same = ToolCall("", "list_files", {})
+        same = ports.ToolCall("", "list_files", {})
         with self.server(self.saying("", same, same), self.saying("", same), self.saying("Two.")) as server:
             reply = self.run(server.url)
         ids = [call.id for message in reply.trace for call in message.tool_calls]
@@ -123,12 +115,12 @@ def test_a_real_model_has_a_file_read(qwen: Path, tmp_path: Path) -> None:
         extra={"slots": 1, "context": 2048},
     )
 
-    async def run() -> AgentReply:
+    async def run() -> ports.AgentReply:
         agent = LocalAgent(config)
         try:
             return await agent.run(
-                [Message.user("What is the code? It stands in note.txt.")],
-                AgentOptions(max_turns=2, workspace=tmp_path),
+                [ports.Message.user("What is the code? It stands in note.txt.")],
+                ports.AgentOptions(max_turns=2, workspace=tmp_path),
             )
         finally:
             await agent.aclose()

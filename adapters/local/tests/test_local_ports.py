@@ -17,6 +17,7 @@ from karenina_local.ports import LocalLLM, LocalParser
 from karenina_local.server import POOL, Address, LlamaServer
 
 T = TypeVar("T")
+P = TypeVar("P", LocalLLM, LocalParser)
 (SPEC,) = plugin.karenina_adapters()
 FRANCE = [
     Message.system("You are a helpful assistant. Answer in one short sentence."),
@@ -54,20 +55,11 @@ def held(context: int) -> tuple[LlamaServer, int]:
     return found
 
 
-def answering(config: ModelConfig, use: Callable[[LocalLLM], Awaitable[T]]) -> T:
+def using(kind: Callable[[ModelConfig], P], config: ModelConfig, use: Callable[[P], Awaitable[T]]) -> T:
+    """Return the result of `use` with a port of this kind."""
+
     async def run() -> T:
-        port = LocalLLM(config)
-        try:
-            return await use(port)
-        finally:
-            await port.aclose()
-
-    return asyncio.run(run())
-
-
-def judging(config: ModelConfig, use: Callable[[LocalParser], Awaitable[T]]) -> T:
-    async def run() -> T:
-        port = LocalParser(config)
+        port = kind(config)
         try:
             return await use(port)
         finally:
@@ -77,7 +69,7 @@ def judging(config: ModelConfig, use: Callable[[LocalParser], Awaitable[T]]) -> 
 
 
 def test_a_real_model_answers_and_its_tokens_are_counted(served: Path) -> None:
-    reply = answering(model("smollm2-135m"), lambda port: port.invoke(FRANCE))
+    reply = using(LocalLLM, model("smollm2-135m"), lambda port: port.invoke(FRANCE))
     assert "Paris" in reply.text
     assert reply.finish_reason == "stop"
     assert reply.usage.calls == 1
@@ -87,7 +79,7 @@ def test_a_real_model_answers_and_its_tokens_are_counted(served: Path) -> None:
 def test_a_judge_cannot_leave_its_schema(served: Path) -> None:
     config = model(served, extra={"context": 512, "max_list_items": 2, "max_string_length": 12}, max_tokens=200)
     asked = [Message.user("Ada Lovelace, a mathematician, died at 36. Fill the form about her as JSON.")]
-    reply = judging(config, lambda port: port.parse(asked, PERSON))
+    reply = using(LocalParser, config, lambda port: port.parse(asked, PERSON))
     found = json.loads(reply.text)
     assert reply.mode == "json_schema"
     assert list(found) == PERSON["required"]
@@ -103,7 +95,7 @@ def test_a_choice_comes_with_the_probability_of_each_option(served: Path) -> Non
     form = {"type": "object", "properties": {"city": {"enum": options, "type": "string"}}, "required": ["city"]}
     asked = [Message.user('Which city is in France? Reply as JSON, such as {"city": "Rome"}.')]
 
-    reply = judging(model(served), lambda port: port.parse(asked, form))
+    reply = using(LocalParser, model(served), lambda port: port.parse(asked, form))
 
     assert reply.option_logprobs is not None
     assert list(reply.option_logprobs) == options
@@ -115,7 +107,7 @@ def test_slots_answer_side_by_side_and_alike(served: Path) -> None:
     async def three(port: LocalLLM) -> list[str]:
         return [reply.text for reply in await asyncio.gather(*(port.invoke(FRANCE) for _ in range(3)))]
 
-    assert all("Paris" in text for text in answering(model(served), three))
+    assert all("Paris" in text for text in using(LocalLLM, model(served), three))
 
 
 def test_replicates_are_sampled_apart_and_each_can_be_repeated(smollm2: Path) -> None:
@@ -123,20 +115,20 @@ def test_replicates_are_sampled_apart_and_each_can_be_repeated(smollm2: Path) ->
         asked = [Message.user("Tell me a story.")]
         return [(await port.invoke(asked, info=CallInfo(replicate=number))).text for number in (1, 2, 1)]
 
-    first, second, again = answering(
-        model(smollm2, temperature=1.0, max_tokens=20, extra={"slots": 1, "context": 512}), sample
+    first, second, again = using(
+        LocalLLM, model(smollm2, temperature=1.0, max_tokens=20, extra={"slots": 1, "context": 512}), sample
     )
     assert first != second
     assert first == again
 
 
 def test_a_reply_that_is_cut_off_says_so(served: Path) -> None:
-    assert answering(model(served, max_tokens=2), lambda port: port.invoke(FRANCE)).finish_reason == "length"
+    assert using(LocalLLM, model(served, max_tokens=2), lambda port: port.invoke(FRANCE)).finish_reason == "length"
 
 
 def test_a_too_long_prompt_names_the_setting(served: Path) -> None:
     with pytest.raises(PortError, match="at most 512 tokens together; raise `context`") as caught:
-        answering(model(served), lambda port: port.invoke([Message.user("word " * 2000)]))
+        using(LocalLLM, model(served), lambda port: port.invoke([Message.user("word " * 2000)]))
     assert caught.value.category is ErrorCategory.PERMANENT
 
 
@@ -214,4 +206,4 @@ def test_nothing_of_ours_listens_to_the_network(served: Path) -> None:
             connection.settimeout(5)
             return connection.connect_ex(("127.0.0.2", number)) == 0
 
-    assert not answering(model(served), reach)
+    assert not using(LocalLLM, model(served), reach)

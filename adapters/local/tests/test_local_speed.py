@@ -42,15 +42,8 @@ def test_the_speed_is_logged_when_the_port_is_closed(smollm2: Path, caplog: pyte
     caplog.set_level(logging.INFO, "karenina")
 
     async def run() -> Speed:
-        model = ModelConfig(
-            id="small",
-            interface="local",
-            model_name=str(smollm2),
-            max_tokens=4,
-            temperature=0.0,
-            extra={"context": 512},
-        )
-        port = LocalLLM(model)
+        short: dict[str, Any] = {"max_tokens": 4, "temperature": 0.0, "extra": {"context": 512}}
+        port = LocalLLM(ModelConfig(id="small", interface="local", model_name=str(smollm2), **short))
         try:
             await port.invoke([Message.user("Count to ten.")])
             return port.speed

@@ -27,11 +27,7 @@ FIRST = '{"id": "a", "response": "x"}\n'
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        (
-            "a.jsonl",
-            FIRST + '{"id": "b", "resp',
-            "a.jsonl, line 2, column 13: the JSON is incomplete",
-        ),
+        ("a.jsonl", FIRST + '{"id": "b", "resp', "a.jsonl, line 2, column 13: the JSON is incomplete"),
         ("a.jsonl", FIRST + "\n[1]\n", "line 3: the row is list, not an object"),
         ("a.jsonl", FIRST + '{"response": "x"}', "line 2: the question is missing.*question_id, id, question"),
         ("a.jsonl", FIRST + '{"id": "b", "said": "x"}', "line 2: the recording is missing.*response, answer"),

@@ -27,6 +27,12 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def server() -> Iterator[Scripted]:
+    with Scripted() as scripted:
+        yield scripted
+
+
+@pytest.fixture
 def fake_openai() -> Iterator[Callable[..., str]]:
     """Return a function that starts the shared fake server with the given arguments, and returns its base URL."""
     if not FAKE_SERVER.exists():
@@ -61,12 +67,6 @@ def _wait_for(url: str) -> None:
         else:
             return
     pytest.fail(f"no server at {url}")
-
-
-@pytest.fixture
-def server() -> Iterator[Scripted]:
-    with Scripted() as scripted:
-        yield scripted
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from note_agents import ASK, FAILING_TOOLS, NOTE_READ, again, time_out_after_a_turn, tool_calls
+from note_agents import workspace as workspace
 from openai_servers import Scripted, completion, model
 
-from karenina_core.models.ports import AgentOptions, ErrorCategory, Message, PortError, ToolCall, Usage
+from karenina_core.models.ports import AgentOptions, ErrorCategory, PortError, Usage
 from karenina_openai.agent import OpenAIAgent
 from karenina_testing.server import Reply, faults
 
 pytestmark = pytest.mark.anyio
-ASK = [Message.user("What does the note say?")]
 
 
 def calls(*wanted: tuple[str, dict[str, Any] | str], **message: Any) -> dict[str, Any]:
     """Return a completion with tool calls: names with their arguments."""
-    tool_calls = [
-        {
-            "id": f"call_{number}",
-            "type": "function",
-            "function": {"name": name, "arguments": given if isinstance(given, str) else json.dumps(given)},
-        }
-        for number, (name, given) in enumerate(wanted)
-    ]
-    made = completion(None, tool_calls=tool_calls, **message)
+    made = completion(None, tool_calls=tool_calls(*wanted), **message)
     made["choices"][0]["finish_reason"] = "tool_calls"
     return made
 
@@ -39,23 +31,12 @@ def one_after_another(*replies: dict[str, Any]) -> Callable[[dict[str, Any]], Re
     return lambda _: Reply(left.pop(0) if len(left) > 1 else left[0])
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    (tmp_path / "note.txt").write_text("The code is 4711.\n")
-    return tmp_path
-
-
 async def test_the_agent_reads_a_file_and_answers(
     server: Scripted, open_port: Callable[[Any], Any], workspace: Path
 ) -> None:
     server.answer = one_after_another(calls(("read_file", {"path": "note.txt"})), completion("It is 4711."))
     reply = await open_port(OpenAIAgent(model(server.url))).run(ASK, AgentOptions(workspace=workspace))
-    call = ToolCall("call_0", "read_file", {"path": "note.txt"})
-    assert reply.trace == (
-        Message.assistant("", [call]),
-        Message.tool("The code is 4711.\n", call),
-        Message.assistant("It is 4711."),
-    )
+    assert reply.trace == NOTE_READ
     assert (reply.limit_reached, reply.finish_reason, reply.model) == (False, "stop", "served-model")
     assert reply.usage == Usage(14, 6, calls=2)
     assert [message["role"] for message in server.bodies[1]["messages"]] == ["user", "assistant", "tool"]
@@ -93,16 +74,7 @@ async def test_an_answer_in_the_last_turn_is_within_the_limit(
     assert (reply.limit_reached, reply.trace[-1].content) == (False, "One file.")
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "told"),
-    [
-        ("read_file", {"path": "absent.txt"}, "there is no 'absent.txt'"),
-        ("read_file", {"path": "../secret"}, "refused"),
-        ("read_file", {}, "path"),
-        ("read_file", "{not json", "not a JSON object"),
-        ("delete_file", {"path": "note.txt"}, "there is no tool 'delete_file'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "told"), FAILING_TOOLS)
 async def test_a_tool_failure_is_in_the_trace_and_ends_nothing(
     server: Scripted,
     open_port: Callable[[Any], Any],
@@ -126,17 +98,9 @@ async def test_a_time_out_keeps_what_was_done(
 ) -> None:
     reading = Reply(calls(("read_file", {"path": "note.txt"})))
     server.answer = lambda body: reading if len(body["messages"]) == 1 else faults.hang
-    port = open_port(OpenAIAgent(model(server.url)))
-    for seconds in (1, 10, 100):  # a busy machine takes longer to come to the second request
-        with pytest.raises(PortError, match=f"did not finish within {seconds} s") as caught:
-            await port.run(ASK, AgentOptions(timeout=seconds, workspace=workspace))
-        error = caught.value
-        assert error.category is ErrorCategory.TIMEOUT
-        assert not error.retriable
-        assert error.partial is not None
-        if error.partial.trace:
-            break
+    error = await time_out_after_a_turn(open_port(OpenAIAgent(model(server.url))), workspace)
     assert "(1 turns)" in str(error)
+    assert error.partial is not None
     assert [message.role for message in error.partial.trace] == ["assistant", "tool"]
     assert error.partial.usage == Usage(7, 3, calls=1)
 
@@ -166,12 +130,6 @@ async def test_a_guard_can_retry_one_failed_request(
         if len(body["messages"]) == 1:
             return Reply(calls(("list_files", {})))
         return Reply({}, status=503) if failures and failures.pop() else Reply(completion())
-
-    async def again(ask: Callable[[], Any], trace: Sequence[Message]) -> Any:
-        try:
-            return await ask()
-        except PortError:
-            return await ask()
 
     server.answer = answer
     options = AgentOptions(workspace=workspace, guard=again)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import adapter_formats
 from openai_servers import chunk, streamed
 
 from karenina_core.models.ports import ErrorCategory, FinishReason, ToolCall
 from karenina_testing.contracts import (
     AdapterContract,
     AgentContract,
-    ChatCompletions,
     LLMContract,
     ParserContract,
     Reply,
@@ -23,9 +23,7 @@ from karenina_testing.contracts import (
 SOON = {"request_timeout": 4.0, "stream_timeout": 4.0}
 
 
-class OpenAI(ChatCompletions):
-    entry_point = "karenina_openai:plugin"
-    interface = "openai"
+class OpenAI(adapter_formats.OpenAI):
     fields = SOON
 
 

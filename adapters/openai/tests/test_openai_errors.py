@@ -8,24 +8,15 @@ from typing import Any
 
 import pytest
 from openai_servers import Scripted, model
+from port_errors import KEY, PROMPT, assert_refused, fails
 
-from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import ErrorCategory
 from karenina_openai import plugin
 from karenina_openai.parser import OpenAILLM
 
 pytestmark = pytest.mark.anyio
-PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
-ASK = [Message.user(PROMPT)]
-KEY = "sk-very-secret-key-000"
 Keep = Callable[[Any], Any]
 C = ErrorCategory
-
-
-async def fails(port: OpenAILLM) -> PortError:
-    with pytest.raises(PortError) as caught:
-        await port.invoke(ASK)
-    return caught.value
 
 
 async def test_an_error_names_model_and_server_with_its_message(server: Scripted, open_port: Keep) -> None:
@@ -110,11 +101,7 @@ SPEC = plugin.karenina_adapters()[0]
 def test_what_would_fail_every_item_is_refused_before_the_run(
     url: str | None, fields: dict[str, Any], problem: str
 ) -> None:
-    assert SPEC.check is not None
-    with pytest.raises(AdapterConfigError, match="model 'm'") as caught:
-        SPEC.check(model(url, **fields))
-    assert problem in str(caught.value)
-    assert "pw-secret" not in str(caught.value)
+    assert_refused(SPEC, model(url, **fields), problem)
 
 
 def test_a_server_of_ones_own_needs_no_key() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from json_modes import ASK, CITY, LEARNED, SCHEMA, assert_schema_sent, mode_of, supporting
+from json_modes import patient as patient
 from openai_servers import Scripted, completion, model
 
 from karenina_core.models.ports import Message, ParserReply, PortError, Usage
@@ -20,45 +22,17 @@ from karenina_toolkit.structured import call_structured
 from karenina_toolkit.structured.schema_forms import schema_name, strict_schema
 
 pytestmark = [pytest.mark.alone, pytest.mark.anyio]
-ASK = [Message.system("Extract."), Message.user("Paris.")]
-SCHEMA = {
-    "title": "City of a reply",
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 80}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
 Keep = Callable[[Any], Any]
-
-
-def mode_of(body: dict[str, Any]) -> str:
-    return "json_schema" if "response_format" in body else "tool" if "tools" in body else "prompt"
 
 
 def server_with(*supported: str, status: int = 400) -> Callable[[dict[str, Any]], Reply]:
     """Return a server that supports only some modes."""
-    complaints = {"json_schema": "response_format is not supported", "tool": "tool use is not supported"}
-    city = '{"city": "Paris"}'
-    call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": city}}
-
-    def answer(body: dict[str, Any]) -> Reply:
-        mode = mode_of(body)
-        if mode not in supported:
-            return Reply({"error": {"message": complaints[mode]}}, status=status)
-        return Reply(completion(None, tool_calls=[call]) if mode == "tool" else completion(city))
-
-    return answer
+    call = {"id": "c", "type": "function", "function": {"name": "x", "arguments": CITY}}
+    return supporting(supported, completion(None, tool_calls=[call]), completion(CITY), status)
 
 
 @pytest.mark.parametrize("status", [400, 404, 422])
-@pytest.mark.parametrize(
-    ("supported", "asked"),
-    [
-        (("json_schema", "tool", "prompt"), ["json_schema", "json_schema"]),
-        (("tool", "prompt"), ["json_schema", "tool", "tool"]),
-        (("prompt",), ["json_schema", "tool", "prompt", "prompt"]),
-    ],
-)
+@pytest.mark.parametrize(("supported", "asked"), LEARNED)
 async def test_the_best_mode_is_found_once(
     supported: tuple[str, ...], asked: list[str], status: int, server: Scripted, open_port: Keep
 ) -> None:
@@ -70,10 +44,8 @@ async def test_the_best_mode_is_found_once(
     assert replies == [expected] * 2
 
 
-async def test_concurrent_calls_share_what_is_learned(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
+@pytest.mark.usefixtures("patient")
+async def test_concurrent_calls_share_what_is_learned(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     port = open_port(OpenAIParser(model(server.url)))
     replies = await asyncio.gather(*[port.parse(ASK, SCHEMA) for _ in range(64)])
@@ -81,10 +53,8 @@ async def test_concurrent_calls_share_what_is_learned(
     assert Counter(map(mode_of, server.bodies)) == {"json_schema": 1, "tool": 1, "prompt": 64}
 
 
-async def test_two_judges_of_one_model_share_what_is_learned(
-    server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("karenina_toolkit.structured.structured_modes.PATIENCE", 30.0)  # a busy machine refuses late
+@pytest.mark.usefixtures("patient")
+async def test_two_judges_of_one_model_share_what_is_learned(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     ports = [open_port(OpenAIParser(model(server.url, temperature=t))) for t in (0.0, 1.0)]
     await asyncio.gather(*[port.parse(ASK, SCHEMA) for port in ports * 8])
@@ -128,11 +98,7 @@ async def test_a_request_that_fails_in_all_modes_teaches_nothing(server: Scripte
 async def test_the_three_requests_carry_the_schema(server: Scripted, open_port: Keep) -> None:
     server.answer = server_with("prompt")
     await open_port(OpenAIParser(model(server.url))).parse(ASK, SCHEMA)
-    native, tool, prompt = server.bodies
-    form = {"name": "City_of_a_reply", "strict": True, "schema": SCHEMA}
-    assert native["response_format"] == {"type": "json_schema", "json_schema": form}
-    assert tool["tools"][0]["function"]["parameters"] == SCHEMA
-    assert tool["tool_choice"] == {"type": "function", "function": {"name": "City_of_a_reply"}}
+    prompt = assert_schema_sent(server.bodies)
     assert json.dumps(SCHEMA) in prompt["messages"][0]["content"]
     assert prompt["messages"][1] == {"role": "user", "content": "Paris."}
 

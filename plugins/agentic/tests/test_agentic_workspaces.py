@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from agentic_models import question
+from folders import nest_folders, write_files
 
 from karenina_agentic.prepare_workspace import PrepareWorkspace
 from karenina_agentic.workspace_copy import WorkspaceError, copy_folder
@@ -30,10 +31,7 @@ pytestmark = pytest.mark.alone
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A workspace root with the folder of one question."""
-    folder = tmp_path / "root"
-    (folder / "task/data").mkdir(parents=True)
-    (folder / "task/data/code.txt").write_text("42")
-    return folder
+    return write_files(tmp_path / "root", {"task/data/code.txt": "42"})
 
 
 def prepare(root: Path | None, path: str | None = "task", **settings: Any) -> StageRun:
@@ -290,13 +288,7 @@ def test_a_copy_is_bounded_in_depth_and_links(tmp_path: Path) -> None:
 
     source = tmp_path / "deep"
     own = CreatedFolder.make(source)
-    here = os.open(source, os.O_RDONLY)
-    for _ in range(5000):
-        os.mkdir("a", dir_fd=here)
-        below = os.open("a", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
+    nest_folders(source, 5000)
     left: list[str] = []
     copy_folder(source, tmp_path / "copy", tmp_path, lambda _place, why: left.append(why))
     assert left == [f"is nested in more than {DEEPEST} folders"]

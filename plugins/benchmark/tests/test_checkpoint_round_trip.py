@@ -8,17 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
+from karenina_core.data import rubrics
 from karenina_core.data.question import Question
-from karenina_core.data.rubrics import (
-    AgenticRubricTrait,
-    CallableRubricTrait,
-    DynamicRubric,
-    LLMRubricTrait,
-    MetricRubricTrait,
-    RegexRubricTrait,
-    Rubric,
-    UnknownTrait,
-)
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(
     [
@@ -57,25 +48,31 @@ def named(kind, /, **fields):
 
 
 llm = (
-    named(LLMRubricTrait, deep_judgment_enabled=st.booleans(), deep_judgment_max_excerpts=st.none() | st.integers(1, 9))
-    | named(LLMRubricTrait, kind=st.just("score"), min_score=st.integers(-3, 1), max_score=st.integers(2, 9))
-    | named(LLMRubricTrait, kind=st.just("literal"), classes=classes)
+    named(
+        rubrics.LLMRubricTrait,
+        deep_judgment_enabled=st.booleans(),
+        deep_judgment_max_excerpts=st.none() | st.integers(1, 9),
+    )
+    | named(rubrics.LLMRubricTrait, kind=st.just("score"), min_score=st.integers(-3, 1), max_score=st.integers(2, 9))
+    | named(rubrics.LLMRubricTrait, kind=st.just("literal"), classes=classes)
 )
 agentic_names = visible.filter(lambda value: "." not in value)
 traits = (
     llm
-    | named(RegexRubricTrait, pattern=st.sampled_from(["a", r"\d+", "é|ü"]), case_sensitive=st.booleans())
-    | named(CallableRubricTrait, source=visible, kind=st.sampled_from(["boolean", "score"]))
-    | named(CallableRubricTrait, pickled=st.just("gASVAAAA"))
+    | named(rubrics.RegexRubricTrait, pattern=st.sampled_from(["a", r"\d+", "é|ü"]), case_sensitive=st.booleans())
+    | named(rubrics.CallableRubricTrait, source=visible, kind=st.sampled_from(["boolean", "score"]))
+    | named(rubrics.CallableRubricTrait, pickled=st.just("gASVAAAA"))
     | named(
-        MetricRubricTrait, metrics=st.just(["recall", "f1"]), tp_instructions=st.lists(text, min_size=1, max_size=3)
+        rubrics.MetricRubricTrait,
+        metrics=st.just(["recall", "f1"]),
+        tp_instructions=st.lists(text, min_size=1, max_size=3),
     )
-    | st.builds(AgenticRubricTrait, name=agentic_names, description=visible, max_turns=st.integers(1, 9))
-    | st.builds(UnknownTrait, type=st.just("of_a_plugin"), name=visible, description=visible, knobs=json_values)
+    | st.builds(rubrics.AgenticRubricTrait, name=agentic_names, description=visible, max_turns=st.integers(1, 9))
+    | st.builds(rubrics.UnknownTrait, type=st.just("of_a_plugin"), name=visible, description=visible, knobs=json_values)
 )
 
 
-def rubrics(kind):
+def rubrics_of(kind):
     return st.none() | st.lists(traits, min_size=1, max_size=3, unique_by=lambda trait: trait.name).map(
         kind.model_validate
     )
@@ -89,8 +86,8 @@ questions = st.builds(
     answer_template=source,
     keywords=st.lists(text, max_size=3),
     few_shot_examples=st.lists(st.fixed_dictionaries({"question": text.filter(bool), "answer": text}), max_size=2),
-    rubric=rubrics(Rubric),
-    dynamic_rubric=rubrics(DynamicRubric),
+    rubric=rubrics_of(rubrics.Rubric),
+    dynamic_rubric=rubrics_of(rubrics.DynamicRubric),
     workspace_path=st.none() | text,
     author=json_values,
     sources=json_values,
@@ -103,8 +100,8 @@ questions = st.builds(
 def benchmarks(draw):
     benchmark = Benchmark.create(draw(visible), draw(text), draw(text), draw(text))
     benchmark.add_questions(draw(st.lists(questions, max_size=3, unique_by=lambda question: question.id)))
-    benchmark.global_rubric = draw(rubrics(Rubric))
-    benchmark.dynamic_rubric = draw(rubrics(DynamicRubric))
+    benchmark.global_rubric = draw(rubrics_of(rubrics.Rubric))
+    benchmark.dynamic_rubric = draw(rubrics_of(rubrics.DynamicRubric))
     benchmark.run_config = draw(mappings)
     benchmark.metadata = draw(mappings)
     benchmark.workspace_root = draw(st.sampled_from([None, Path("workspaces"), Path("/data")]))
@@ -139,7 +136,7 @@ def test_values_keep_their_types_in_yaml(tmp_path, value):
 @pytest.mark.parametrize("ending", [".jsonld", ".yaml"])
 def test_the_order_of_classes_survives(tmp_path, ending):
     benchmark = Benchmark.create("scale")
-    trait = LLMRubricTrait(name="t", kind="literal", classes={"z": "lowest", "a": "highest"})
+    trait = rubrics.LLMRubricTrait(name="t", kind="literal", classes={"z": "lowest", "a": "highest"})
     benchmark.add_question("q?", rubric=[trait])
     benchmark.save(tmp_path / f"b{ending}")
     assert Benchmark.load(tmp_path / f"b{ending}").questions[0].rubric.llm_traits[0].class_names == ("z", "a")

@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_benchmark.tables.lettered_options import (
-    find_right_options,
-    join_options,
-    options_in,
-    parse_list,
-    read_options,
-    strip_marks,
-)
+from karenina_benchmark.tables import lettered_options
 
 METALS = {"A": "iron", "B": "mercury"}
 
@@ -45,24 +38,24 @@ METALS = {"A": "iron", "B": "mercury"}
     ids=repr,
 )
 def test_options_are_read_from_a_cell(cell: Any) -> None:
-    assert read_options(cell) == METALS
+    assert lettered_options.read_options(cell) == METALS
 
 
 @pytest.mark.parametrize(
     "cell", ["iron", "", [], ["iron"], {"x": "iron", "y": "b"}, 5, None, ["iron", None], "x" * 200_000]
 )
 def test_other_cells_have_no_options(cell: Any) -> None:
-    assert read_options(cell) == {}
+    assert lettered_options.read_options(cell) == {}
 
 
 def test_letters_are_not_doubled() -> None:
-    assert strip_marks(["A. iron", "B. mercury"]) == ["iron", "mercury"]
-    assert strip_marks(["A. iron", "C. mercury"]) == ["A. iron", "C. mercury"]
+    assert lettered_options.strip_marks(["A. iron", "B. mercury"]) == ["iron", "mercury"]
+    assert lettered_options.strip_marks(["A. iron", "C. mercury"]) == ["A. iron", "C. mercury"]
     question = "Which is liquid?\n(A) iron\n(B) mercury"
-    assert join_options(question, METALS) == question
-    assert options_in(question, "(B)") == METALS
-    assert options_in(question, "mercury") == {}
-    assert join_options("Which is liquid?", METALS) == "Which is liquid?\n\nA. iron\nB. mercury"
+    assert lettered_options.join_options(question, METALS) == question
+    assert lettered_options.options_in(question, "(B)") == METALS
+    assert lettered_options.options_in(question, "mercury") == {}
+    assert lettered_options.join_options("Which is liquid?", METALS) == "Which is liquid?\n\nA. iron\nB. mercury"
 
 
 FOUND: list[tuple[list[Any], str, list[tuple[str, ...]]]] = [
@@ -82,36 +75,36 @@ FOUND: list[tuple[list[Any], str, list[tuple[str, ...]]]] = [
 def test_the_right_options_of_a_column_are_found_in_one_way(
     truths: list[Any], way: str, letters: list[tuple[str, ...]]
 ) -> None:
-    right = find_right_options(truths, [METALS, METALS], columns={"A": "one", "B": "two"})
+    right = lettered_options.find_right_options(truths, [METALS, METALS], columns={"A": "one", "B": "two"})
     assert (right.way, list(right.letters), right.problem) == (way, letters, "")
 
 
 def test_a_place_that_could_be_counted_from_0_or_1_is_a_problem() -> None:
     both = [{"A": "x", "B": "y", "C": "z"}] * 2
-    assert "could be the index or number of an option" in find_right_options([1, 2], both).problem
-    assert find_right_options([1, 2], both, "number").letters == (("A",), ("B",))
-    assert find_right_options([1, 2], both, hint="index").letters == (("B",), ("C",))
-    assert find_right_options([1, 0], both).letters == (("B",), ("A",))
+    assert "could be the index or number of an option" in lettered_options.find_right_options([1, 2], both).problem
+    assert lettered_options.find_right_options([1, 2], both, "number").letters == (("A",), ("B",))
+    assert lettered_options.find_right_options([1, 2], both, hint="index").letters == (("B",), ("C",))
+    assert lettered_options.find_right_options([1, 0], both).letters == (("B",), ("A",))
 
 
 def test_numbers_that_are_texts_and_places_of_options_are_a_problem() -> None:
-    assert find_right_options([2], [{"A": "1", "B": "2", "C": "3"}]).problem
-    assert find_right_options([12], [{"A": "10", "B": "12"}]).letters == (("B",),)
+    assert lettered_options.find_right_options([2], [{"A": "1", "B": "2", "C": "3"}]).problem
+    assert lettered_options.find_right_options([12], [{"A": "10", "B": "12"}]).letters == (("B",),)
 
 
 def test_one_bad_cell_of_many_is_left_out() -> None:
-    right = find_right_options(["A"] * 24 + ["tin"], [METALS] * 25)
+    right = lettered_options.find_right_options(["A"] * 24 + ["tin"], [METALS] * 25)
     assert (right.way, right.letters[-1], right.letters[0]) == ("letter or text", (), ("A",))
 
 
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=6), min_size=1, max_size=5))
 def test_a_list_written_by_python_is_read_as_it_was(items: list[str]) -> None:
-    assert parse_list(repr(items)) == items
+    assert lettered_options.parse_list(repr(items)) == items
 
 
 @given(st.text(max_size=40) | st.recursive(st.text(max_size=3), lambda inner: st.lists(inner, max_size=3)).map(repr))
 def test_any_text_is_a_list_or_none(text: str) -> None:
-    items = parse_list(text)
+    items = lettered_options.parse_list(text)
     assert items is None or isinstance(items, list)
-    options = read_options(text)
+    options = lettered_options.read_options(text)
     assert all(options.values())

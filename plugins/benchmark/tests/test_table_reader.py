@@ -89,24 +89,33 @@ def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):
         read_rows(tmp_path / "t.xlsx")
 
 
-WRONG = [
-    ("t.csv", "", "the file is empty"),
-    ("t.csv", "q,q\n1,2\n", "two columns are named 'q'"),
-    ("t.csv", "q,a\n", "the table has the columns q, a and no rows"),
-    ("t.csv", "q,a\n1,2,3\n", "line 2: the row has 3 cells, but the file has 2 columns"),
-    ("t.csv", 'q,a\n"b"c,2\n', "CSV is not valid"),
-    ("t.jsonl", "", "the file is empty"),
-    ("t.jsonl", '{"q": 1}\n\n{"q"\n', "line 3, column 5: the JSON is incomplete"),
-    ("t.jsonl", "[1]\n", "line 1: the line is not a JSON object"),
-    ("t.xlsx", "nonsense", "it is not an Excel workbook"),
-    ("t.ods", "x", "'.ods' are not supported; convert the file to one of .csv"),
-    ("t.json", "[{}]", "all rows are empty"),
-    ("t.json", '{"a": [1]}', "neither a benchmark nor a list of rows"),
-    ("t.json", '{"a": [{"q": "Who?"}], "b": [{"x": 1}, {"x": 2}]}', "--rows 'b.*' or --rows 'a.*'"),
-]
+WRONG = {
+    "t.csv": [
+        ("", "the file is empty"),
+        ("q,q\n1,2\n", "two columns are named 'q'"),
+        ("q,a\n", "the table has the columns q, a and no rows"),
+        ("q,a\n1,2,3\n", "line 2: the row has 3 cells, but the file has 2 columns"),
+        ('q,a\n"b"c,2\n', "CSV is not valid"),
+    ],
+    "t.jsonl": [
+        ("", "the file is empty"),
+        ('{"q": 1}\n\n{"q"\n', "line 3, column 5: the JSON is incomplete"),
+        ("[1]\n", "line 1: the line is not a JSON object"),
+    ],
+    "t.xlsx": [("nonsense", "it is not an Excel workbook")],
+    "t.ods": [("x", "'.ods' are not supported; convert the file to one of .csv")],
+    "t.json": [
+        ("[{}]", "all rows are empty"),
+        ('{"a": [1]}', "neither a benchmark nor a list of rows"),
+        ('{"a": [{"q": "Who?"}], "b": [{"x": 1}, {"x": 2}]}', "--rows 'b.*' or --rows 'a.*'"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("name", "text", "said"), WRONG, ids=[case[2] for case in WRONG])
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [pytest.param(name, text, said, id=said) for name, cases in WRONG.items() for text, said in cases],
+)
 def test_a_wrong_table_is_an_error(tmp_path, name, text, said):
     with pytest.raises(BenchmarkFileError) as caught:
         read_rows(written(tmp_path / name, text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,8 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.plugins import Plugins
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 MODEL = '{"id": "m", "interface": "scripted", "model_name": "m"}'
-
-
-@pytest.fixture(autouse=True)
-def _clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
 
 
 @pytest.mark.parametrize(

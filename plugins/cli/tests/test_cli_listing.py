@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import pytest
 from command_runs import run_karenina
+from offers import offering
 
-from karenina_core import hookimpl
 from karenina_core.data.rubrics import RubricTrait, trait_kinds
 from karenina_core.plugins import Plugins
 from karenina_template.templates import Primitive, known_primitives
@@ -31,20 +30,11 @@ class TastingTrait(RubricTrait):
     spoons: int = 1
 
 
-class _Offer:
-    @hookimpl
-    def karenina_primitives(self) -> Sequence[type[Primitive]]:
-        return [WithinPercent]
-
-    @hookimpl
-    def karenina_trait_kinds(self) -> Sequence[type[RubricTrait]]:
-        return [TastingTrait]
-
-
 @pytest.fixture
 def plugins() -> Plugins:
     registered = Plugins()
-    registered.register(_Offer(), distribution="kitchen-tools")
+    offer = offering(primitives=[WithinPercent], trait_kinds=[TastingTrait])
+    registered.register(offer, distribution="kitchen-tools")
     return registered
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import typer
 from command_runs import run_karenina
+from folders import write_files
 from typer.testing import CliRunner
 
 from karenina_cli.app import build_app
@@ -149,10 +150,9 @@ def test_a_plugin_without_details_takes_one_line() -> None:
 @pytest.fixture
 def morse(tmp_path: Path) -> Plugins:
     """Installed plugins, one of which cannot be loaded."""
-    folder = tmp_path / "morse-2.1.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Name: morse\nVersion: 2.1\n")
-    (folder / "entry_points.txt").write_text("[karenina.plugins]\nmorse = morse_is_gone:plugin\n")
+    points = "[karenina.plugins]\nmorse = morse_is_gone:plugin\n"
+    files = {"METADATA": "Name: morse\nVersion: 2.1\n", "entry_points.txt": points}
+    write_files(tmp_path / "morse-2.1.dist-info", files)
     return Plugins.discover(found=[*distribution_in(tmp_path).entry_points])
 
 

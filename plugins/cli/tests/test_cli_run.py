@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import stat
 from pathlib import Path
@@ -17,12 +16,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_engine.results.result_set import VerificationResultSet
 
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def run(file: Path, *arguments: str | Path, say: object = None) -> CommandResult:

@@ -104,12 +104,8 @@ def test_failures_with_one_reason_are_printed_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "shown"),
     [
-        ("2", "which-year"),
-        ("#1", "which-gene"),
-        ("which-year", "which-year"),
-        ("r-which-gene", "which-gene"),
-        ("WHICH-G", "which-gene"),
-        ("approved", "which-year"),
+        *((word, "which-year") for word in ("2", "which-year", "approved")),
+        *((word, "which-gene") for word in ("#1", "r-which-gene", "WHICH-G")),
     ],
 )
 def test_show_finds_an_item_by_number_id_beginning_or_words(results: Path, word: str, shown: str) -> None:

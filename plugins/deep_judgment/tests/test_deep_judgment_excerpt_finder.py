@@ -20,20 +20,27 @@ TEXT = (
 )
 SPACE = [" ", "   ", "\t\t", *(chr(code) for code in range(0x3001) if chr(code).isspace())]
 DATA = Path(__file__).parents[4] / "shared" / "data"
+FOUND = {
+    "exact": [
+        ("a protein that keeps cells alive", "a protein that keeps cells alive"),
+        ("  BCL2, a protein \n", "BCL2, a protein"),
+        ('"approved in 1985"', "approved in 1985"),
+    ],
+    "spacing": [
+        ("patients with leukaemia, and it inhibits", "patients with leukaemia,\n    and it inhibits"),
+        ("VENETOCLAX BINDS BCL2", "Venetoclax binds BCL2"),
+        ("alive. it was approved", "alive.\n\n    It was approved"),
+    ],
+    "changed": [
+        ("a protien that keeps cells alive", "a protein that keeps cells alive"),
+        ("a protein which keeps cells alive", "a protein that keeps cells alive"),
+    ],
+}
+"""By the kind of match: the excerpt, and the passage in the text."""
 
 
 @pytest.mark.parametrize(
-    ("excerpt", "passage", "kind"),
-    [
-        ("a protein that keeps cells alive", "a protein that keeps cells alive", "exact"),
-        ("  BCL2, a protein \n", "BCL2, a protein", "exact"),
-        ('"approved in 1985"', "approved in 1985", "exact"),
-        ("patients with leukaemia, and it inhibits", "patients with leukaemia,\n    and it inhibits", "spacing"),
-        ("VENETOCLAX BINDS BCL2", "Venetoclax binds BCL2", "spacing"),
-        ("alive. it was approved", "alive.\n\n    It was approved", "spacing"),
-        ("a protien that keeps cells alive", "a protein that keeps cells alive", "changed"),
-        ("a protein which keeps cells alive", "a protein that keeps cells alive", "changed"),
-    ],
+    ("excerpt", "passage", "kind"), [(*pair, kind) for kind, pairs in FOUND.items() for pair in pairs]
 )
 def test_what_stands_there_is_found_with_its_place(excerpt: str, passage: str, kind: str) -> None:
     match = find_excerpt(excerpt, TEXT)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from deep_judges import Judge, quotes
+from parsing_cases import FAILED_ALREADY, GENE_AND_YEAR
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question
@@ -17,14 +18,6 @@ from karenina_deep_judgment.parse_template import DeepJudgmentParseTemplate
 from karenina_template.templates import load_template
 from karenina_testing import StageRun, run_stage
 
-SOURCE = """
-class Answer(BaseAnswer):
-    gene: str = VerifiedField(
-        description="The gene that is named", ground_truth="TRUTHGENE", verify_with=ExactMatch(), weight=7.25,
-        extraction_hint="an official symbol",
-    )
-    year: int = VerifiedField(description="The year", ground_truth=198765, verify_with=NumericExact())
-"""
 WITH_REASONING = """
 class Answer(BaseAnswer):
     reasoning: str = Field(description="Why")
@@ -44,7 +37,7 @@ SAYS: dict[str, Any] = {
 
 
 def parse(
-    judge: Judge, source: str = SOURCE, mode: str = "full", goes_on: threading.Event | None = None, **more: Any
+    judge: Judge, source: str = GENE_AND_YEAR, mode: str = "full", goes_on: threading.Event | None = None, **more: Any
 ) -> StageRun:
     """Run the stage; `goes_on` is set when it is done, so that threads that wait for it end."""
     template = load_template(source, trust=Trust()).for_question("q1")
@@ -334,7 +327,7 @@ def test_what_a_search_found_is_fenced_like_the_answer() -> None:
 # ---- nothing to ask, and failures
 
 
-@pytest.mark.parametrize(("source", "response"), [(TRACE_ONLY, RESPONSE), (SOURCE, " \n")])
+@pytest.mark.parametrize(("source", "response"), [(TRACE_ONLY, RESPONSE), (GENE_AND_YEAR, " \n")])
 def test_without_judge_fields_deep_judgment_is_not_performed(source: str, response: str) -> None:
     judge = Judge()
     found = parse(judge, source, artifacts={Keys.RAW_LLM_RESPONSE: response})
@@ -359,16 +352,7 @@ def test_a_failed_step_keeps_the_results_before_it(step: str, reply: Any) -> Non
     assert found.artifact(Keys.DEEP_JUDGMENT_STAGES_COMPLETED) == (done[: done.index(step)] or None)
 
 
-@pytest.mark.parametrize(
-    "artifacts",
-    [
-        {Keys.RECURSION_LIMIT_REACHED: True},
-        {Keys.TRACE_VALIDATION_FAILED: True},
-        {Keys.ABSTENTION_DETECTED: True},
-        {Keys.SUFFICIENCY_DETECTED: False},
-    ],
-    ids=lambda found: next(iter(found)).name,
-)
+@pytest.mark.parametrize("artifacts", FAILED_ALREADY)
 def test_what_failed_already_is_not_parsed(artifacts: dict[Any, Any]) -> None:
     judge = Judge()
     assert parse(judge, artifacts=artifacts).record.status == "skipped"

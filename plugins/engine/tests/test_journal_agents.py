@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from journal_runs import AT_ONCE, RunKilled, make_benchmark
+from looping_agent import LoopingAgent
 
 from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.models.adapters import AdapterSpec
-from karenina_core.models.ports import NO_INFO, AgentOptions, AgentReply, CallInfo, Message, Tool, ToolCall, Turn, Usage
+from karenina_core.models.ports import AgentOptions, Message, Tool, ToolCall, Turn, Usage
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 CONFIG: Mapping[str, Any] = {
     "answering_models": [{"id": "m", "interface": "looping", "model_name": "m"}],
@@ -43,7 +43,7 @@ class Agents:
 
     @hookimpl
     def karenina_adapters(self) -> list[AdapterSpec]:
-        return [AdapterSpec(interface="looping", description="", agent=lambda _model: _Looping(self))]
+        return [AdapterSpec(interface="looping", description="", agent=lambda _: LoopingAgent(lambda: _Talk(self)))]
 
     @hookimpl
     def karenina_generate_answer(self) -> Sequence[type[Stage]]:
@@ -82,20 +82,6 @@ class _Look:
         del arguments
         self._world.tools_called += 1
         return "nothing there"
-
-
-class _Looping:
-    guards_calls = True
-
-    def __init__(self, world: Agents) -> None:
-        self._world = world
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        del messages, info
-        return await run_tool_loop(_Talk(self._world), options)
 
 
 class _Talk:

@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from command_runs import CommandResult, run_karenina, write_benchmark
-from journal_runs import ScriptedRuns
+from journal_runs import ScriptedRuns, interrupted_at
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_engine.journal.journal import Journal
 from karenina_engine.results.result_set import VerificationResultSet
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
 
 
 def run(world: ScriptedRuns, file: Path, *more: str) -> CommandResult:
     return run_karenina("run", file, *MODELS, *more, plugins=world.plugins())
-
-
-def stops_at(call: int) -> ScriptedRuns:
-    """Return a world in which Ctrl-C is pressed at the call of this number."""
-    world = ScriptedRuns()
-
-    def on_call(_text: str) -> None:
-        if len(world.calls) == call:
-            signal.raise_signal(signal.SIGINT)
-
-    world.on_call = on_call
-    return world
 
 
 def test_the_journal_stands_beside_the_results(tmp_path: Path) -> None:
@@ -131,7 +112,7 @@ def test_a_command_that_cannot_run_leaves_the_journal_alone(tmp_path: Path) -> N
 def test_a_run_that_was_stopped_goes_on_with_resume_alone(tmp_path: Path) -> None:
     file, rest = write_benchmark(tmp_path, *"abcd"), ScriptedRuns()
     whole = run(ScriptedRuns(), file, "-o", "whole.jsonl", "--json").json
-    stopped = run(stops_at(4), file, "-o", "out.jsonl")
+    stopped = run(interrupted_at(4), file, "-o", "out.jsonl")
     seen = run_karenina("status", "out.journal", "--json").json
     done = run_karenina("resume", "out.journal", "--json", plugins=rest.plugins())
     after = run_karenina("status", "out.journal", "--json").json
@@ -157,7 +138,7 @@ def test_resume_works_from_another_folder_with_keys_from_the_configuration(
         "parsing_models: [{id: j, interface: scripted, model_name: j, mcp_urls_dict: {t: http://u:pw-hidden@h/}}]\n"
         "evaluation_mode: rubric_only\n"
     )
-    run_karenina("run", file.name, "-c", "models.yaml", "-o", "out.jsonl", plugins=stops_at(2).plugins())
+    run_karenina("run", file.name, "-c", "models.yaml", "-o", "out.jsonl", plugins=interrupted_at(2).plugins())
     stored = b"".join(file.read_bytes() for file in Path().glob("out.journal*"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

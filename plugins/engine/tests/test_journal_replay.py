@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_runs import CONFIG, ScriptedRuns, StagesOnly, make_benchmark, make_model, summarize
+from journal_runs import CONFIG, STAGES_ONLY, ScriptedRuns, make_benchmark, make_model, summarize
 
 from karenina_benchmark import Benchmark
 from karenina_core import ModelConfig
@@ -50,7 +50,7 @@ class NobodyHome:
 def replay(benchmark: Benchmark, **more: Any) -> VerificationResultSet:
     """Replay a run whose servers are gone."""
     plugins = Plugins()
-    plugins.register(StagesOnly(), distribution="karenina-test", version="1.2")
+    plugins.register(STAGES_ONLY, distribution="karenina-test", version="1.2")
     plugins.register(NobodyHome())
     with plugin_room.use_plugins(plugins):
         return benchmark.run_verification({**CONFIG, **more.pop("config", {})}, replay=True, **more)

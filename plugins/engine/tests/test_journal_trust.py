@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from journal_runs import ScriptedRuns
+from offers import offering
 
 from karenina_benchmark import Benchmark
-from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationContext
 from karenina_core.data.rubrics import CallableRubricTrait, Rubric
 from karenina_core.data.trust import Trust, digest_of
 from karenina_core.plugins import Plugins
@@ -34,13 +34,8 @@ class Trusting(ScriptedRuns):
     """A world with that stage."""
 
     def plugins(self) -> Plugins:
-        class Plugin:
-            @hookimpl
-            def karenina_rubric_evaluation(self) -> Sequence[type[Stage]]:
-                return [TellTrust]
-
         plugins = super().plugins()
-        plugins.register(Plugin(), distribution="tells", version="1")
+        plugins.register(offering(rubric_evaluation=[TellTrust]), distribution="tells", version="1")
         return plugins
 
 

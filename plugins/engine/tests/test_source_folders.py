@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from folders import write_files
 from journal_runs import ScriptedRuns, make_benchmark, make_model
+from offers import offering
 
-from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Question, Stage, VerificationConfig, VerificationContext
 from karenina_core.errors import RunError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentOptions, CallInfo, Message
@@ -23,10 +25,7 @@ from karenina_toolkit.files.source_digest import digest_folder
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "one"
-    (made / "data").mkdir(parents=True)
-    (made / "data/table.csv").write_text("1")
-    return made
+    return write_files(tmp_path / "one", {"data/table.csv": "1"})
 
 
 def test_names_and_contents_of_all_files_count_and_nothing_else(folder: Path) -> None:
@@ -106,17 +105,12 @@ class Reading(ScriptedRuns):
                 reply = await context.agent().run([Message.user("How long is the file?")], options)
                 context.set_result_field("length", reply.trace[-1].content)
 
-        class Plugin:
-            @hookimpl
-            def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-                return [Investigate]
-
         def look(_messages: Sequence[Message], info: CallInfo) -> list[Message]:
             self.calls.append(f"look {info.question_id}")
             return [Message.assistant(str(len((root / info.question_id / "file").read_text())))]
 
         plugins = super().plugins()
-        plugins.register(Plugin(), distribution="reads", version="1")
+        plugins.register(offering(extra_stages=[Investigate]), distribution="reads", version="1")
         plugins.register(ScriptedModels(act=look, fill=self._fill, interface="looking"))
         return plugins
 
@@ -155,13 +149,8 @@ def test_a_stage_that_cannot_name_its_folders_ends_the_run(tmp_path: Path) -> No
                 def execute(self, context: VerificationContext) -> None:
                     """Do nothing."""
 
-            class Plugin:
-                @hookimpl
-                def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-                    return [Investigate]
-
             plugins = super().plugins()
-            plugins.register(Plugin(), distribution="reads", version="1")
+            plugins.register(offering(extra_stages=[Investigate]), distribution="reads", version="1")
             return plugins
 
     with pytest.raises(RunError, match=r"Investigate of reads 1 failed to name the folders .*'one'.*root"):

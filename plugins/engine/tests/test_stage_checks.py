@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import pytest
+from offers import offering
 
 from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
@@ -85,24 +86,14 @@ def run_with(
         def execute(self, context: VerificationContext) -> None:
             """Do nothing."""
 
-    class Offer:
-        @hookimpl
-        def karenina_generate_answer(self) -> Sequence[type[Stage]]:
-            return [Answers]
-
-        @hookimpl
-        def karenina_extra_stages(self) -> Sequence[type[Stage]]:
-            return [Looks, Outside]
-
-        @hookimpl
-        def karenina_adapters(self) -> Sequence[AdapterSpec]:
-            return [AdapterSpec(interface="text", description="Text alone.", llm=lambda _: None)]  # type: ignore[arg-type,return-value]
+    text = AdapterSpec(interface="text", description="Text alone.", llm=lambda _: None)  # type: ignore[arg-type,return-value]
+    offer = offering(generate_answer=[Answers], extra_stages=[Looks, Outside], adapters=[text])
 
     from karenina_core.stages import finalize
 
     plugins = Plugins()
     models = ScriptedModels()
-    for plugin in (Offer(), models, finalize.plugin):
+    for plugin in (offer, models, finalize.plugin):
         plugins.register(plugin)
     with plugin_room.use_plugins(plugins):
         config = VerificationConfig(

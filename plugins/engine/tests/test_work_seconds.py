@@ -10,25 +10,13 @@ from typing import Any
 
 import pytest
 from journal_runs import AT_ONCE, GenerateText, make_benchmark
+from looping_agent import LoopingAgent
 
 from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.data.sections import StageRecord
+from karenina_core.models import ports
 from karenina_core.models.adapters import AdapterSpec
-from karenina_core.models.ports import (
-    NO_INFO,
-    AgentOptions,
-    AgentReply,
-    CallInfo,
-    ErrorCategory,
-    LLMReply,
-    Message,
-    PortError,
-    Tool,
-    ToolCall,
-    Turn,
-    Usage,
-)
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine import plugin as engine
@@ -36,7 +24,6 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.tables import result_table
-from karenina_toolkit.agents.tool_loop import run_tool_loop
 
 CALL = 0.1
 """The seconds that a call takes at least; timers may be a little early."""
@@ -45,7 +32,7 @@ CALL = 0.1
 class SlowModel:
     """A plugin with a model whose calls take more than `CALL` seconds. The first ones fail as `failures` say."""
 
-    def __init__(self, *failures: ErrorCategory | None, stage: type[Stage] = GenerateText) -> None:
+    def __init__(self, *failures: ports.ErrorCategory | None, stage: type[Stage] = GenerateText) -> None:
         self._failures = list(failures)
         self._stage = stage
         self.calls = 0
@@ -78,13 +65,15 @@ class SlowModel:
     async def aclose(self) -> None:
         """Do nothing."""
 
-    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+    async def invoke(
+        self, messages: Sequence[ports.Message], *, info: ports.CallInfo = ports.NO_INFO
+    ) -> ports.LLMReply:
         del messages, info
         self.calls += 1
         await asyncio.sleep(1.1 * CALL)
         if self._failures and (failure := self._failures.pop(0)) is not None:
-            raise PortError("not now", category=failure)
-        return LLMReply("yes", Usage(1, 1, calls=1))
+            raise ports.PortError("not now", category=failure)
+        return ports.LLMReply("yes", ports.Usage(1, 1, calls=1))
 
 
 class SlowAgent(SlowModel):
@@ -95,21 +84,7 @@ class SlowAgent(SlowModel):
 
     @hookimpl
     def karenina_adapters(self) -> list[AdapterSpec]:
-        return [AdapterSpec(interface="slow", description="", agent=lambda _: AgentPort(self))]
-
-
-class AgentPort:
-    guards_calls = True
-
-    def __init__(self, model: SlowModel) -> None:
-        self._model = model
-
-    async def aclose(self) -> None:
-        """Do nothing."""
-
-    async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        del messages, info
-        return await run_tool_loop(TwoTurns(self._model), options)
+        return [AdapterSpec(interface="slow", description="", agent=lambda _: LoopingAgent(lambda: TwoTurns(self)))]
 
 
 class TwoTurns:
@@ -121,17 +96,17 @@ class TwoTurns:
         self._model = model
         self._turns = 0
 
-    async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
+    async def request_turn(self, tools: Mapping[str, ports.Tool], *, first: bool) -> ports.Turn:
         del tools, first
         reply = await self._model.invoke([])
         self._turns += 1
-        calls = [ToolCall("1", "sleep")] if self._turns == 1 else []
-        return Turn(Message.assistant("" if calls else reply.text, calls), reply.usage)
+        calls = [ports.ToolCall("1", "sleep")] if self._turns == 1 else []
+        return ports.Turn(ports.Message.assistant("" if calls else reply.text, calls), reply.usage)
 
-    def add_turn(self, turn: Turn) -> None:
+    def add_turn(self, turn: ports.Turn) -> None:
         """Do nothing."""
 
-    def add_results(self, results: Sequence[Message]) -> None:
+    def add_results(self, results: Sequence[ports.Message]) -> None:
         """Do nothing."""
 
 
@@ -148,15 +123,15 @@ class Sleep:
 
 class Work(GenerateText):
     async def execute(self, context: VerificationContext) -> None:
-        asked = [Message.user(context.question.question)]
-        reply = await context.agent(context.answering_model).run(asked, AgentOptions(tools=(Sleep(),)))
+        asked = [ports.Message.user(context.question.question)]
+        reply = await context.agent(context.answering_model).run(asked, ports.AgentOptions(tools=(Sleep(),)))
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.trace[-1].content)
 
 
 class ThreeCalls(GenerateText):
     async def execute(self, context: VerificationContext) -> None:
         llm = context.llm(context.answering_model)
-        await asyncio.gather(*(llm.invoke([Message.user(f"{n}. {context.question.question}")]) for n in range(3)))
+        await asyncio.gather(*(llm.invoke([ports.Message.user(f"{n}. {context.question.question}")]) for n in range(3)))
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, "yes")
 
 
@@ -183,7 +158,7 @@ def test_calls_at_once_take_the_time_of_all(at_once: int) -> None:
 
 
 def test_failed_requests_are_work_and_delays_are_waiting() -> None:
-    (result,) = SlowModel(ErrorCategory.SERVER).run("a", policy=RetryPolicy(base=0.4))
+    (result,) = SlowModel(ports.ErrorCategory.SERVER).run("a", policy=RetryPolicy(base=0.4))
 
     (record,) = answers(VerificationResultSet([result]))
     assert record.seconds >= 2 * CALL
@@ -192,7 +167,7 @@ def test_failed_requests_are_work_and_delays_are_waiting() -> None:
 
 
 def test_a_reply_of_the_journal_has_the_seconds_of_its_call(tmp_path: Path) -> None:
-    first, again = SlowModel(None, None, ErrorCategory.PERMANENT, stage=ThreeCalls), SlowModel(stage=ThreeCalls)
+    first, again = SlowModel(None, None, ports.ErrorCategory.PERMANENT, stage=ThreeCalls), SlowModel(stage=ThreeCalls)
     first.run("a", journal=tmp_path / "a.journal")
     (result,) = again.run("a", journal=tmp_path / "a.journal")
 

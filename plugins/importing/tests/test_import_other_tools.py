@@ -647,21 +647,12 @@ def test_a_number_of_a_scale_is_no_verdict(tmp_path: Path, values: tuple[float, 
 
 
 def test_verdicts_of_a_table_become_labels(tmp_path: Path) -> None:
+    names = ("question", "gold", "response", "human")
     rows = [
-        {
-            "question": "Who discovered radium?",
-            "gold": "Curie",
-            "response": "The answer is Curie",
-            "human": "Correct Answer",
-        },
-        {
-            "question": "Who discovered oxygen?",
-            "gold": "Priestley",
-            "response": "The answer is Boyle",
-            "human": "Incorrect",
-        },
+        ("Who discovered radium?", "Curie", "The answer is Curie", "Correct Answer"),
+        ("Who discovered oxygen?", "Priestley", "The answer is Boyle", "Incorrect"),
     ]
-    source = write_lines(tmp_path / "judged.jsonl", rows)
+    source = write_lines(tmp_path / "judged.jsonl", [dict(zip(names, row, strict=True)) for row in rows])
     mapped = ("--map", "raw_answer=gold", "--map", "label=human", *TEXT)
 
     done = import_file(source, *RECORD, *mapped, "--labels", "labels.csv")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp_models import model, outcome, saying
+from served_apps import served
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_mcp import MCPSource
@@ -45,16 +44,8 @@ def serving(key: str | None = None, port: int = 0) -> Iterator[str]:
             return
         await app(scope, receive, send)
 
-    server = uvicorn.Server(uvicorn.Config(guarded, port=port, log_level="error", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        threading.Event().wait(0.01)
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
-    finally:
-        server.should_exit = True
-        thread.join(10)
+    with served(guarded, port) as url:
+        yield f"{url}/mcp"
 
 
 @pytest.fixture

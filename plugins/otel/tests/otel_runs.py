@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from offers import offering
 from opentelemetry.sdk._logs import LoggerProvider, ReadableLogRecord
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -86,24 +87,9 @@ class Verify(Stage):
         context.set_result_field("llm_trait_scores", {"warm": True})
 
 
-class Stages:
-    """A plugin with the stages."""
-
-    @hookimpl
-    def karenina_validate_template(self) -> Sequence[type[Stage]]:
-        return [Validate]
-
-    @hookimpl
-    def karenina_generate_answer(self) -> Sequence[type[Stage]]:
-        return [Generate]
-
-    @hookimpl
-    def karenina_parse_template(self) -> Sequence[type[Stage]]:
-        return [Parse]
-
-    @hookimpl
-    def karenina_verify_template(self) -> Sequence[type[Stage]]:
-        return [Verify]
+STAGES = offering(
+    validate_template=[Validate], generate_answer=[Generate], parse_template=[Parse], verify_template=[Verify]
+)
 
 
 @dataclass
@@ -191,7 +177,7 @@ def traced(
             return [RunObserver(chosen, telemetry or (lambda: memory))] if chosen.otel else []
 
     room = Plugins()
-    for one in (core_plugin, engine_plugin, Stages(), models or ScriptedModels(), Traces()):
+    for one in (core_plugin, engine_plugin, STAGES, models or ScriptedModels(), Traces()):
         room.register(one)
     benchmark = Benchmark.create(name="genes")
     for number, truth in enumerate(truths, 1):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -15,7 +13,7 @@ from typing import BinaryIO
 import jsonschema
 import pytest
 from command_runs import CommandResult, run_karenina, write_benchmark
-from journal_runs import ScriptedRuns
+from journal_runs import ScriptedRuns, interrupted_at
 from result_builders import result, save
 
 from karenina_core.data.outcome import Outcome
@@ -28,15 +26,9 @@ from karenina_report.commands import commands
 from karenina_report.exports.exporter import Exporter, ExportRequest
 from karenina_report.exports.json_lines import DIALECT
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
 HALF = {"raw_llm_response": "\ud800", "trace_messages": []}
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KARENINA_")]:
-        monkeypatch.delenv(name)
 
 
 def export(*arguments: str | Path, more: object | None = None) -> CommandResult:
@@ -49,18 +41,6 @@ def export(*arguments: str | Path, more: object | None = None) -> CommandResult:
 
 def run(world: ScriptedRuns, file: Path, *more: str) -> CommandResult:
     return run_karenina("run", file, *MODELS, *more, plugins=world.plugins())
-
-
-def interrupted_at(call: int) -> ScriptedRuns:
-    """Return a world that presses Ctrl-C at the call of this number."""
-    world = ScriptedRuns()
-
-    def on_call(_text: str) -> None:
-        if len(world.calls) == call:
-            signal.raise_signal(signal.SIGINT)
-
-    world.on_call = on_call
-    return world
 
 
 @pytest.fixture

@@ -17,30 +17,30 @@ def new(folder: Path, kind: str, name: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "problem"),
+    ("named", "problem"),
     [
-        ("stages", "word-count", "unknown kind of plugin 'stages'; did you mean 'stage'?"),
-        ("widget", "word-count", "there are: adapter, check, command, executor"),
-        ("stage", "2nd", "'2nd' is not a valid package name: use letters, digits and hyphens"),
-        ("stage", "../evil", "is not a valid package name"),
-        ("stage", "wörter", "is not a valid package name"),
-        ("stage", "class", "'class' is a Python keyword"),
-        ("stage", "match", "'match' is a Python keyword"),
-        ("stage", "json", "'json' is a module in Python's standard library"),
-        ("stage", "pytest", "'pytest' is an installed package"),
-        ("stage", "karenina-core", "'karenina_core' is an installed package"),
-        ("stage", "stage", "would need a class Stage, a name that Karenina already uses"),
-        ("trait", "rubric", "would need a class RubricTrait, a name that Karenina already uses"),
-        ("stage", "parse-template", "already has the stage 'ParseTemplate'"),
-        ("format", "jsonl", "already has the format '.jsonl'"),
-        ("command", "check", "already has the command 'check'"),
-        ("exporter", "recording", "already has the exporter 'recording'"),
-        ("import-format", "promptfoo", "already has the import-format 'promptfoo'"),
-        ("panel", "panel", "would need a class Panel, a name that Karenina already uses"),
+        ("stages word-count", "unknown kind of plugin 'stages'; did you mean 'stage'?"),
+        ("widget word-count", "there are: adapter, check, command, executor"),
+        ("stage 2nd", "'2nd' is not a valid package name: use letters, digits and hyphens"),
+        ("stage ../evil", "is not a valid package name"),
+        ("stage wörter", "is not a valid package name"),
+        ("stage class", "'class' is a Python keyword"),
+        ("stage match", "'match' is a Python keyword"),
+        ("stage json", "'json' is a module in Python's standard library"),
+        ("stage pytest", "'pytest' is an installed package"),
+        ("stage karenina-core", "'karenina_core' is an installed package"),
+        ("stage stage", "would need a class Stage, a name that Karenina already uses"),
+        ("trait rubric", "would need a class RubricTrait, a name that Karenina already uses"),
+        ("stage parse-template", "already has the stage 'ParseTemplate'"),
+        ("format jsonl", "already has the format '.jsonl'"),
+        ("command check", "already has the command 'check'"),
+        ("exporter recording", "already has the exporter 'recording'"),
+        ("import-format promptfoo", "already has the import-format 'promptfoo'"),
+        ("panel panel", "would need a class Panel, a name that Karenina already uses"),
     ],
 )
-def test_a_name_that_cannot_work_is_refused(tmp_path: Path, kind: str, name: str, problem: str) -> None:
-    done = new(tmp_path, kind, name)
+def test_a_name_that_cannot_work_is_refused(tmp_path: Path, named: str, problem: str) -> None:
+    done = new(tmp_path, *named.split())
 
     assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
     assert problem in done.stderr

@@ -62,6 +62,26 @@ def test_a_number_that_the_response_has_in_words_replaces_one_that_it_does_not_h
     assert found.field("parsing") == {"replaced": {"year": 203}}
 
 
+NO_CHOICE: dict[str, tuple[dict[str, object], str]] = {
+    "the number itself": ({"year": 2003}, "two thousand and three"),
+    "a number in millions": ({"weight": 8.4}, "8.4 million"),
+    "a count": ({"year": 3}, "Rome, Oslo, Bern: twenty-one thousand people"),
+    "too many digits": ({"year": 18}, "Born in nineteen forty, he died young."),
+    "another first digit": ({"year": 31}, "two thousand and three"),
+    "an ordinal": ({"year": 21}, "the twenty-third"),
+    "no whole number": ({"weight": 20.5}, "twenty-three"),
+    "a fraction in words": ({"weight": 250}, "two hundred and a half"),
+    "a choice of the template": ({"choice": 20}, "twenty-three"),
+    "a text": ({"town": "203"}, "two thousand and three"),
+    "a number in that unit": ({"weight": 14}, "0.49 ounces (14 grams)"),
+    "a number in that unit first": ({"weight": 14}, "14 grams (0.49 ounces)"),
+    "the unit of the field before and in brackets": ({"weight": 4}, "4 grams (14 grams in all)"),
+    "no brackets": ({"weight": 10}, "10 by 20 grams"),
+    "a field without a unit": ({"year": 4}, "4 days (96 grams)"),
+}
+"""Values and responses without another number to choose."""
+
+
 @pytest.mark.parametrize(
     ("first", "response", "choices"),
     [
@@ -76,22 +96,8 @@ def test_a_number_that_the_response_has_in_words_replaces_one_that_it_does_not_h
         ),
         pytest.param({"year": 10000}, "1 thousand", {"year": [1000, None]}, id="digits and a word"),
         pytest.param({"limited": 203}, "two thousand and three", {"limited": [2003, None]}, id="a field with a limit"),
-        pytest.param({"year": 2003}, "two thousand and three", {}, id="the number itself"),
-        pytest.param({"weight": 8.4}, "8.4 million", {}, id="a number in millions"),
-        pytest.param({"year": 3}, "Rome, Oslo, Bern: twenty-one thousand people", {}, id="a count"),
-        pytest.param({"year": 18}, "Born in nineteen forty, he died young.", {}, id="too many digits"),
-        pytest.param({"year": 31}, "two thousand and three", {}, id="another first digit"),
-        pytest.param({"year": 21}, "the twenty-third", {}, id="an ordinal"),
-        pytest.param({"weight": 20.5}, "twenty-three", {}, id="no whole number"),
-        pytest.param({"weight": 250}, "two hundred and a half", {}, id="a fraction in words"),
-        pytest.param({"choice": 20}, "twenty-three", {}, id="a choice of the template"),
-        pytest.param({"town": "203"}, "two thousand and three", {}, id="a text"),
         pytest.param({"weight": 0.49}, "0.49 ounces (14 grams)", {"weight": [14, None]}, id="the unit of the field"),
-        pytest.param({"weight": 14}, "0.49 ounces (14 grams)", {}, id="a number in that unit"),
-        pytest.param({"weight": 14}, "14 grams (0.49 ounces)", {}, id="a number in that unit first"),
-        pytest.param({"weight": 4}, "4 grams (14 grams in all)", {}, id="the unit of the field before and in brackets"),
-        pytest.param({"weight": 10}, "10 by 20 grams", {}, id="no brackets"),
-        pytest.param({"year": 4}, "4 days (96 grams)", {}, id="a field without a unit"),
+        *(pytest.param(first, response, {}, id=name) for name, (first, response) in NO_CHOICE.items()),
     ],
 )
 def test_the_choices_of_a_second_look(
@@ -155,15 +161,9 @@ def test_numbers_of_several_words(text: str, numbers: Sequence[float]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "half a million",
-        "one thousand, two hundred",
-        "between one thousand and two thousand",
-        "three to four million",
-        "12 millions",
-        "3 hundred and six",
-        "2 hundred thousand",
-        "twenty-one trillion",
-        "ten-fifteen minutes",
+        *("half a million", "one thousand, two hundred", "between one thousand and two thousand"),
+        *("three to four million", "12 millions", "3 hundred and six", "2 hundred thousand"),
+        *("twenty-one trillion", "ten-fifteen minutes"),
     ],
 )
 def test_texts_with_numbers_that_are_not_read(text: str) -> None:

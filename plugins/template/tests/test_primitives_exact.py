@@ -12,17 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
-from karenina_template.templates import load_template
-from karenina_template.templates.primitives import (
-    NumericExact,
-    NumericGraded,
-    NumericMaximum,
-    NumericMinimum,
-    NumericRange,
-    NumericRangeGraded,
-    NumericThresholdGraded,
-    NumericTolerance,
-)
+from karenina_template.templates import load_template, primitives
 from karenina_toolkit.structured import read_object
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -57,26 +47,26 @@ def unit(mode: str, truth: Fraction) -> Fraction:
 def test_a_tolerance_agrees_with_fractions(number, truth, tolerance, mode):
     limit = fraction(tolerance) * unit(mode, fraction(truth))
     passes = abs(fraction(number) - fraction(truth)) <= limit
-    assert NumericTolerance(tolerance=tolerance, mode=mode).check(number, truth) is passes
-    assert NumericTolerance(tolerance=tolerance, mode=mode).check(str(number), str(truth)) is passes
+    assert primitives.NumericTolerance(tolerance=tolerance, mode=mode).check(number, truth) is passes
+    assert primitives.NumericTolerance(tolerance=tolerance, mode=mode).check(str(number), str(truth)) is passes
 
 
 @given(numbers, numbers)
 @example(10**23, 1e23)
 def test_bounds_agree_with_fractions(number, truth):
     one, other = fraction(number), fraction(truth)
-    assert NumericExact().check(number, truth) is (one == other)
-    assert NumericMinimum().check(number, truth) is (one >= other)
-    assert NumericMinimum(exclusive=True).check(number, truth) is (one > other)
-    assert NumericMaximum().check(number, truth) is (one <= other)
-    assert NumericMaximum(exclusive=True).check(number, truth) is (one < other)
+    assert primitives.NumericExact().check(number, truth) is (one == other)
+    assert primitives.NumericMinimum().check(number, truth) is (one >= other)
+    assert primitives.NumericMinimum(exclusive=True).check(number, truth) is (one > other)
+    assert primitives.NumericMaximum().check(number, truth) is (one <= other)
+    assert primitives.NumericMaximum(exclusive=True).check(number, truth) is (one < other)
 
 
 @given(numbers, st.integers() | floats | near, st.integers() | floats | near)
 def test_a_range_agrees_with_fractions(number, one, other):
     low, high = sorted((one, other), key=fraction)
     passes = fraction(low) <= fraction(number) <= fraction(high)
-    assert NumericRange(min=low, max=high).check(number, None) is passes
+    assert primitives.NumericRange(min=low, max=high).check(number, None) is passes
 
 
 @given(numbers, numbers, positive, positive, modes, st.sampled_from(["linear", "quadratic"]))
@@ -85,7 +75,7 @@ def test_graded_credit_agrees_with_fractions(number, truth, one, other, mode, de
     full, cutoff = sorted((one, other), key=fraction)
     if fraction(full) == fraction(cutoff):
         return
-    graded = NumericGraded(full_credit=full, cutoff=cutoff, mode=mode, decay=decay)
+    graded = primitives.NumericGraded(full_credit=full, cutoff=cutoff, mode=mode, decay=decay)
     start, end = (fraction(limit) * unit(mode, fraction(truth)) for limit in (full, cutoff))
     distance = abs(fraction(number) - fraction(truth))
     assert graded.check(number, truth) is (distance <= start)
@@ -94,7 +84,7 @@ def test_graded_credit_agrees_with_fractions(number, truth, one, other, mode, de
 
 @given(numbers, numbers, positive, modes, st.sampled_from(["min", "max"]))
 def test_threshold_credit_agrees_with_fractions(number, truth, margin, mode, direction):
-    graded = NumericThresholdGraded(direction=direction, margin=margin, mode=mode)
+    graded = primitives.NumericThresholdGraded(direction=direction, margin=margin, mode=mode)
     short = fraction(truth) - fraction(number) if direction == "min" else fraction(number) - fraction(truth)
     assert graded.check(number, truth) is (short <= 0)
     assert_credit(graded.score(number, truth), short, fraction(margin) * unit(mode, fraction(truth)), "linear")
@@ -105,7 +95,7 @@ def test_range_credit_agrees_with_fractions(number, one, other, margin):
     low, high = sorted((one, other))
     if low == high:
         return
-    graded = NumericRangeGraded(min=low, max=high, margin=margin)
+    graded = primitives.NumericRangeGraded(min=low, max=high, margin=margin)
     excess = max(low - fraction(number), fraction(number) - high)
     assert graded.check(number, None) is (excess <= 0)
     assert_credit(graded.score(number, None), excess, fraction(margin), "linear")
@@ -135,7 +125,7 @@ def assert_credit(score: float, excess: Fraction, width: Fraction, decay: str) -
 )
 def test_huge_exponents_are_compared_exactly_at_once(number, truth, tolerance, mode, passes):
     """Any of them written out would take gigabytes."""
-    assert NumericTolerance(tolerance=tolerance, mode=mode).check(number, truth) is passes
+    assert primitives.NumericTolerance(tolerance=tolerance, mode=mode).check(number, truth) is passes
 
 
 JUDGED = [

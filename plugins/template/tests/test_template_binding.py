@@ -100,10 +100,7 @@ def test_the_judge_sees_names_types_and_descriptions_and_nothing_else():
             "Phase": {"type": "string", "enum": ["one", "two"]},
             "Drug": {
                 "type": "object",
-                "properties": {
-                    "name": {"type": "string", "description": "Its name"},
-                    "dose": {"type": "number"},
-                },
+                "properties": {"name": {"type": "string", "description": "Its name"}, "dose": {"type": "number"}},
                 "required": ["name", "dose"],
                 "additionalProperties": False,
             },

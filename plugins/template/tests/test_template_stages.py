@@ -8,6 +8,7 @@ import threading
 from typing import Any
 
 import pytest
+from parsing_cases import FAILED_ALREADY, GENE_AND_YEAR
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Outcome, Question, VerificationConfig
@@ -24,14 +25,6 @@ from karenina_template.validate_template import ValidateTemplate
 from karenina_template.verify_template import VerifyTemplate
 from karenina_testing import ScriptedModels, StageRun, run_stage
 
-GENE = """
-class Answer(BaseAnswer):
-    gene: str = VerifiedField(
-        description="The gene that is named", ground_truth="TRUTHGENE", verify_with=ExactMatch(), weight=7.25,
-        extraction_hint="an official symbol",
-    )
-    year: int = VerifiedField(description="The year", ground_truth=198765, verify_with=NumericExact())
-"""
 TRACE_ONLY = """
 class Answer(BaseAnswer):
     cites: bool = VerifiedField(description="cites", ground_truth=True, verify_with=TraceContains(substring="doi"))
@@ -45,7 +38,7 @@ class Answer(BaseAnswer):
 """
 
 
-def bound(source: str = GENE, trust: Trust | None = None) -> BoundTemplate:
+def bound(source: str = GENE_AND_YEAR, trust: Trust | None = None) -> BoundTemplate:
     return load_template(source, trust=trust or Trust()).for_question("q1")
 
 
@@ -54,7 +47,7 @@ def validate(source: str | None, trust: Trust | None = None) -> StageRun:
     return asyncio.run(run_stage(ValidateTemplate, question=question, trust=trust))
 
 
-def parse(models: ScriptedModels, source: str = GENE, **more: Any) -> StageRun:
+def parse(models: ScriptedModels, source: str = GENE_AND_YEAR, **more: Any) -> StageRun:
     template = bound(source)
     artifacts = {
         Keys.RAW_ANSWER_CLASS: template.answer_class,
@@ -66,7 +59,9 @@ def parse(models: ScriptedModels, source: str = GENE, **more: Any) -> StageRun:
     return asyncio.run(run_stage(ParseTemplate, question=question, artifacts=artifacts, models=models, **more))
 
 
-def verify(values: dict[str, Any], source: str = GENE, response: str = "", trust: Trust | None = None) -> StageRun:
+def verify(
+    values: dict[str, Any], source: str = GENE_AND_YEAR, response: str = "", trust: Trust | None = None
+) -> StageRun:
     template = bound(source, trust)
     artifacts = {
         Keys.ANSWER_CLASS: template,
@@ -84,7 +79,7 @@ def filled(**values: Any) -> ScriptedModels:
 
 
 def test_a_declarative_template_needs_no_trust() -> None:
-    found = validate(GENE)
+    found = validate(GENE_AND_YEAR)
     template = found.artifact(Keys.ANSWER_CLASS)
     assert template is not None
     assert template.judge_fields == ("gene", "year")
@@ -223,16 +218,7 @@ def test_a_conversation_without_a_final_message_is_not_judged() -> None:
     assert found.field("trace_extraction_error") == found.error.message
 
 
-@pytest.mark.parametrize(
-    "artifacts",
-    [
-        {Keys.RECURSION_LIMIT_REACHED: True},
-        {Keys.TRACE_VALIDATION_FAILED: True},
-        {Keys.ABSTENTION_DETECTED: True},
-        {Keys.SUFFICIENCY_DETECTED: False},
-    ],
-    ids=lambda found: next(iter(found)).name,
-)
+@pytest.mark.parametrize("artifacts", FAILED_ALREADY)
 def test_what_failed_already_is_not_parsed(artifacts: dict[Any, Any]) -> None:
     models = ScriptedModels()
     assert parse(models, artifacts=artifacts).record.status == "skipped"
@@ -289,7 +275,7 @@ def test_patterns_are_searched_in_the_raw_response() -> None:
 
 def test_primitives_that_cannot_work_prevent_the_run() -> None:
     def question(at: int, check: str) -> Question:
-        source = GENE.replace("ExactMatch()", check)
+        source = GENE_AND_YEAR.replace("ExactMatch()", check)
         return Question(question=f"Which? {at}", answer_template=source)
 
     with plugin_room.use_plugins(Plugins()):

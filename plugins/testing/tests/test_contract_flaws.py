@@ -140,8 +140,7 @@ class Shouting(CheckStage):
     prefix = "flaws_shouting"
 
     async def detect(self, context: VerificationContext) -> Detection:
-        response = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-        return Detection(response[0].isupper())
+        return Detection(context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)[0].isupper())
 
 
 @pytest.mark.parametrize("test", ["test_it_lets_a_good_response_through", "test_a_response_without_text_is_no_error"])

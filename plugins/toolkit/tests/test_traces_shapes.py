@@ -61,21 +61,24 @@ def dump(arguments: Mapping[str, Any]) -> str:
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def chat(messages: Sequence[Message]) -> list[JSON]:
-    entries: list[JSON] = []
-    for message in messages:
-        entry: JSON = {"role": message.role, "content": message.content}
-        if message.tool_calls:
-            entry["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": dump(call.arguments)}}
-                for call in message.tool_calls
-            ]
-        if message.reasoning:
-            entry["reasoning_content"] = message.reasoning
-        if message.role == "tool":
-            entry |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
-        entries.append(entry)
-    return entries
+def each(write: Callable[[Message], JSON]) -> Callable[[Sequence[Message]], list[JSON]]:
+    """Write a conversation in a shape that has one entry for each message."""
+    return lambda messages: [write(message) for message in messages]
+
+
+@each
+def chat(message: Message) -> JSON:
+    entry: JSON = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        entry["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": dump(call.arguments)}}
+            for call in message.tool_calls
+        ]
+    if message.reasoning:
+        entry["reasoning_content"] = message.reasoning
+    if message.role == "tool":
+        entry |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
+    return entry
 
 
 def responses(messages: Sequence[Message]) -> list[JSON]:
@@ -105,86 +108,72 @@ def responses(messages: Sequence[Message]) -> list[JSON]:
     return items
 
 
-def anthropic(messages: Sequence[Message]) -> list[JSON]:
-    entries: list[JSON] = []
-    for message in messages:
-        if message.role == "tool":
-            result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
-            entries.append({"role": "user", "content": [{**result, "is_error": message.is_error}]})
-            continue
-        blocks: list[JSON] = []
-        if message.reasoning:
-            blocks.append({"type": "thinking", "thinking": message.reasoning, "signature": "x"})
-        if message.content:
-            blocks.append({"type": "text", "text": message.content})
-        blocks += [
-            {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
-            for call in message.tool_calls
-        ]
-        entries.append({"role": message.role, "content": blocks})
-    return entries
+def parts_of(message: Message, thought: JSON, text: JSON, called: Callable[[ToolCall], JSON]) -> list[JSON]:
+    """Return the parts of a message: reasoning and text if it has them, and its calls."""
+    said = [*[thought] * bool(message.reasoning), *[text] * bool(message.content)]
+    return said + [called(call) for call in message.tool_calls]
 
 
-def google(messages: Sequence[Message]) -> list[JSON]:
-    contents: list[JSON] = []
-    for message in messages:
-        role = {"assistant": "model", "tool": "user"}.get(message.role, message.role)
-        parts: list[JSON] = []
-        if message.role == "tool":
-            key = "error" if message.is_error else "output"
-            response = {"id": message.tool_call_id, "name": message.tool_name, "response": {key: message.content}}
-            contents.append({"role": role, "parts": [{"functionResponse": response}]})
-            continue
-        if message.reasoning:
-            parts.append({"text": message.reasoning, "thought": True})
-        if message.content:
-            parts.append({"text": message.content})
-        parts += [
-            {"functionCall": {"id": call.id, "name": call.name, "args": dict(call.arguments)}}
-            for call in message.tool_calls
-        ]
-        contents.append({"role": role, "parts": parts})
-    return contents
+@each
+def anthropic(message: Message) -> JSON:
+    if message.role == "tool":
+        result = {"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}
+        return {"role": "user", "content": [{**result, "is_error": message.is_error}]}
+    blocks = parts_of(
+        message,
+        {"type": "thinking", "thinking": message.reasoning, "signature": "x"},
+        {"type": "text", "text": message.content},
+        lambda call: {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)},
+    )
+    return {"role": message.role, "content": blocks}
 
 
-def bedrock(messages: Sequence[Message]) -> list[JSON]:
-    entries: list[JSON] = []
-    for message in messages:
-        blocks: list[JSON] = []
-        if message.role == "tool":
-            status = "error" if message.is_error else "success"
-            result = {"toolUseId": message.tool_call_id, "content": [{"text": message.content}], "status": status}
-            entries.append({"role": "user", "content": [{"toolResult": result}]})
-            continue
-        if message.reasoning:
-            blocks.append({"reasoningContent": {"reasoningText": {"text": message.reasoning, "signature": "x"}}})
-        if message.content:
-            blocks.append({"text": message.content})
-        blocks += [
-            {"toolUse": {"toolUseId": call.id, "name": call.name, "input": dict(call.arguments)}}
-            for call in message.tool_calls
-        ]
-        entries.append({"role": message.role, "content": blocks})
-    return entries
+@each
+def google(message: Message) -> JSON:
+    role = {"assistant": "model", "tool": "user"}.get(message.role, message.role)
+    if message.role == "tool":
+        key = "error" if message.is_error else "output"
+        response = {"id": message.tool_call_id, "name": message.tool_name, "response": {key: message.content}}
+        return {"role": role, "parts": [{"functionResponse": response}]}
+    parts = parts_of(
+        message,
+        {"text": message.reasoning, "thought": True},
+        {"text": message.content},
+        lambda call: {"functionCall": {"id": call.id, "name": call.name, "args": dict(call.arguments)}},
+    )
+    return {"role": role, "parts": parts}
 
 
-def langchain(messages: Sequence[Message]) -> list[JSON]:
+@each
+def bedrock(message: Message) -> JSON:
+    if message.role == "tool":
+        status = "error" if message.is_error else "success"
+        result = {"toolUseId": message.tool_call_id, "content": [{"text": message.content}], "status": status}
+        return {"role": "user", "content": [{"toolResult": result}]}
+    blocks = parts_of(
+        message,
+        {"reasoningContent": {"reasoningText": {"text": message.reasoning, "signature": "x"}}},
+        {"text": message.content},
+        lambda call: {"toolUse": {"toolUseId": call.id, "name": call.name, "input": dict(call.arguments)}},
+    )
+    return {"role": message.role, "content": blocks}
+
+
+@each
+def langchain(message: Message) -> JSON:
     kinds = {"user": "human", "assistant": "ai"}
-    entries: list[JSON] = []
-    for message in messages:
-        entry: JSON = {"type": kinds.get(message.role, message.role), "content": message.content, "id": None}
-        if message.role == "assistant":
-            entry["additional_kwargs"] = {"reasoning_content": message.reasoning} if message.reasoning else {}
-            entry["tool_calls"] = [
-                {"name": call.name, "args": dict(call.arguments), "id": call.id, "type": "tool_call"}
-                for call in message.tool_calls
-            ]
-            entry["invalid_tool_calls"] = []
-        if message.role == "tool":
-            status = "error" if message.is_error else "success"
-            entry |= {"name": message.tool_name, "tool_call_id": message.tool_call_id, "status": status}
-        entries.append(entry)
-    return entries
+    entry: JSON = {"type": kinds.get(message.role, message.role), "content": message.content, "id": None}
+    if message.role == "assistant":
+        entry["additional_kwargs"] = {"reasoning_content": message.reasoning} if message.reasoning else {}
+        entry["tool_calls"] = [
+            {"name": call.name, "args": dict(call.arguments), "id": call.id, "type": "tool_call"}
+            for call in message.tool_calls
+        ]
+        entry["invalid_tool_calls"] = []
+    if message.role == "tool":
+        status = "error" if message.is_error else "success"
+        entry |= {"name": message.tool_name, "tool_call_id": message.tool_call_id, "status": status}
+    return entry
 
 
 def langchain_dicts(messages: Sequence[Message]) -> list[JSON]:
@@ -239,43 +228,35 @@ def without_text_beside_calls(message: Message) -> Message:
     return replace(message, content="") if message.tool_calls else message
 
 
-def opentelemetry(messages: Sequence[Message]) -> list[JSON]:
-    entries: list[JSON] = []
-    for message in messages:
-        parts: list[JSON] = []
-        if message.role == "tool":
-            part: JSON = {"type": "tool_call_response", "id": message.tool_call_id, "response": message.content}
-            entries.append({"role": "tool", "parts": [part | ({"is_error": True} if message.is_error else {})]})
-            continue
-        if message.reasoning:
-            parts.append({"type": "reasoning", "content": message.reasoning})
-        if message.content:
-            parts.append({"type": "text", "content": message.content})
-        parts += [
-            {"type": "tool_call", "id": call.id, "name": call.name, "arguments": dict(call.arguments)}
+@each
+def opentelemetry(message: Message) -> JSON:
+    if message.role == "tool":
+        part: JSON = {"type": "tool_call_response", "id": message.tool_call_id, "response": message.content}
+        return {"role": "tool", "parts": [part | ({"is_error": True} if message.is_error else {})]}
+    parts = parts_of(
+        message,
+        {"type": "reasoning", "content": message.reasoning},
+        {"type": "text", "content": message.content},
+        lambda call: {"type": "tool_call", "id": call.id, "name": call.name, "arguments": dict(call.arguments)},
+    )
+    return {"role": message.role, "parts": parts}
+
+
+@each
+def inspect_ai(message: Message) -> JSON:
+    entry: JSON = {"role": message.role, "content": message.content, "source": "generate"}
+    if message.reasoning:
+        thought = {"type": "reasoning", "reasoning": message.reasoning, "redacted": False}
+        entry["content"] = [thought, {"type": "text", "text": message.content}]
+    if message.tool_calls:
+        entry["tool_calls"] = [
+            {"id": call.id, "function": call.name, "arguments": dict(call.arguments), "type": "function"}
             for call in message.tool_calls
         ]
-        entries.append({"role": message.role, "parts": parts})
-    return entries
-
-
-def inspect_ai(messages: Sequence[Message]) -> list[JSON]:
-    entries: list[JSON] = []
-    for message in messages:
-        entry: JSON = {"role": message.role, "content": message.content, "source": "generate"}
-        if message.reasoning:
-            thought = {"type": "reasoning", "reasoning": message.reasoning, "redacted": False}
-            entry["content"] = [thought, {"type": "text", "text": message.content}]
-        if message.tool_calls:
-            entry["tool_calls"] = [
-                {"id": call.id, "function": call.name, "arguments": dict(call.arguments), "type": "function"}
-                for call in message.tool_calls
-            ]
-        if message.role == "tool":
-            entry |= {"tool_call_id": message.tool_call_id, "function": message.tool_name}
-            entry["error"] = {"type": "unknown", "message": message.content} if message.is_error else None
-        entries.append(entry)
-    return entries
+    if message.role == "tool":
+        entry |= {"tool_call_id": message.tool_call_id, "function": message.tool_name}
+        entry["error"] = {"type": "unknown", "message": message.content} if message.is_error else None
+    return entry
 
 
 def claude_code(messages: Sequence[Message]) -> list[JSON]:

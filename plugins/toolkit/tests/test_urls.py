@@ -69,15 +69,8 @@ def test_an_address_without_its_scheme_is_completed(address: str, url: str) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "http://gpu1:8000/v1",
-        "HTTP://gpu1",
-        "20240620",
-        "latest",
-        "v1.5",
-        "cf/meta/llama-3.1-8b",
-        "sha256:0f",
-        "ftp://a.b",
+        *("", "http://gpu1:8000/v1", "HTTP://gpu1", "20240620", "latest", "v1.5"),
+        *("cf/meta/llama-3.1-8b", "sha256:0f", "ftp://a.b"),
     ],
 )
 def test_other_texts_are_not_addresses(text: str) -> None:

@@ -22,18 +22,16 @@ from fuzzing.replies import sound
 from karenina_core.config import find_adapter
 from karenina_core.errors import describe_error
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import AgentOptions, Message, PortError
+from karenina_core.models.ports import AgentOptions, Message, PortError, Usage
 from karenina_core.plugins import active_plugins
-from karenina_testing.server import Reply, ScriptedServer
+from karenina_testing.server import Reply, Say, ScriptedServer
+from karenina_testing.server.formats import completion_of
 
 Exchange: TypeAlias = tuple[str, bytes]
 """Which port is to read the reply, and the reply as it goes over the wire."""
 
 _CHAT: Final[dict[str, Any]] = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1,
-    "model": "m-2024",
+    **completion_of(Say(usage=Usage(10, 5, 2, 1), model="m-2024")),
     "choices": [
         {
             "index": 0,
@@ -48,13 +46,6 @@ _CHAT: Final[dict[str, Any]] = {
             "logprobs": {"content": [{"token": "It", "logprob": -0.1, "bytes": [73], "top_logprobs": []}]},
         }
     ],
-    "usage": {
-        "prompt_tokens": 10,
-        "completion_tokens": 5,
-        "total_tokens": 15,
-        "prompt_tokens_details": {"cached_tokens": 2},
-        "completion_tokens_details": {"reasoning_tokens": 1},
-    },
 }
 _CALL: Final[dict[str, Any]] = {
     "id": "c1",

@@ -13,28 +13,16 @@ from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
+from fuzzing import mutation
 from fuzzing.engine import Kind
 from fuzzing.mcp_server import UNKNOWN
-from fuzzing.mutation import (
-    OPS,
-    TEXT_OPS,
-    Op,
-    TextOp,
-    apply_changes,
-    broken,
-    choose_weighted,
-    dump_json,
-    parse_tree,
-    parts,
-    shift_bytes,
-)
 from fuzzing.replies import sound_text
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import PortError, ToolCall
 from karenina_mcp import MCPSource
 from karenina_toolkit.agents.tools import run_tool
 
-Replies: TypeAlias = tuple[bool, str, list[Op], list[TextOp]]
+Replies: TypeAlias = tuple[bool, str, list[mutation.Op], list[mutation.TextOp]]
 """If true over stdio with one server, else over HTTP with several servers and their own changes; the method with the
 changed reply; changes of its tree, and of its bytes."""
 
@@ -80,17 +68,21 @@ def _reply(result: Any, *, failed: bool = False) -> Any:
     return {"jsonrpc": "2.0", "id": "@ID@", **({"error": _ERROR} if failed else {"result": result})}
 
 
-_TREES: Final = {method: parse_tree(_reply(result)) for method, result in _RESULTS.items()}
-_DONORS: Final = [part for tree in [*_TREES.values(), parse_tree(_reply({}, failed=True))] for part in parts(tree)]
+_TREES: Final = {method: mutation.parse_tree(_reply(result)) for method, result in _RESULTS.items()}
+_DONORS: Final = [
+    part for tree in [*_TREES.values(), mutation.parse_tree(_reply({}, failed=True))] for part in mutation.parts(tree)
+]
 
 
 def _replies(one: Replies, number: int = 0) -> dict[str, bytes]:
     _, method, ops, text_ops = one
-    ops = shift_bytes(ops, number)
-    found = {name: dump_json(tree).encode("utf-8", "surrogatepass") for name, tree in _TREES.items()}
+    ops = mutation.shift_bytes(ops, number)
+    found = {name: mutation.dump_json(tree).encode("utf-8", "surrogatepass") for name, tree in _TREES.items()}
     for name in _TREES if method == "all" else [method]:
-        found[name] = dump_json(apply_changes(_TREES[name], ops, _DONORS)).encode("utf-8", "surrogatepass")
-        found[name] = broken(found[name], text_ops) if text_ops else found[name]
+        found[name] = mutation.dump_json(mutation.apply_changes(_TREES[name], ops, _DONORS)).encode(
+            "utf-8", "surrogatepass"
+        )
+        found[name] = mutation.broken(found[name], text_ops) if text_ops else found[name]
     return found
 
 
@@ -187,10 +179,10 @@ _METHODS = st.sampled_from(("tools/list", "tools/call", "initialize", "tools/lis
 KIND: Final = Kind(
     "mcp_replies",
     st.tuples(
-        choose_weighted((9, st.just(False)), (1, st.just(True))),
+        mutation.choose_weighted((9, st.just(False)), (1, st.just(True))),
         _METHODS,
-        OPS,
-        choose_weighted((4, st.just([])), (1, TEXT_OPS)),
+        mutation.OPS,
+        mutation.choose_weighted((4, st.just([])), (1, mutation.TEXT_OPS)),
     ),
     _opened,
     valid=[(False, "all", [], []), (True, "all", [], [])],

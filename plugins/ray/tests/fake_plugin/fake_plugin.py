@@ -14,18 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
+from karenina_core.models import ports
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import (
-    NO_INFO,
-    CallInfo,
-    ErrorCategory,
-    LLMReply,
-    Message,
-    ParserReply,
-    PortError,
-    Usage,
-)
 from karenina_toolkit.kept_files import keep_file
 
 SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}
@@ -43,7 +34,7 @@ class Ask(Stage):
     async def execute(self, context: VerificationContext) -> None:
         if "poison" in context.question.question:
             os.kill(os.getpid(), signal.SIGKILL)
-        reply = await context.llm(context.answering_model).invoke([Message.user(context.question.question)])
+        reply = await context.llm(context.answering_model).invoke([ports.Message.user(context.question.question)])
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
         if "keep" in context.question.question:
             keep_file("answer.txt", reply.text.encode())
@@ -58,7 +49,9 @@ class Judge(Stage):
 
     async def execute(self, context: VerificationContext) -> None:
         answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
-        reply = await context.parser().parse([Message.user(f"{context.parsing_model.id} reads: {answer}")], SCHEMA)
+        reply = await context.parser().parse(
+            [ports.Message.user(f"{context.parsing_model.id} reads: {answer}")], SCHEMA
+        )
         context.set_result_field("words", reply.text)
 
 
@@ -70,20 +63,22 @@ class Port:
         where = urlsplit(model.endpoint_base_url or "")
         self._host, self._port = where.hostname, where.port
 
-    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+    async def invoke(
+        self, messages: Sequence[ports.Message], *, info: ports.CallInfo = ports.NO_INFO
+    ) -> ports.LLMReply:
         if "keep" in messages[-1].content:
             keep_file("same.txt", b"the same of every call")
-        return LLMReply(await self._request(messages), usage=Usage(10, 5, calls=1))
+        return ports.LLMReply(await self._request(messages), usage=ports.Usage(10, 5, calls=1))
 
     async def parse(
-        self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
-    ) -> ParserReply:
-        return ParserReply(await self._request(messages), "prompt", usage=Usage(20, 3, calls=1))
+        self, messages: Sequence[ports.Message], schema: Mapping[str, Any], *, info: ports.CallInfo = ports.NO_INFO
+    ) -> ports.ParserReply:
+        return ports.ParserReply(await self._request(messages), "prompt", usage=ports.Usage(20, 3, calls=1))
 
     async def aclose(self) -> None:
         """Do nothing: no connection stays open."""
 
-    async def _request(self, messages: Sequence[Message]) -> str:
+    async def _request(self, messages: Sequence[ports.Message]) -> str:
         key = self._model.endpoint_api_key
         body = {
             "pid": os.getpid(),
@@ -99,7 +94,7 @@ class Port:
         finally:
             writer.close()
         if b" 200 " not in head.split(b"\r\n")[0]:
-            raise PortError("the server refused the call", category=ErrorCategory.PERMANENT, status=400)
+            raise ports.PortError("the server refused the call", category=ports.ErrorCategory.PERMANENT, status=400)
         return reply.decode()
 
 
