@@ -1,7 +1,7 @@
-"""The pipeline, which runs the stages of a plan: those of an answer, then those of each judge's item, up to its result.
+"""The pipeline, which runs the stages of a plan: first those of an answer, then those of each judge's item.
 
-A stage's own errors end only its item. Errors that are meant for the whole run, such as a cancellation or Ctrl-C, are
-raised again (`is_interrupt`).
+A stage's own errors end only its item. Errors that concern the whole run, such as a cancellation or Ctrl-C, are raised
+again (`is_interrupt`).
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
-    """Return the record values of a stage that was executed, without the values about calls if it made none."""
+    """Return the record values of a stage that was executed. Values about model calls are left out if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
     notes = notes or CallNotes()

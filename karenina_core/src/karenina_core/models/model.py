@@ -36,7 +36,7 @@ def _refuse_mask(value: Any) -> Any:
 
 
 def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
-    """Yield the place, such as `extra.headers.0`, and the text of every string in a JSON value.
+    """Yield the place and the value of every string in a JSON value. A place looks like `extra.headers.0`.
 
     The place of a value that is itself a string is `it`.
     """
@@ -51,8 +51,8 @@ class ModelConfig(StrictSettings, defer_build=True):
     """The configuration of a model that answers or judges.
 
     `id` is the user's own short name for the model, unique among the answering models and among the judges; `interface`
-    is the name of an adapter (see `karenina plugins`); `model_name` is the provider's name for the model. `extra` holds
-    settings of the adapter, which validates them. Secrets are never printed, logged or written to files.
+    is the name of an adapter (see `karenina plugins`); `model_name` is the provider's name for the model. `extra`
+    contains the adapter's settings, which the adapter validates. Secrets are never printed, logged or written to files.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -83,7 +83,8 @@ class Plugins:
         """Return the installed plugins that the selection allows.
 
         `found` replaces the installed entry points, for tests; its order has no effect. With `kinds`, only plugins of
-        these kinds are loaded, hook owners are not called (`offered`), and unknown names in the selection are ignored.
+        these kinds are loaded, the `offered` functions of hook owners are not called, and unknown names in the
+        selection are ignored.
         """
         chosen = selection if selection is not None else Selection.of()
         specified = [point for point in found or () if point.group == GROUP]
@@ -210,7 +211,9 @@ class Plugins:
                 for value, hook in pairs:
                     name = name_of(value, hook, plugin)
                     if (each, name) in offers:
-                        raise PluginError(f"the {each} {name} is offered twice, again through {hook}: offer it once")
+                        raise PluginError(
+                            f"the {each} {name} is offered twice, the second time through {hook}: offer it once"
+                        )
                     offers[each, name] = why_refused(value)
         except Exception as error:
             failure = type_and_message(error)
@@ -238,7 +241,7 @@ class Plugins:
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register a plugin with pluggy, unless it already is. Return the reason if it is rejected, else None."""
         hashing: object = plugin.__hash__
-        failure = "it is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
+        failure = "the plugin is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
         if failure is not None or id(plugin) in self._plugins:
             return failure
         try:
@@ -277,7 +280,7 @@ class Plugins:
                 self._record(replace(owner.info, state="failed", failure=f"offered: {type_and_message(error)}"))
 
     def _record(self, info: PluginInfo) -> None:
-        """List the entry point with its state, in place of what was listed for it before."""
+        """List the entry point with its current state, replacing any earlier entry."""
         self._infos[(info.kind, info.name, info.distribution)] = info
 
 

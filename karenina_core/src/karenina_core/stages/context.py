@@ -91,7 +91,7 @@ class VerificationContext:
         if model is None:
             raise MissingArtifact(
                 f"stage {self._planned.name} runs once for all judges of an answer, so there is no parsing model; "
-                'give the model explicitly, or make the stage scope = "item"'
+                'pass the model explicitly, or make the stage scope = "item"'
             )
         return model
 
@@ -158,7 +158,10 @@ class VerificationContext:
     # ---- artifacts
 
     def get_artifact(self, key: ArtifactKey[T]) -> T:
-        """Return the value of an artifact. Raises `MissingArtifact` if not set, `UndeclaredArtifact` if undeclared."""
+        """Return an artifact's value.
+
+        Raises `MissingArtifact` if no stage has set it, and `UndeclaredArtifact` if this stage does not declare it.
+        """
         self._check_read(key)
         value = self._state.read(key.name)
         if value is None and not self._state.has(key.name):
@@ -169,7 +172,10 @@ class VerificationContext:
         return cast("T", value)
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return the artifact's value; None if it was not set. Raises `UndeclaredArtifact` if undeclared."""
+        """Return an artifact's value; None if it was not set.
+
+        Raises `UndeclaredArtifact` if the stage does not declare it.
+        """
         self._check_read(key)
         return cast("T | None", self._state.read(key.name))
 
@@ -230,7 +236,7 @@ class VerificationContext:
             fields[name] = [*(before or ()), *more]
         else:
             raise ValueError(  # noqa: TRY004 - the wrong value is another stage's, not an argument
-                f"the result field {name!r} holds a {type(before).__name__}, to which this cannot be added"
+                f"the result field {name!r} contains a {type(before).__name__}, to which this cannot be added"
             )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
@@ -389,5 +395,5 @@ class VerificationContext:
 
 class _StageLog(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Return the message with the question's id in front of it."""
+        """Return the message prefixed with the question's id."""
         return f"[{(self.extra or {}).get('question')}] {msg}", kwargs
