@@ -56,7 +56,7 @@ async () => {
 
 
 def main() -> None:
-    """Measure, and print each figure with its target."""
+    """Measure the times, and print each with its target."""
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         file = Path(folder) / "report.html"
         results = [

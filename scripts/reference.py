@@ -1,4 +1,4 @@
-"""The pages of the reference, which are made from the code: every setting, primitive, stage, hook and command."""
+"""The pages of the reference, which are generated from the code: every setting, primitive, stage, hook and command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FULL_NAME: Final = "    options:\n      show_root_full_path: true"
 
 
 def reference() -> dict[str, str]:
-    """Return the text of each file of the reference by its path."""
+    """Return the text of each reference file, keyed by its path."""
     pages = {
         "settings.md": reference_plugins.settings(),
         "primitives.md": reference_plugins.primitives(),
@@ -44,7 +44,7 @@ def _public_names(name: str) -> str:
 
 
 def _home(module: str, name: str) -> str:
-    """Return the path under which an object is defined: names that are loaded on first use cannot be followed."""
+    """Return the full name of an object where it is defined, because lazily loaded names cannot be resolved."""
     value = getattr(import_module(module), name)
     home = getattr(value, "__module__", None)
     own = getattr(value, "__qualname__", None)
@@ -52,7 +52,7 @@ def _home(module: str, name: str) -> str:
 
 
 def _modules(package: str) -> str:
-    """Return a page of all public modules of a package."""
+    """Return a page that lists all public modules of a package."""
     text = prose(import_module(package).__doc__ or "")
     return page(package, text, *(f"::: {name}\n{_FULL_NAME}" for name in _names(package)))
 

@@ -32,7 +32,7 @@ _FROM_FILES = {
 
 
 def settings() -> str:
-    """Return the page of all settings, by their owner."""
+    """Return the page that documents all settings, grouped by owner."""
     owned = all_settings()
     parts = [
         "Every name of a configuration. [Running](../how-to/running.md#configuration) says where they are set; "
@@ -74,7 +74,7 @@ def _default(setting: Setting) -> str:
 
 
 def primitives() -> str:
-    """Return the page of all primitives."""
+    """Return the page that documents all primitives."""
     return page(
         "Primitives",
         "A primitive compares the value that a judge extracted with the truth. A file names it under `verify_with`; in "
@@ -84,7 +84,7 @@ def primitives() -> str:
 
 
 def traits() -> str:
-    """Return the page of all kinds of traits."""
+    """Return the page that documents all kinds of traits."""
     return page(
         "Kinds of traits",
         "A rubric trait scores a quality that has no right answer. A file names its kind under `type`; "
@@ -109,7 +109,7 @@ def _kinds(kinds: Iterable[ListedKind]) -> list[str]:
 
 
 def stages() -> str:
-    """Return the page of all stages, in the order of their slots."""
+    """Return the page that documents all stages, in the order of their slots."""
     found = registered_stages(active_plugins())
     slots = [
         [
@@ -176,7 +176,7 @@ def _anchor(name: str) -> str:
 
 
 def artifacts() -> str:
-    """Return the page of all artifacts: the standard keys, and those that stages of plugins produce."""
+    """Return the page that documents all artifacts: the standard keys, and those that stages of plugins produce."""
     found = registered_stages(active_plugins())
     keys = dict(standard_keys())
     keys |= {key.name: key for one in found for key in one.stage.produces if key.name not in keys}
@@ -202,7 +202,7 @@ def artifacts() -> str:
 
 
 def _declared_types() -> dict[str, str]:
-    """Return the type of each key of `ArtifactKeys` as it is declared, such as `list[Message]`."""
+    """Return the type of each key of `ArtifactKeys` as it is written in the source, such as `list[Message]`."""
     found, aliases = {}, {}
     for node in ast.walk(ast.parse(inspect.getsource(key_module))):
         match node:
@@ -228,7 +228,7 @@ def _stages_with(found: Sequence[RegisteredStage], relation: str, key: AnyKey) -
 
 
 def hooks() -> str:
-    """Return the page of all hooks, by the distribution that specifies them."""
+    """Return the page that documents all hooks, grouped by the distribution that specifies them."""
     owners = active_plugins().specifications.owners
     parts = [
         "The functions that a plugin may implement, each marked with `@hookimpl`. "
@@ -250,7 +250,7 @@ def hooks() -> str:
 
 
 def adapters() -> str:
-    """Return the page of all adapters: ports and settings."""
+    """Return the page that documents all adapters, with their ports and settings."""
     parts = [
         "An adapter connects models of one `interface`. `karenina plugins` prints those of your installation.",
         "All of them take the fields of a model:",

@@ -359,7 +359,7 @@ def test_deleted_and_changed_files_are_named_as_such(tmp_path: Path) -> None:
     file.write_bytes(PNG[:-1] + b"!")
     assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "its content has changed since the run"
     file.unlink()
-    assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "it is not beside the results"
+    assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "it is not in the folders beside the results"
 
 
 def test_a_file_that_was_damaged_is_written_again(tmp_path: Path) -> None:

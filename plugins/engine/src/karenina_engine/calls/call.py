@@ -267,7 +267,7 @@ class CallCounts:
 
 
 class PanelModel(ModelConfig):
-    """A panel in the place of a judge. Results contain its `id` and names, but it is never called itself.
+    """A panel of judges in place of a single judge. Results contain its `id` and names, but it is never called itself.
 
     `members` are the judges that the panel asks about every answer, and `others` those that it asks about some answers
     only.

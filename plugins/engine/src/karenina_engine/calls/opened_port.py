@@ -174,7 +174,7 @@ async def _run_turns(
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
-    """Return the options with the tools of the model's servers, after starting these.
+    """Start the model's tool servers, and return the options with their tools added.
 
     Raises `PortError` if they cannot be started.
     """
@@ -329,8 +329,8 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
             if adapter.spec.agent and not adapter.spec.recorded
         )
         yield (
-            f"tools are configured for it, but the adapter {spec.interface!r} has no agent port to use them; these "
-            f"have one: {', '.join(able) or 'no installed adapter'}"
+            f"tools are configured, but the adapter {spec.interface!r} has no agent port to use them; adapters that "
+            f"have one: {', '.join(able) or 'none is installed'}"
         )
     for source in sources:
         try:

@@ -152,9 +152,9 @@ def require_trust(
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Return the trust that a run's `trust` argument stands for.
+    """Return the trust that a run's `trust` argument means.
 
-    "all" stands for trust in everything, and None for the trust that the user has stored.
+    "all" means trust in everything, and None the trust that the user has stored.
     """
     if trust is None:
         return load_trust()
@@ -410,7 +410,7 @@ class _Finder:
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the data files that a value names. Of the texts in a list or table, only existing files count."""
+        """Return the data files that a value names. In a list or table, names of missing files are ignored."""
         names = [name for name in _texts_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
@@ -451,7 +451,7 @@ def _exists(folder: Path, name: str) -> bool:
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Yield all texts and paths in a value, including those in nested lists and tables.
+    """Yield all strings and paths in a value, including those in nested lists and tables.
 
     Other values, such as numbers, yield nothing.
     """
@@ -491,7 +491,7 @@ def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
 
 
 def _json(value: object) -> str:
-    """Return `value` as JSON text with sorted keys. What JSON cannot express is converted by `str`."""
+    """Return `value` as a JSON string with sorted keys. Values without a JSON equivalent are converted by `str`."""
     return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
 
 
@@ -509,7 +509,7 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Return a table with its values hidden, except texts that contain `${`. Anything else is hidden as a whole."""
+    """Return a table with its values hidden, except strings that contain `${`. Any other value is hidden as a whole."""
     if not isinstance(values, Mapping):
         return _HIDDEN
     return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

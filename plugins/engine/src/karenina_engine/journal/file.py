@@ -366,7 +366,7 @@ def read_owner(path: Path) -> int | None:
 def is_locked(path: Path) -> bool:
     """Return whether a process is using the journal.
 
-    Removes the lock file of a killed process. If the folder does not allow this, the answer is False.
+    Removes the lock file of a killed process. Returns False if the folder does not allow this.
     """
     from filelock import FileLock, Timeout
 

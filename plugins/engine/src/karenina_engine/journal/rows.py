@@ -206,7 +206,7 @@ def _is_model(model: object) -> bool:
 
 def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
     """Raise `JournalDamaged` for a row of a table. `where` describes the row."""
-    raise JournalDamaged(path, f"{where} in its table {table!r} is not as it was written")
+    raise JournalDamaged(path, f"{where} in its table {table!r} has changed since it was written")
 
 
 def _counts(text: str) -> dict[str, int]:

@@ -180,7 +180,7 @@ class JournalWriter:
                     self.database.execute(row.statement, row.values)
                 except ROW_ERRORS as error:
                     problem = describe_error(error)
-                    refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot store it: {problem}")
+                    refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot store a row: {problem}")
                     if row.stored is None:
                         logger.warning("the journal %s cannot store a result: %s", self.path, problem)
             self.database.executemany(STORE_SPENT, spent)

@@ -1,6 +1,6 @@
 """Running statistics of results: rates with confidence intervals, and summaries of rubric trait scores.
 
-The intervals account for several items per question.
+The intervals take into account that one question may have several items.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ class TraitTally:
                 tally.skipped += 1
 
     def summaries(self) -> dict[str, TraitSummary]:
-        """Return the summary of each trait by name."""
+        """Return the summary of each trait, keyed by name."""
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:

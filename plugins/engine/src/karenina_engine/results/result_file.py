@@ -1,4 +1,4 @@
-"""The file that a run writes its results to. An existing file with this name is never lost.
+"""The result file of a run. An existing file with this name is never lost.
 
 The first line is a header, which names the run and its distributions. Each other line is a result.
 """
@@ -309,7 +309,7 @@ class ResultFile:
     def _check_not_replaced(self) -> None:
         """Raise `OSError` if the path now names another file, which must not be replaced."""
         if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
-            raise OSError(f"{self._path} was replaced by another program during the run, and was not changed")
+            raise OSError(f"{self._path} was replaced by another program during the run; the new file was not changed")
 
     def _read(self, file: FileIO, numbers: Sequence[int]) -> Iterator[bytes | memoryview]:
         """Yield the lines with these numbers, in the given order. Lines close to each other are read together."""
@@ -328,5 +328,5 @@ class ResultFile:
         file.seek(first)
         piece = file.read(last - first)
         if len(piece) < last - first:
-            raise OSError(f"{self._path} was changed by another program during the run: lines are missing")
+            raise OSError(f"{self._path} was changed by another program during the run: some lines are missing")
         return piece

@@ -20,7 +20,7 @@ MAX_FAILURES: Final = 5
 MAX_GROUPS: Final = 50
 """The maximum number of groups that a summary shows."""
 GROUP_TEXTS: Final = (0, 1)
-"""The columns of `group_table` that hold text; the others hold numbers."""
+"""The columns of `group_table` that contain text; the others contain numbers."""
 _MAX_NAME: Final = 200
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OnResult = Callable[[VerificationResult], None]
 OnIndexedResult = Callable[[int, VerificationResult], None]
-"""Called with an item's index in the matrix and its result."""
+"""Called with an item's index in the matrix and the item's result."""
 
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ def _result_file(session: RunSession, path: Path) -> ResultFile:
         path, ours=session.journal.holds_all_lines if goes_on and session.journal is not None else None
     )
     if moved is not None:
-        logger.warning("%s held earlier results: they are kept in %s", path, moved)
+        logger.warning("%s contained earlier results, which are kept in %s", path, moved)
     return ResultFile(path)
 
 

@@ -60,7 +60,7 @@ _MOST_COMPARED: Final = 100
 
 @contextmanager
 def open_run(request: RunRequest) -> Iterator[RunSession]:
-    """Prepare a run, and hold its journal, if it has one, inside the `with` block.
+    """Prepare a run, and keep its journal, if it has one, locked inside the `with` block.
 
     The journal is created, opened or renamed only after all checks, so a run that cannot start leaves it unchanged.
     Raises `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
@@ -96,7 +96,7 @@ def prepare_session(
     With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
     request. `command` describes how the run was started, for the journal to store (`karenina_engine.journal.command`).
     Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem of the request.
-    `open_run` also opens the journal and makes the command.
+    `open_run` also opens the journal and creates the command.
     """
     offline = journal is not None and journal.replaying
     if journal is not None:
@@ -318,7 +318,7 @@ class _ReadResults:
             contents = "other questions or replicates" if same_models else "; ".join(self.models)
             own = sorted({_model_names(item.answering, item.judge if self.has_judges else None) for item in wanted})
             logger.warning(
-                "--skip-done %s skips nothing: it has results of %s, but this run is of %s; give the results of a run "
+                "--skip-done %s skips nothing: its results are of %s, but this run is of %s; give the results of a run "
                 "with the same questions and replicates, and the same ids of models and judges",
                 *(self.file, in_one_line(contents), in_one_line("; ".join(own))),
             )

@@ -84,7 +84,7 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
 async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
 ) -> AgentReply:
-    """Run turn after turn until the model answers without a tool call, or its last allowed turn is over.
+    """Run turns until the model answers without a tool call, or its last allowed turn is over.
 
     Raises `PortError` if a request fails, unless it is an empty turn after tool results, which ends the run.
     """
@@ -222,7 +222,7 @@ class AgentClock:
             clock.reschedule(None)
 
     def _resume(self) -> None:
-        """Let a stopped clock run on with the time that was left. Do nothing if it is not stopped."""
+        """Resume a stopped clock with the time that was left. Do nothing if it is not stopped."""
         clock = self._clock
         if clock is not None and not clock.expired() and self._left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + self._left)

@@ -73,9 +73,9 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem in a value made of lists, mappings and scalars; None if there is none.
+    """Return the first problem in a value that consists of lists, mappings and scalars; None if there is none.
 
-    If `halves` is false, texts are not searched for halves of surrogate pairs.
+    If `halves` is false, strings are not searched for halves of surrogate pairs.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:

@@ -184,7 +184,7 @@ def _read_csv(
 
 
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
-    """Return the encoding to read with, and a note on it. Only `auto` is resolved; None stands for UTF-8."""
+    """Return the encoding to read with, and a note on it. Only `auto` is resolved; None means UTF-8."""
     if encoding != texts.AUTO:
         return encoding, ""
     recognized, note = texts.recognize_encoding(file, path)

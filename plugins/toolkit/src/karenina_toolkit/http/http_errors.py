@@ -302,7 +302,7 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Return `text` with passages of the prompt masked, also if they were written as JSON."""
+    """Return `text` with passages of the prompt masked, even if they were written as JSON."""
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
             text = text.replace(message.content, "[prompt]")

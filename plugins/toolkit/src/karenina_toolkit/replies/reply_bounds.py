@@ -73,7 +73,7 @@ class ReplyBounds:
         """Raise `ReplyTooLarge` if `size` bytes exceed the bound; `where` names the server."""
         if size > self.max_bytes:
             raise ReplyTooLarge(
-                f"{where} sent a reply of more than {self.max_bytes} bytes (decompressed), which was discarded; "
+                f"the reply from {where} was discarded, because it has more than {self.max_bytes} decompressed bytes; "
                 "raise max_reply_bytes to accept such replies"
             )
 
@@ -130,7 +130,7 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 def read_token_count(value: object) -> int:
     """Return a reply's token count: 0 if `value` is negative or not a number, and at most `MOST_TOKENS`.
 
-    Numbers may be written as text.
+    A number in a string is accepted.
     """
     if isinstance(value, str):
         value = _read_number(value)
@@ -142,7 +142,7 @@ def read_token_count(value: object) -> int:
 
 
 def _read_number(text: str) -> float:
-    """Return a number written as text; 0 if the text is not a number."""
+    """Return the number in a string; 0 if the string is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -161,7 +161,7 @@ def check_tool_call_count(where: str, calls: Sized) -> None:
 
 
 def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
-    """Return the reply with counts that can be stored and texts that can be encoded."""
+    """Return the reply with counts that can be stored and strings that can be encoded."""
     usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
     if (
@@ -180,7 +180,7 @@ def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
 
 
 def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
-    """Return the reply with counts that can be stored and texts that can be encoded."""
+    """Return the reply with counts that can be stored and strings that can be encoded."""
     usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
     if usage is reply.usage and text is reply.text and model is reply.model and reply.server_reason is None:
         return reply
@@ -188,7 +188,7 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
-    """Return the turn with counts that can be stored and texts that can be encoded.
+    """Return the turn with counts that can be stored and strings that can be encoded.
 
     Raises `BrokenReply` for ids that cannot be encoded and for arguments nested too deeply, and `ReplyTooLarge` for too
     many tool calls.
@@ -205,7 +205,7 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with counts that can be stored and texts that can be encoded.
+    """Return the reply with counts that can be stored and strings that can be encoded.
 
     Raises the same errors as `sanitize_turn`.
     """
@@ -242,7 +242,7 @@ def sanitize_usage(usage: Usage) -> Usage:
 
 
 def _message(where: str, message: Message) -> Message:
-    """Return a message with texts that can be encoded. Raises the errors of `sanitize_turn`."""
+    """Return a message with strings that can be encoded. Raises the errors of `sanitize_turn`."""
     if message.tool_calls:
         check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)
@@ -257,7 +257,7 @@ def _message(where: str, message: Message) -> Message:
 
 
 def _call(where: str, call: ToolCall) -> ToolCall:
-    """Return a tool call with texts that can be encoded. Raises `BrokenReply` if its id or arguments cannot be used."""
+    """Return a tool call with strings that can be encoded. Raises `BrokenReply` if its id or arguments are unusable."""
     _check_id(where, call.id)
     return ToolCall(call.id, _text(call.name), _values(where, dict(call.arguments)))
 
@@ -269,7 +269,7 @@ def _check_id(where: str, id: str | None) -> None:
 
 
 def _values(where: str, values: Any) -> Any:
-    """Return JSON values with texts that can be encoded. Raises `BrokenReply` if they are nested too deeply."""
+    """Return JSON values with strings that can be encoded. Raises `BrokenReply` if they are nested too deeply."""
     try:
         check_depth(values)
     except ValueError as error:

@@ -57,7 +57,7 @@ class StructuredResult(Generic[T]):
 
     `data` is the object that `validate` received, `tries` is the number of calls, and `repaired` says whether the last
     reply had to be extracted or repaired; `usage` is the sum of all calls, including those with unusable replies.
-    `option_logprobs` holds those of the last reply (see `ParserReply`).
+    `option_logprobs` contains those of the last reply (see `ParserReply`).
     """
 
     value: T
@@ -124,7 +124,7 @@ async def call_structured(
 
 
 class _Form(Generic[T]):
-    """A form that a judge fills: `messages` holds those of the next request."""
+    """A form that a judge fills. `messages` contains the messages of the next request."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message
         role = "user"  # the reference project writes such blocks with the role "tool"
     if role not in ("user", "system"):
         raise TraceFormatError(
-            f"its role is {role!r}, but Anthropic's format only has the roles 'user' and 'assistant'"
+            f"the role is {role!r}, but Anthropic's format only has the roles 'user' and 'assistant'"
         )
     texts: list[str] = []
     for block in blocks:
@@ -149,7 +149,7 @@ def _blocks_of(entry: Entry) -> list[Entry]:
     content = entry.get("content")
     blocks = _blocks(content)
     if content is not None and not isinstance(content, (str, Sequence)):
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of blocks")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of blocks")
     if isinstance(content, Sequence) and not isinstance(content, str) and len(blocks) < len(content):
         raise TraceFormatError("a block of its content has no type")
     return blocks

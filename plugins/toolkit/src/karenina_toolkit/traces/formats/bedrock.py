@@ -37,7 +37,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
             role = _ROLES.get(entry["role"])
             if role is None:
                 raise TraceFormatError(
-                    f"its role is {entry['role']!r:.80}, but Bedrock's format only has the roles 'user' and 'assistant'"
+                    f"the role is {entry['role']!r:.80}, but Bedrock's format only has the roles 'user' and 'assistant'"
                 )
             blocks = _blocks(entry.get("content"))
             if role == "assistant":
@@ -121,7 +121,7 @@ def _thought(value: Any) -> str:
 
 
 def _require_text(value: Any) -> str:
-    """Return `value` if it is text. Raises `TraceFormatError` otherwise."""
+    """Return `value` if it is a string. Raises `TraceFormatError` otherwise."""
     if not isinstance(value, str):
         raise TraceFormatError(f"a text block contains {type(value).__name__}, not text")
     return value
@@ -135,7 +135,7 @@ def _blocks(content: Any) -> list[tuple[str, Any]]:
     if content is None or isinstance(content, str):
         return [("text", content)] if content else []
     if not isinstance(content, Sequence):
-        raise TraceFormatError(f"its content is {type(content).__name__}, not a list of blocks")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not a list of blocks")
     blocks: list[tuple[str, Any]] = []
     for block in content:
         held = [(str(key), value) for key, value in block.items() if value is not None] if _is_block(block) else []

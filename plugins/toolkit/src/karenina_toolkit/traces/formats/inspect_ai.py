@@ -48,7 +48,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Return a JSON value with attachment references replaced by a sample's texts.
+    """Return a JSON value with attachment references replaced by the attachments of the sample.
 
     Raises `TraceFormatError` for a reference to an attachment that is missing.
     """
@@ -74,7 +74,7 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
-        raise TraceFormatError(f"its role is {entry['role']!r:.80}")
+        raise TraceFormatError(f"the role is {entry['role']!r:.80}")
     if role == "assistant":
         yield from _read_assistant(entry)
     elif role == "tool":
@@ -99,7 +99,7 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
     elif isinstance(content, Sequence):
         blocks = list(content)
     else:
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
     pending: list[Any] = []
     for block in blocks:
         if not is_tool_use(block):
@@ -123,7 +123,7 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
 
 
 def _parts(blocks: Sequence[Any]) -> Parts:
-    """Return the parts of a message's blocks, None among them left out."""
+    """Return the parts of a message's blocks. Blocks that are None are ignored."""
     return split_parts([block for block in blocks if block is not None])
 
 
@@ -137,5 +137,5 @@ def _without_encrypted(block: Any) -> Any:
 def _call(call: Any) -> ToolCall:
     """Return a tool call. Raises `TraceFormatError` if it names no function."""
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
-        raise TraceFormatError("one of its tool_calls has no function")
+        raise TraceFormatError("an entry of tool_calls has no function")
     return ToolCall(str(call.get("id") or ""), call["function"], read_arguments(call.get("arguments")))

@@ -50,7 +50,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
     if role is None:
-        raise TraceFormatError(f"its role is {given_role!r:.80}")
+        raise TraceFormatError(f"the role is {given_role!r:.80}")
     if role == "assistant":
         content = data.get("content") or ""
         thoughts: Sequence[str] = ()
@@ -83,7 +83,7 @@ def read_tool_call(data: Any) -> ToolCall:
     """Return one entry of `tool_calls`. Raises `TraceFormatError` if it names no function."""
     function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise TraceFormatError("one of its tool_calls has no function with a name")
+        raise TraceFormatError("an entry of tool_calls has no function with a name")
     return _call(str(data.get("id") or ""), function)
 
 
@@ -162,7 +162,7 @@ def _add_parts(parts: Parts, content: Any) -> None:
         for part in content:
             _add_parts(parts, part)
     else:
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
@@ -210,7 +210,7 @@ def read_content(content: Any) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, Sequence):
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
     return "\n".join(_part(part) for part in content)
 
 
