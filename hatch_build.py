@@ -121,6 +121,11 @@ class PinsHook(BuildHookInterface[Any]):
 
 
 def _member(file: Path) -> Member:
+    """Read a member from its `pyproject.toml`.
+
+    Raises `ValueError` if it declares neither that it is installed by default nor its extra, or if its `with` or `all`
+    is wrong.
+    """
     project = tomllib.loads(file.read_text("utf-8"))
     name, version = canonicalize_name(project["project"]["name"]), project["project"]["version"]
     own = project.get("tool", {}).get("karenina", {})

@@ -68,6 +68,7 @@ def editable(*chosen: str) -> list[str]:
 
 
 def _line(folder: str, extras: set[str]) -> str:
+    """Return the requirement line of a member with these extras."""
     return f"-e {folder}[{','.join(sorted(extras))}]" if extras else f"-e {folder}"
 
 

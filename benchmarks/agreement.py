@@ -92,6 +92,7 @@ def says_gold(response: str, gold: Iterable[str]) -> bool:
 
 
 def _plain(text: str) -> str:
+    """Return text in lower case without punctuation and redundant spaces."""
     return normalize(text, ["lowercase", "remove_punctuation", "strip", "collapse_whitespace"])
 
 
@@ -133,6 +134,7 @@ def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: 
     print(f"{'method':<32}{'judged':>8}{'accuracy':>10}{'kappa':>8}")
 
     def line(name: str, verdict: Callable[[dict[str, Any]], bool | None]) -> None:
+        """Print the figures of one method. Raises `SystemExit` if it judged no row."""
         pairs = [(found, bool(row["human_label"])) for row in rows if (found := verdict(row)) is not None]
         if not pairs:
             errors = [result.metadata.error for result in results if result.metadata.error]

@@ -97,6 +97,7 @@ class _Source:
 
     @property
     def part(self) -> Part:
+        """The part to which the question belongs, determined by its digest."""
         return "choose" if _digest(self.question) % 2 else "report"
 
 
@@ -129,10 +130,12 @@ def _source(question: str, rows: Sequence[Mapping[str, Any]]) -> _Source | None:
 
 
 def _overlap(one: str, other: str) -> bool:
+    """Return whether one string contains the other, ignoring case."""
     return one.casefold() in other.casefold() or other.casefold() in one.casefold()
 
 
 def _in_words(source: _Source) -> Iterator[BuiltAnswer]:
+    """Yield a right and a wrong answer to the question in a wording of each kind."""
     template = ON_EXTRACTED.format(pattern=gold_pattern(source.gold), gold=" / ".join(source.gold))
     for kind, wordings in WORDINGS.items():
         of_part = wordings[source.part]
@@ -189,6 +192,7 @@ def _date(text: str) -> datetime | None:
 
 
 def _date_writer(question: str, turn: int) -> Callable[[datetime], str]:
+    """Return a function that writes dates in a notation chosen by the question and the turn."""
     format = DATES[(_digest(question) + turn) % len(DATES)]
     return lambda day: format.format(day, day=_ordinal(day.day))
 
@@ -211,6 +215,7 @@ def _ordinal(number: int) -> str:
 
 
 def _in_number_words(number: int) -> str:
+    """Return a number below 1000 in English words."""
     if number < 20:
         return _ONES[number]
     if number < 100:
@@ -220,6 +225,7 @@ def _in_number_words(number: int) -> str:
 
 
 def _year_in_words(year: int) -> str:
+    """Return a year in English words, such as "nineteen oh five"."""
     century, rest = divmod(year, 100)
     if 2000 <= year < 2010:
         return "two thousand" + (f" and {_ONES[rest]}" if rest else "")
@@ -228,6 +234,7 @@ def _year_in_words(year: int) -> str:
 
 
 def _tidy(text: str) -> str:
+    """Return text with normalized spaces, without spaces and full stops at its ends."""
     return re.sub(r"\s+([,.])", r"\1", " ".join(text.replace("\xa0", " ").split())).strip(" .")
 
 

@@ -93,6 +93,7 @@ def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **se
     with (folder / "verdicts.jsonl").open("w", encoding="utf-8") as file:
 
         def note(result: VerificationResult) -> None:
+            """Record a verdict, and write it to the file at once."""
             verdict = bool(result.template.verify_result) if result.outcome.has_verdict else None
             value = (result.template.parsed_llm_response or {}).get("answer")
             found[result.question_id] = verdict

@@ -120,6 +120,7 @@ def draw_labels(correct: Array, labels: int, random: np.random.Generator) -> tup
 
 
 def _plan(sizes: tuple[int, ...], labels: int) -> tuple[int, ...]:
+    """Return the number of labels for each stratum, as `karenina label` allocates them."""
     found = allocate({at: size for at, size in enumerate(sizes) if size}, labels)
     return tuple(found.get(at, 0) for at in range(len(sizes)))
 
@@ -189,6 +190,7 @@ def make_cells(*, quick: bool) -> Iterator[Cell]:
 
 
 def _describe(found: Sequence[Coverage]) -> str:
+    """Return the least, greatest and mean coverage of several cells as text."""
     corrected, raw = [one.corrected for one in found], [one.raw for one in found]
     return (
         f"corrected {min(corrected):.2%} to {max(corrected):.2%}, mean {fmean(corrected):.2%}, mean width "

@@ -102,6 +102,7 @@ class Server(ScriptedServer):
         """Return a function that waits for about the latency and then returns the reply."""
 
         async def wait(request: Request) -> str:
+            """Return the reply after half to one and a half times the latency."""
             self.asked.set()
             await asyncio.sleep(self.seconds * (0.5 + self.draw.random()))
             return reply(request)
@@ -312,6 +313,7 @@ def main() -> None:
 
 
 def _tool() -> list[str]:
+    """Return the command line that starts `karenina`."""
     return [sys.executable, "-c", "from karenina_cli import main; main()"]
 
 

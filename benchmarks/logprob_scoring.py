@@ -163,10 +163,12 @@ def scores_in(tokens: Sequence[Mapping[str, Any]], task: Task) -> Scores:
 
 
 def _gold(row: Mapping[str, Any]) -> str:
+    """Return the right answers of a row as one string."""
     return " / ".join(row["gold"])
 
 
 def _bare(token: str) -> str:
+    """Return a token without surrounding spaces, quotes and colons."""
     return token.strip(' \n":')
 
 
@@ -232,6 +234,7 @@ async def judged(judge: Judge, task: Task, rows: Sequence[Mapping[str, Any]]) ->
     """Return all rows, each judged once with its response and once without content."""
 
     async def one(row: Mapping[str, Any]) -> Judged:
+        """Judge a row with its response and without content."""
         value, scores = await judge.fill(task, row, row["question"], row["response"])
         _, empty = await judge.fill(task, row, row["question"], CONTENT_FREE[0])
         return Judged(task.label(row), value, scores, empty)

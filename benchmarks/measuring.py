@@ -52,14 +52,17 @@ def bare_loop(url: str, count: int, at_once: int) -> Spent:
     """
 
     async def post(session: aiohttp.ClientSession, body: Any) -> str:
+        """Send a request for a completion, and return the text of the reply."""
         async with session.post(f"{url}/chat/completions", data=orjson.dumps(body)) as reply:
             said: str = orjson.loads(await reply.read())["choices"][0]["message"]["content"]
             return said
 
     async def work() -> Spent:
+        """Answer and judge all questions with concurrent workers, and return the time that this took."""
         items = iter(range(count))
 
         async def worker() -> None:
+            """Answer and judge questions until none is left. Raises `AssertionError` if a code word is wrong."""
             for item in items:
                 asked = {"model": "fake", "messages": [{"role": "user", "content": question(item)}]}
                 said = await post(session, asked)
@@ -106,6 +109,7 @@ class Target:
 
 
 def _shown(figure: float) -> str:
+    """Return a figure as text with three significant digits, or without decimals from 1000 on."""
     return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.3g}"
 
 

@@ -139,6 +139,7 @@ def _kind(name: str, case: OddReply, *, streamed: bool) -> Kind:
         words |= {_PARTIAL: CUT}
 
     def change(_: Request, good: Reply) -> Reply:
+        """Return the bad reply: the body of the case with the item's words, streamed if the wire format is."""
         text = said(good)
         if name == LOST:
             text = text.replace("\\\\", "\\")
@@ -226,6 +227,7 @@ def pieces(completion: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _marked(answer: str, bait: str) -> Mapping[str, str]:
+    """Return the answer with the bait as thoughts before it, in several notations."""
     return {
         "marks of Mistral": f"[THINK]{bait}[/THINK]{answer}",
         "thinking": f"<thinking>{bait}</thinking>\n{answer}",
@@ -235,6 +237,7 @@ def _marked(answer: str, bait: str) -> Mapping[str, str]:
 
 
 def _chat_answers() -> Mapping[str, OddReply]:
+    """Return further bad answers in chat completions, keyed by name."""
     hidden = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 4028}
     return {
         **{name: OddReply(chat(text)) for name, text in _marked(_ANSWER, f"{_WRONG}?").items()},
@@ -245,6 +248,7 @@ def _chat_answers() -> Mapping[str, OddReply]:
 
 
 def _chat_forms() -> Mapping[str, OddReply]:
+    """Return further bad replies of a judge in chat completions, keyed by name."""
     call = f'<tool_call>\n{{"name": "Answer", "arguments": {_FORM}}}\n</tool_call>'
     return {
         **{f"form, {name}": OddReply(chat(text)) for name, text in _marked(_FORM, f'{{"word": "{BAIT}"}}').items()},
@@ -257,6 +261,7 @@ def _chat_forms() -> Mapping[str, OddReply]:
 
 
 def _messages_answers() -> Mapping[str, OddReply]:
+    """Return further bad answers in Anthropic's Messages API, keyed by name."""
     search = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": BAIT}}]
     many = {"input_tokens": 20, "output_tokens": 4008}
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -271,6 +276,7 @@ def _messages_answers() -> Mapping[str, OddReply]:
 
 
 def _messages_forms() -> Mapping[str, OddReply]:
+    """Return further bad replies of a judge in Anthropic's Messages API, keyed by name."""
     return {
         **{
             f"form, {name}": OddReply(messages_reply(text))
@@ -287,12 +293,14 @@ def _stream(name: str, effect: Effect, change: Callable[[list[Any]], list[Any]],
     """Return a kind of faulty stream. `change` is called with the chunks of a good one."""
 
     def changed(_: Request, good: Reply) -> Reply:
+        """Return the good reply as a stream with changed chunks."""
         return Reply(chunks=change(pieces(chat(said(good)))), done=done)
 
     return Kind(name, effect, Fault(name, changed), (20, 8))
 
 
 def _without_end(chunks: list[Any]) -> list[Any]:
+    """Return the chunks of a stream without those that have a finish reason."""
     return [chunk for chunk in chunks if not (chunk["choices"] and chunk["choices"][0]["finish_reason"])]
 
 
@@ -305,6 +313,7 @@ def _as_messages(chunks: list[Any]) -> list[Any]:
 
 
 def _choice(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the choice in a chunk; an empty mapping if it has none."""
     return chunk["choices"][0] if chunk["choices"] else {}
 
 

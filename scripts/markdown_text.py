@@ -23,10 +23,12 @@ def prose(text: str) -> str:
 
 
 def _inline(text: str) -> str:
+    """Return text with special characters escaped, except in code spans."""
     return _outside_code(text, _escaped)
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    """Return text in which `change` was applied to everything outside of code spans."""
     pieces, end = [], 0
     for span in _CODE_SPAN.finditer(text):
         pieces += [change(text[end : span.start()]), span[0]]
@@ -35,6 +37,7 @@ def _outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def _escaped(text: str) -> str:
+    """Return text with the special characters of Markdown and HTML escaped."""
     return re.sub(r"([*_\[\]])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
 
 

@@ -60,6 +60,7 @@ def fill(text: str, among: list[Member]) -> str:
     """Return the text of a file in which the list below each `# members: ...` comment is replaced."""
 
     def replace(found: re.Match[str]) -> str:
+        """Return a comment followed by the lines of the members that it selects."""
         chosen = select(found["wanted"], among)
         if found["option"]:
             lines = [f"    {member.package}\n" for member in chosen]

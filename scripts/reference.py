@@ -38,6 +38,7 @@ def reference() -> dict[str, str]:
 
 
 def _public_names(name: str) -> str:
+    """Return a page that documents the names in a module's `__all__`."""
     module = import_module(name)
     names = [one for one in module.__all__ if not one.startswith("__")]
     return page(name, prose(module.__doc__ or ""), *(f"::: {_home(name, one)}" for one in names))
@@ -58,6 +59,7 @@ def _modules(package: str) -> str:
 
 
 def _names(package: str) -> Iterator[str]:
+    """Yield the names of all public modules below a package, recursively."""
     for found in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
         if not found.name.rpartition(".")[2].startswith("_"):
             yield found.name

@@ -49,6 +49,7 @@ def _walk(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]
 
 
 def _command(path: str, command: Any, context: Any) -> list[str]:
+    """Return the Markdown parts for a command: its help, usage, arguments and options."""
     text = (command.help or "").replace(exit_codes_help(), "").replace("\b\n", "").strip()
     parts = [f"## {path}", prose(inspect.cleandoc(text)), fenced(command.get_usage(context).removeprefix("Usage: "))]
     records = [(one.param_type_name, one.get_help_record(context)) for one in command.get_params(context)]

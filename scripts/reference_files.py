@@ -97,18 +97,22 @@ def _keys() -> dict[str, list[list[str]]]:
 
 
 def _link(name: str) -> str:
+    """Return a Markdown link to the schema with this name."""
     return f"[{name}.schema.json]({name}.schema.json)"
 
 
 def _doc(module: str) -> str:
+    """Return a module's docstring as Markdown."""
     return prose(inspect.getdoc(import_module(module)) or "")
 
 
 def _yes(value: object) -> str:
+    """Return "no" for None, and "yes" for any other value."""
     return "yes" if value is not None else "no"
 
 
 def _columns(name: str) -> list[str]:
+    """Return the Markdown parts for a result table: a heading, and a table of its columns."""
     columns: table_columns.Columns[Any] = getattr(table_columns, name)
     rows = [[code(one.name), one.type, prose(one.meaning)] for one in columns]
     return [f"### Table {code(name.lower())}", table(["column", "type", "meaning"], rows)]

@@ -49,6 +49,7 @@ def settings() -> str:
 
 
 def _setting(setting: Setting) -> str:
+    """Return the section of a setting, with the fields of the models in its value."""
     trust = _FROM_FILES.get(
         str(setting.allowed_in_files), "A benchmark file may set some of its values; see its fields."
     )
@@ -69,6 +70,7 @@ def _setting(setting: Setting) -> str:
 
 
 def _default(setting: Setting) -> str:
+    """Return a setting's default value as Markdown."""
     value = to_jsonable_python(setting.default, fallback=str)
     return default(as_json(value))
 
@@ -94,6 +96,7 @@ def traits() -> str:
 
 
 def _kinds(kinds: Iterable[ListedKind]) -> list[str]:
+    """Return a section for each primitive or kind of trait."""
     return [
         "\n\n".join(
             [
@@ -134,11 +137,13 @@ def stages() -> str:
 
 
 def _modes(modes: Collection[str]) -> str:
+    """Return the evaluation modes as Markdown, or "all" if there are no others."""
     every: tuple[str, ...] = get_args(EvaluationMode)
     return "all" if len(modes) == len(every) else ", ".join(code(mode) for mode in every if mode in modes)
 
 
 def _stage(one: RegisteredStage) -> str:
+    """Return the section of a stage, with its declarations and conditions."""
     stage = one.stage
     settings = [
         f"[{code(name)}](settings.md#{name})" for name in (stage.settings.model_fields if stage.settings else ())
@@ -161,17 +166,22 @@ def _stage(one: RegisteredStage) -> str:
 
 
 def _condition(stage: type[Stage], method: str, what: str) -> str:
+    """Return the docstring of a stage's own method, labelled `what`; an empty string if the stage does not
+    define it.
+    """
     text = vars(stage)[method].__doc__ if method in vars(stage) else None
     return f"**{what}**: {prose(inspect.cleandoc(text))}" if text else ""
 
 
 def _keys(keys: Iterable[AnyKey]) -> str:
+    """Return links to these artifacts, sorted by name; "every artifact" for `ANY`."""
     if isinstance(keys, AllArtifacts):
         return "every artifact"
     return ", ".join(f"[{code(name)}](artifacts.md#{_anchor(name)})" for name in sorted(key.name for key in keys))
 
 
 def _anchor(name: str) -> str:
+    """Return the anchor of an artifact's heading."""
     return name.replace(".", "")
 
 
@@ -215,10 +225,14 @@ def _declared_types() -> dict[str, str]:
 
 
 def _constants() -> list[tuple[str, AnyKey]]:
+    """Return the keys in `ArtifactKeys`, each with the name of its constant."""
     return [(name, key) for name, key in vars(ArtifactKeys).items() if isinstance(key, ArtifactKey)]
 
 
 def _stages_with(found: Sequence[RegisteredStage], relation: str, key: AnyKey) -> str:
+    """Return links to the stages that declare the key under `relation`. Stages that declare all artifacts are
+    left out.
+    """
     names = [
         one.stage.name
         for one in found

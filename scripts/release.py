@@ -43,6 +43,7 @@ def bounds(version: Version) -> str:
 
 
 def _next_break(version: Version) -> str:
+    """Return the next version that may be incompatible: a minor one before 1.0, else a major one."""
     return str(version.major + 1) if version.major else f"0.{version.minor + 1}"
 
 

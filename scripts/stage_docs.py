@@ -44,6 +44,7 @@ def stage(folder: Path) -> None:
 
 
 def _write(file: Path, folder: Path, place: str) -> None:
+    """Write a file to its place in the site. Links in Markdown files are rewritten; other files are copied."""
     target = folder / place
     target.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".md":
@@ -56,6 +57,7 @@ def with_site_links(text: str, file: Path, place: str) -> str:
     """Return the text of a page with links to other pages rewritten for the site. Code is not changed."""
 
     def rewritten(link: re.Match[str]) -> str:
+        """Return the target of a link as it is in the site; unchanged if the site does not contain it."""
         there = Path(os.path.normpath(file.parent / link["target"]))
         site = _place(there)
         return link["target"] if site is None else Path(os.path.relpath(site, Path(place).parent)).as_posix()
@@ -68,6 +70,7 @@ def with_site_links(text: str, file: Path, place: str) -> str:
 
 
 def _place(file: Path) -> str | None:
+    """Return the path of a repository file in the site; None if the site does not contain the file."""
     if file.is_relative_to(ROOT / "docs"):
         return file.relative_to(ROOT / "docs").as_posix()
     return REPOSITORY_PAGES.get(file.relative_to(ROOT).as_posix()) if file.is_relative_to(ROOT) else None

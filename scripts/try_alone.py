@@ -73,6 +73,7 @@ class Environment:
         return self._run([str(self._python), *arguments], folder)
 
     def _run(self, command: list[str], folder: Path | None = None) -> str:
+        """Run a command and return its output. Raises `Failed`, with the output, if it exits with an error."""
         done = subprocess.run(
             command, cwd=folder or self._folder, env=self._variables, capture_output=True, text=True, check=False
         )

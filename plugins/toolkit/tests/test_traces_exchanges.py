@@ -111,7 +111,10 @@ def test_a_turn_that_the_service_paused_goes_on() -> None:
         ({"request": {"model": "m"}, "response": {}}, "an object without 'messages'"),
         ({"request": {"messages": [ASK]}, "response": {"id": "x"}}, "has an unknown format: it has id"),
         ({"request": {"messages": [ASK]}, "response": {"choices": [{}, {}]}}, "has 2 choices"),
-        ({"request": {"input": "x"}, "response": {"role": "assistant", "content": []}}, "format OpenAI Resp.*format Anthropic"),
+        (
+            {"request": {"input": "x"}, "response": {"role": "assistant", "content": []}},
+            "format OpenAI Resp.*format Anthropic",
+        ),
         ({"request": {"messages": [{"role": "narrator"}]}, "response": {"error": 1}}, "exchange 1: entry 1: the role"),
         ("x", "exchange 1: the request is NoneType"),
     ],

@@ -192,7 +192,8 @@ class VerificationContext:
         self._state.artifacts[key.name] = value
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
-        """Replace an artifact of another stage. The result records the stage, both values and the reason.
+        """Replace an artifact of another stage, and log a warning. The result records the stage, both values and the
+        reason.
 
         Raises `NothingToRevise` if there is no value yet, `UndeclaredArtifact` if the stage does not revise it, and
         `ArtifactTypeError` if the value has a wrong type.
@@ -247,7 +248,10 @@ class VerificationContext:
     # ---- verdicts
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
-        """Declare that the item is not correct, and why. The first veto sets the outcome; the result contains all."""
+        """Declare that the item is not correct, and log the reason.
+
+        The first veto of an item sets its outcome; the result contains all of them.
+        """
         stage, why = self._planned.name, replace_surrogates(str(reason))
         self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
         self.log.warning("%s vetoes: %s", stage, why)

@@ -142,6 +142,7 @@ def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
     """Return a function that returns a value as the setting `name`, and converts strings of digits to integers."""
 
     def translate(value: Any) -> dict[str, Any]:
+        """Return the value under `name`, as an integer if it is a string of digits."""
         return {name: int(value) if isinstance(value, str) and value.strip().isdecimal() else value}
 
     return translate

@@ -100,6 +100,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**given: Any) -> None:
+        """Build the dataclasses from the options, and call the command with them."""
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)

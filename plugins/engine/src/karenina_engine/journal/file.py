@@ -141,7 +141,8 @@ def _has_code(error: sqlite3.Error) -> bool:
 def rename_existing(path: Path) -> None:
     """Rename an existing journal, and the files beside it that contain its last changes, to a free name.
 
-    Does nothing if there is no journal at `path`. Raises `JournalError` if a file cannot be renamed.
+    The new name is logged. Does nothing if there is no journal at `path`. Raises `JournalError` if a file cannot be
+    renamed.
     """
     if not path.exists():
         return

@@ -109,6 +109,7 @@ class Journal:
 
     @property
     def _database(self) -> sqlite3.Connection:
+        """The connection of the writer."""
         return self._writer.database
 
     @classmethod

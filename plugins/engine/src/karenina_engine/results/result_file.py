@@ -195,9 +195,11 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
     """
 
     def write_error(error: OSError) -> ConfigError:
+        """Return the error for a file that cannot be written."""
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
 
     def add(lines: Iterable[str]) -> None:
+        """Write lines to the file. Raises `ConfigError` if it cannot be written."""
         for line in lines:
             try:
                 file.write(line + "\n")
@@ -299,6 +301,7 @@ class ResultFile:
         self._check_not_replaced()
 
         def write(file: BinaryIO) -> None:
+            """Copy the lines in matrix order. Raises `OSError` if another program has replaced the file."""
             with self._path.open("rb", buffering=0) as lines:
                 for at in range(0, len(order), _SORT_BATCH):
                     file.writelines(self._read(lines, order[at : at + _SORT_BATCH]))

@@ -228,7 +228,7 @@ def _parse_or_none(text: bytes) -> Any:
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
     """Yield the results in these JSON values, which are converted if all are from the reference.
 
-    Raises `ResultFileError`, naming the place, if a value is not a result.
+    Logs a warning if there are none. Raises `ResultFileError`, naming the place, if a value is not a result.
     """
     if not rows:
         logger.warning("%s contains no results", path)

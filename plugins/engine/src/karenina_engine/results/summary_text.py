@@ -78,7 +78,9 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
 
 def group_table(summary: Summary) -> list[list[str]]:
-    """Return a table with a row of headings and a row for each group; empty if there are fewer than two groups."""
+    """Return a table with a heading row and a row for each of the first `MAX_GROUPS` groups; empty for a single
+    group.
+    """
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:
         return []

@@ -91,6 +91,7 @@ async def collect_results(
     results: list[tuple[int, VerificationResult]] = []
 
     def keep(index: int, result: VerificationResult) -> None:
+        """Collect a result with its index, and pass it to `on_result`, if that is set."""
         results.append((index, result))
         if on_result is not None:
             on_result(result)
@@ -146,6 +147,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     failure: list[BaseException] = []
 
     def target() -> None:
+        """Run the coroutine in this thread, and record its result or the exception that it raised."""
         try:
             outcome.append(context.run(lambda: run_blocking(work)))
         except BaseException as error:

@@ -318,6 +318,7 @@ def _detach(parent: int, state: WorkerState) -> None:
     import ctypes
 
     def end(_number: int, _frame: object) -> None:
+        """Handle a signal: let the current job end early."""
         state.ending = True
 
     signal.set_wakeup_fd(-1)

@@ -198,6 +198,7 @@ class AgentClock:
         """Wrap `guard` so that the clock runs only while it asks the model, not while it waits."""
 
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+            """Call `guard` with the clock stopped; the clock runs only while `ask` is awaited."""
             self._stop()
             try:
                 return await guard(lambda: self._with_clock(ask), trace)

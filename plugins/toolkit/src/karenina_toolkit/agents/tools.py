@@ -54,7 +54,8 @@ def describe_origin(tool: Tool) -> str:
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
     """Return the tool message that answers `call`. If the tool fails, this is an error message for the model.
 
-    Raises `PortError` only if the tool raises it, because its server is lost and the agent cannot continue without it.
+    A result of more than `LONGEST_RESULT` characters is cut off, with a note. Raises `PortError` only if the tool
+    raises it, because its server is lost and the agent cannot continue without it.
     """
     try:
         text = await _result(call, tools)

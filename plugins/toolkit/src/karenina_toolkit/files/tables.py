@@ -131,6 +131,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     length = 0
 
     def limit_row() -> Iterator[str]:
+        """Yield the lines. Raises `FileError` if a row, which may span several lines, is too long."""
         nonlocal length
         for line in chain(start, lines):
             length += len(line)

@@ -262,7 +262,10 @@ def _until(date: str) -> float:
 
 
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
-    """Return the server's message, and its error type and code; servers nest them differently."""
+    """Return the server's message, and the error types and codes in the body; servers nest them differently.
+
+    If the body is not JSON or has another structure, it is the message itself, cut to `_LONGEST_ERROR` characters.
+    """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
     try:

@@ -54,7 +54,7 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`."""
+        """Yield the decompressed data of `raw`. Raises `BrokenReply` if it cannot be decompressed."""
         if not self._packed or not raw:
             yield raw
             return
@@ -174,6 +174,7 @@ def make_bounding_hook(
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
     async def bound(response: Any) -> None:
+        """Replace the stream of a response with one that is decompressed and bounded."""
         _check_requested(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")

@@ -70,7 +70,10 @@ def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, st
 
 
 def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of a user's entry: each tool result, and the text between them."""
+    """Yield the messages of a user's entry: each tool result, and the text between them.
+
+    Raises `TraceFormatError` for a role that Anthropic's format does not have.
+    """
     role = entry["role"]
     blocks = _blocks_of(entry)
     if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):

@@ -232,9 +232,9 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note with the agents that spoke before the last one, whose text is the answer.
+    """Return a note that names the last speaker, whose text is the answer, and the agents that spoke before it.
 
-    Return no note if only one agent spoke.
+    Return no note if only one agent spoke. The names are cut to `_LONGEST_NAMES` characters.
     """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]

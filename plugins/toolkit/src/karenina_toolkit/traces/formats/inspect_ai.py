@@ -91,7 +91,10 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _read_assistant(entry: Entry) -> Iterator[Message]:
-    """Yield the messages of an assistant's entry, which calls carried out by the server divide."""
+    """Yield the messages of an assistant's entry, which is divided by calls that the server carried out.
+
+    Arguments that could not be parsed are noted. Raises `TraceFormatError` if the entry cannot be read.
+    """
     content = entry.get("content")
     blocks: list[Any] = []
     if isinstance(content, str) or content is None or isinstance(content, Mapping):
