@@ -103,7 +103,11 @@ class StageSelection:
         self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Select the stage of a single-stage slot: the included one with the highest precedence, else a fallback."""
+        """Select the stage of a single-stage slot: the included one with the highest precedence, else a fallback.
+
+        If there is no such stage, or several have the same precedence, the slot stays empty, which is a problem of the
+        plan.
+        """
         answers = {offer.stage.name: self._is_included(offer) for offer in here}
         fitting = [offer for offer in here if answers[offer.stage.name]]
         fitting = fitting or [offer for offer in here if offer.stage.fallback]

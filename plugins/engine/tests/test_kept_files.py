@@ -226,7 +226,7 @@ def test_a_file_beyond_its_limit_is_left_out_unread(tmp_path: Path, caplog: pyte
 
     assert (kept.sha256, kept.left_out) == (
         None,
-        "it has 5,000 MB, and the limit is 20 MB (kept_file_bytes)",
+        "the file is 5,000 MB, and the limit is 20 MB (kept_file_bytes)",
     )
     assert "huge.bin" in caplog.text
     assert list((tmp_path / "j.files").iterdir() if (tmp_path / "j.files").exists() else ()) == []

@@ -72,7 +72,7 @@ def test_a_request_may_continue_a_response_by_its_id() -> None:
     second = {"request": asked, "response": {"id": "r2", "output": [answer]}}
     trace = convert_exchanges([first, second])
     assert trace == [Message.system("A."), TRACE[0], TRACE[1], Message.system("B."), TRACE[2], TRACE[3]]
-    with pytest.raises(TraceFormatError, match="exchange 1: it continues 'r1'"):
+    with pytest.raises(TraceFormatError, match="exchange 1: the request continues 'r1'"):
         convert_exchanges([second])
 
 

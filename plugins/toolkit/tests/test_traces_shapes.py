@@ -694,12 +694,12 @@ def test_a_text_that_is_no_conversation_stays_a_text(text: str) -> None:
     [
         ({"messages": chat(CONVERSATION), "choices": []}, "both 'messages' and 'choices'"),
         ({"capital": "Lima"}, "an object without 'messages'.*known formats are OpenAI chat messages, .*Inspect"),
-        ([{"role": "assistant", "parts": [{"kind": "text", "text": "x"}]}], "entry 1 is of an unknown format"),
+        ([{"role": "assistant", "parts": [{"kind": "text", "text": "x"}]}], "entry 1 has an unknown format"),
         (
             [*langchain(CONVERSATION), *anthropic(CONVERSATION)],
             "entry 1 has the format LangChain messages, but entry 9 has the format Anthropic",
         ),
-        ([{"type": "ai", "content": [{"type": {}}]}], "entry 1: a part of its content has no type"),
+        ([{"type": "ai", "content": [{"type": {}}]}], "entry 1: a content part has no type"),
         (
             [*bedrock(CONVERSATION), *anthropic(CONVERSATION)],
             "entry 1 has the format Amazon Bedrock.* entry 9 has the format Anthropic",

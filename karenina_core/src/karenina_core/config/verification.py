@@ -64,7 +64,7 @@ class VerificationConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, values: Any) -> Any:
-        """Return the values of all settings by full name.
+        """Return the values of all settings, defaults included, keyed by full name.
 
         Raises `ConfigError` with every problem, not only the first.
         """

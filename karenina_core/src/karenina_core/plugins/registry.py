@@ -201,7 +201,11 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object of one or more entry points and check what it offers. Return the failure, or None."""
+        """Register the object of one or more entry points, check what it offers, and list the entry points as loaded
+        or failed.
+
+        Return the failure, or None.
+        """
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()

@@ -24,7 +24,7 @@ class WholeSummaries(TyperGroup):
     """A command group that lists whole summaries, which are wrapped and not truncated."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands."""
+        """Write the list of visible commands with their whole summaries."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [
             (name, command.get_short_help_str(limit=_LONGEST))

@@ -146,7 +146,7 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
 def _load_usage(counts: Any) -> Usage:
     """Return the usage in a list that `_dump_usage` wrote. Raises `ValueError` if it is not such a list."""
     if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
-        raise ValueError(f"a usage is a list of counts, not {counts!r}")
+        raise ValueError(f"a usage must be a list of counts, not {counts!r}")
     return Usage(*counts)
 
 

@@ -54,7 +54,7 @@ def default_ids(benchmark: QuestionSource) -> Sequence[str]:
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
     if drafts and not ids:
         problem = "every question of the benchmark is marked `finished: false`, as a draft"
-        raise ConfigError([f"{problem}: name those to run (--question), or set `finished` to true in the file"])
+        raise ConfigError([f"{problem}; select those to run (--question), or set `finished` to true in the file"])
     return ids
 
 

@@ -285,7 +285,7 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Examine the workspace root in a file."""
+        """Examine the workspace root in a file, which is restricted if it leads out of the file's folder."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files

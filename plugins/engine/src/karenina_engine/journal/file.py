@@ -425,8 +425,8 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
         )
     if version > FORMAT:
         raise JournalError(
-            f"the journal {path} has format {version}, and this version of Karenina reads up to {FORMAT}: update "
-            "it (pip install -U karenina), or start a new journal (--fresh keeps this one under another name)"
+            f"the journal {path} has format {version}, but this version of Karenina reads only up to {FORMAT}: update "
+            "Karenina (pip install -U karenina), or start a new journal (--fresh keeps this one under another name)"
         )
     if version < FORMAT:
         raise JournalError(

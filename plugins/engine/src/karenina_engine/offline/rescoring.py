@@ -350,7 +350,10 @@ def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore these questions, and return the report in the order of the run."""
+    """Rescore these questions, and return the report in the order of the run.
+
+    An item for which a stage lacked a reply becomes an error.
+    """
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
         async for item in items:

@@ -214,7 +214,7 @@ class RunTally:
         tally.add(outcome, question, granular)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, sorted by the group's ids."""
+        """Return the summary of each group, named after its models and sorted by their ids."""
         answering = Counter(model for model, _ in self._groups)
         return {
             (model, judge): self._groups[model, judge]

@@ -127,7 +127,7 @@ class FileStore:
             size = len(data)
         if (size := max(size, len(data))) > self.most:
             limit = f"the limit is {format_size(self.most)} (kept_file_bytes)"
-            raise FileLeftOut(f"it has {format_size(size)}, and {limit}")
+            raise FileLeftOut(f"the file is {format_size(size)}, and {limit}")
         return data
 
     def _store(self, digest: str, content: bytes) -> None:

@@ -89,7 +89,10 @@ class Panel(Protocol):
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return `base` without a verdict, because the panel could not judge the answer. `why` becomes the error."""
+    """Return a copy of `base` without verdict, scores and vetoes, because the panel could not judge the answer.
+
+    `why` becomes the error of the item.
+    """
     values = {
         name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")
     }

@@ -69,7 +69,7 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     from karenina_engine.journal.journal import Journal
 
     if request.replay and request.journal is None:
-        raise ConfigError(["a replay needs a journal, which replaces the models: give one (journal, --journal)"])
+        raise ConfigError(["a replay needs a journal in place of the models: give one (journal, --journal)"])
     session = prepare_run(request, offline=request.replay)
     benchmark, config = request.benchmark, request.config
     if not request.replay:
@@ -283,7 +283,9 @@ class _ReadResults:
     models: dict[str, None] = field(default_factory=dict)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result."""
+        """Count a result: of an unknown question, of a question whose text has changed, or of an item of the
+        benchmark.
+        """
         meta, id = result.metadata, result.question_id
         if id not in self.benchmark:
             self.strange[id] += 1

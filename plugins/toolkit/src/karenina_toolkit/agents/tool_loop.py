@@ -260,7 +260,7 @@ class _Work:
     size: TraceSize = field(default_factory=TraceSize)
 
     def add(self, turn: Turn) -> tuple[ToolCall, ...]:
-        """Add a turn, and return its tool calls."""
+        """Add a turn, and return its tool calls. A turn that continues a paused one is merged with it."""
         if self.paused:
             self.trace[-1] = _join(self.trace[-1], turn.message)
         else:

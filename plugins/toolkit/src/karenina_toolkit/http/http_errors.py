@@ -305,7 +305,10 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Return `text` with passages of the prompt masked, even if they were written as JSON."""
+    """Return `text` with short messages of the prompt, and passages of at least `_WINDOW` characters, masked.
+
+    Passages are also found if they were written as JSON.
+    """
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
             text = text.replace(message.content, "[prompt]")

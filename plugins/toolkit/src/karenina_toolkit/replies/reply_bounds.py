@@ -85,11 +85,11 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
     values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
-        raise ValueError(f"its JSON has more than {MOST_VALUES} values")
+        raise ValueError(f"the JSON has more than {MOST_VALUES} values")
     try:
         value = loads(raw)
     except RecursionError:
-        raise ValueError("its JSON is nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
     if raw.count(b"{") + raw.count(b"[") > DEEPEST:
         check_depth(value)
     return value
@@ -107,7 +107,7 @@ def check_depth(value: Any) -> None:
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, (dict, list))]
         if not level:
             return
-    raise ValueError(f"its JSON is nested deeper than {DEEPEST} levels")
+    raise ValueError(f"the JSON is nested deeper than {DEEPEST} levels")
 
 
 def _inside(value: Any) -> Any:

@@ -43,7 +43,7 @@ class _Root(dict[str, Any]):
         self.left -= 1
         if self.left < 0:
             raise SchemaTooComplex(
-                "too many values, or a schema with too many choices and references in each other: not compared"
+                "not compared, because there are too many values, or too many nested choices and references in the schema"
             )
 
 
@@ -142,7 +142,7 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return the repair of a value for a schema that has neither options nor an enum."""
+    """Return a value repaired for a schema that has neither options nor an enum; unchanged if no repair applies."""
     kind = schema.get("type")
     if isinstance(value, dict):
         properties = schema.get("properties")

@@ -206,7 +206,7 @@ def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
 
 
 def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
-    """Return the explanation for the judge, and that for the user."""
+    """Return the explanation for the judge, without text that template code wrote, and the full one for the user."""
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
     elif isinstance(error, InvalidReply):

@@ -167,7 +167,7 @@ def _continue_referenced(conversations: Sequence[_Conversation], parsed: _Parsed
             conversation.entries = [*conversation.entries, *instructions, *parsed.asked]
             return conversation
     raise TraceFormatError(
-        f"it continues {parsed.previous_id!r}, which is not the last response of any exchange before it"
+        f"the request continues {parsed.previous_id!r}, which is not the last response of any earlier exchange"
     )
 
 

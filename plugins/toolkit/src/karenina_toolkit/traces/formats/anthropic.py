@@ -43,7 +43,10 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add an assistant entry to the turn; text continues a line only after text of the same entry."""
+    """Add the blocks of an assistant entry to the turn. A tool result closes the turn; both are yielded.
+
+    Text continues a line only after text of the same entry.
+    """
     if not blocks:
         turn.begin()
     previous = ""
@@ -154,7 +157,7 @@ def _blocks_of(entry: Entry) -> list[Entry]:
     if content is not None and not isinstance(content, (str, Sequence)):
         raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of blocks")
     if isinstance(content, Sequence) and not isinstance(content, str) and len(blocks) < len(content):
-        raise TraceFormatError("a block of its content has no type")
+        raise TraceFormatError("a content block has no type")
     return blocks
 
 

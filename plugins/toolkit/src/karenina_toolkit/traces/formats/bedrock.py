@@ -60,7 +60,7 @@ def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
         elif kind == "toolUse":
             calls.append(_call(value))
         elif kind == "toolResult":
-            raise TraceFormatError("a toolResult belongs in a message of the user")
+            raise TraceFormatError("a toolResult belongs in a user message")
         elif kind in _KINDS:
             parts.add_text(_describe(kind, value), kind)
         else:
@@ -140,7 +140,7 @@ def _blocks(content: Any) -> list[tuple[str, Any]]:
     for block in content:
         held = [(str(key), value) for key, value in block.items() if value is not None] if _is_block(block) else []
         if len(held) != 1:
-            raise TraceFormatError("a block of its content is not an object with one key, which is its kind")
+            raise TraceFormatError("a content block must be an object with one key, which is its kind")
         blocks += [pair for pair in held if pair[0] != _ABOUT_CACHE]
     return blocks
 

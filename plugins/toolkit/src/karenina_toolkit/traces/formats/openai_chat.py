@@ -172,7 +172,7 @@ def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
     """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
-        raise TraceFormatError("a part of its content has no type")
+        raise TraceFormatError("a content part has no type")
     if part.get("thought") is True or (isinstance(kind, str) and kind.startswith(_THOUGHTS)):
         parts.add_thought(_thought(part))
     elif kind is None or kind in _TEXTS:
@@ -279,7 +279,7 @@ def _part(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
-        raise TraceFormatError("a part of its content has no type")
+        raise TraceFormatError("a content part has no type")
     text = part.get("text", part.get("refusal"))
     return text if isinstance(text, str) else describe_block(part["type"], part)
 
@@ -302,11 +302,11 @@ def from_wire(data: Mapping[str, Any]) -> ChatReply:
     if not isinstance(message_data, Mapping):
         message_data = choice.get("delta") or None  # some servers send a stream chunk
     if not isinstance(message_data, Mapping):
-        raise ValueError("its choice has no message")  # noqa: TRY004 - it is data from outside
+        raise ValueError("the choice has no message")  # noqa: TRY004 - it is data from outside
     try:
         message = read_message({**message_data, "role": "assistant"})
     except TraceFormatError as error:
-        raise ValueError(f"its message cannot be read: {error}") from None
+        raise ValueError(f"the message cannot be read: {error}") from None
     model = data.get("model")
     end, server_reason = read_choice_end(choice)
     return ChatReply(
@@ -337,7 +337,7 @@ def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the first choice of a completion. Raises `ValueError` if it has none."""
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise ValueError("it has no choices")
+        raise ValueError("the completion has no choices")
     first: Mapping[str, Any] = choices[0]
     return first
 

@@ -203,7 +203,7 @@ def _read_span(span: Entry) -> list[Message]:
             raise TraceFormatError(f"the {key} is {type(value).__name__}, not a list of messages")
         for number, entry in enumerate(value or (), 1):
             if not isinstance(entry, Mapping) or not isinstance(entry.get("role"), str) or "parts" not in entry:
-                raise TraceFormatError(f"{key}, entry {number}: it is not a message with a role and parts")
+                raise TraceFormatError(f"{key}, entry {number} is not a message with a role and parts")
             entries.append(entry)
     return list(read(entries))
 

@@ -136,7 +136,7 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
             raise TraceFormatError(f"entry {number} is not a message: it has no role; known formats are {NAMES}")
         if shown is None and not entry.keys() & set(_SAID) and entry.keys() - {"role"}:
             held = ", ".join(sorted(map(str, entry)))
-            raise TraceFormatError(f"entry {number} is of an unknown format: it has {held}; known formats are {NAMES}")
+            raise TraceFormatError(f"entry {number} has an unknown format: it has {held}; known formats are {NAMES}")
         checked.append(entry)
     _check_order(checked)
     return list((shown or OPENAI).read(checked))
