@@ -707,7 +707,7 @@ def test_a_text_that_is_no_conversation_stays_a_text(text: str) -> None:
         ([{"type": "TextMessage", "source": "user", "content": 5}], "entry 1: the content is int"),
         ([{"type": "ai", "content": "", "tool_calls": [{"args": {}}]}], "entry 1: a tool call has no name"),
         ([{"role": "user", "content": [{"toolResult": {}}]}], "entry 1: a toolResult has no toolUseId"),
-        ([{"role": "user", "content": [{"text": "x", "image": {}}]}], "entry 1: a block .* one key"),
+        ([{"role": "user", "content": [{"text": "x", "image": {}}]}], "entry 1: a content block .* one key"),
         ([{"role": "user", "parts": [{"type": "text", "content": 5}]}], "entry 1: a part of the type text has no"),
         ([{"type": "tool_call_item"}], "entry 1 is not a message"),
         ({"new_items": [{"type": "tool_call_item"}]}, "entry 1: a tool_call_item has no raw_item"),
