@@ -43,7 +43,8 @@ class _Root(dict[str, Any]):
         self.left -= 1
         if self.left < 0:
             raise SchemaTooComplex(
-                "not compared, because there are too many values or the schema has too many nested choices and references"
+                "not compared, because there are too many values, or too many nested choices and references in the "
+                "schema"
             )
 
 
