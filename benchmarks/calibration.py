@@ -1,4 +1,4 @@
-"""How often the interval of the corrected pass rate holds the true rate, and that of the raw pass rate.
+"""How often the intervals of the corrected and of the raw pass rate contain the true rate.
 
     python benchmarks/calibration.py
     python benchmarks/calibration.py --quick

@@ -1,4 +1,4 @@
-"""How often the 95% intervals of reports hold the true value, and how often equal runs are called different.
+"""How often the 95% intervals of reports contain the true value, and how often equal runs are called different.
 
     python benchmarks/coverage.py
     python benchmarks/coverage.py --quick
@@ -12,7 +12,7 @@ the first runs of each cell are compared with the functions that reports call.
 
 - `rates`: the interval of a pass rate.
 - `differences`: the interval of a difference, between runs with questions of their own chances (unequal) and between
-  runs that are exchangeable (equal; intervals may hold the truth more often there: if hardly a question flips, the
+  runs that are exchangeable (equal; intervals may contain the truth more often there: if hardly a question flips, the
   difference is 0 and so is its estimate).
 - `p values`: the share of pairs whose sign-flip p is at most .01, .05 and .1.
 
@@ -170,7 +170,7 @@ def judge_coverage(name: str, found: dict[Cell, Figures], runs: int, *, quick: b
     """Print how often intervals contain the truth, for each number of questions; return whether the bounds are met."""
     upper = name != "equal"
     slack = 3 * monte_carlo_error(LEAST, runs) if quick else 0.0
-    print(f"\n{TITLES[name]}, {runs:,} runs a cell: share of 95% intervals that hold the truth")
+    print(f"\n{TITLES[name]}, {runs:,} runs a cell: share of 95% intervals that contain the truth")
     print(f"{'questions':>9}  {'cells':>5}  {'least':>6}  {'mean':>6}  {'most':>6}  the cell with the least")
     by_size: dict[int, dict[Cell, float]] = defaultdict(dict)
     for cell, figures in found.items():

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class HookPolicy:
     """A decorator for hook specifications that states their stability. Hooks without it are stable since 0.1.
 
-    A stable hook is changed or removed only after one minor release in which it is `deprecated`, with a text such as
+    A stable hook is changed or removed only after one minor release in which it is `deprecated`, with a message such as
     "use X instead, until 0.3".
     """
 

@@ -193,7 +193,7 @@ class Setting:
 
 
 def all_settings() -> dict[str, Setting]:
-    """Return all settings of the core and of the active plugins, by name.
+    """Return all settings of the core and of the active plugins, keyed by name.
 
     Third-party settings start with their package name, as in `my_package.words`. Raises `ConfigError` if two settings
     models own the same name, or a program's own model uses the name of a member's setting.

@@ -336,7 +336,7 @@ class VerificationContext:
         an awaitable, and a plain function runs in a thread.
 
         Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category decides whether to retry;
-        any other exception from `ask` counts as permanent.
+        any other exception from `ask` is permanent.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)

@@ -88,7 +88,7 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
 
 
 def trait_kinds() -> Mapping[str, type[RubricTrait]]:
-    """Return the registered trait kinds by name, in the order of their registration (the core's first)."""
+    """Return the registered trait kinds, keyed by name, in the order of their registration (the core's first)."""
     return dict(_KINDS)
 
 

@@ -186,8 +186,8 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a judge model scores from the answer's text.
 
     `extra` contains the fields that plugins own (`Stage.trait_settings`) by full name, such as `my_package.words`. In
-    files, they stand beside the trait's own fields; a table named after the package is also read. Fields that are None
-    are dropped.
+    files, they are written beside the trait's own fields; a table named after the package is also read. Fields that are
+    None are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

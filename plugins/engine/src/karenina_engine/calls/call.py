@@ -1,6 +1,6 @@
 """A model call: its target, messages and size, and the interfaces of the objects that handle it.
 
-`PanelModel` stands for a panel of judges where a configuration names a single judge.
+`PanelModel` represents a panel of judges where a configuration names a single judge.
 """
 
 from __future__ import annotations

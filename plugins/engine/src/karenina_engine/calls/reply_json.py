@@ -42,7 +42,7 @@ def is_reusable(reply: Reply) -> bool:
 def is_empty(reply: Reply) -> bool:
     """Return whether a model's reply has no content although it ended normally.
 
-    Parser replies never count as empty. Older versions stored empty replies; this version does not.
+    Parser replies are never treated as empty. Older versions stored empty replies; this version does not.
     """
     if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
         return False

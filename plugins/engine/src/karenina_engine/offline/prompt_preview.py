@@ -234,7 +234,7 @@ async def preview_prompts(
     trust: Trust,
     answer: str = PLACEHOLDER,
 ) -> PromptPreview:
-    """Run the pipeline for `question` and record its prompts; `answer` stands for the answering model's answer.
+    """Run the pipeline for `question` and record its prompts; `answer` is the answering model's answer.
 
     The first answering model and the first judge in the configuration are used, or a placeholder without an adapter if
     there is none. No call is made and no adapter is opened, so neither keys nor servers are needed. Judges reply true

@@ -268,7 +268,7 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score. `label` is the class that it stands for, or None. Scores of other types only count in `n`."""
+        """Count a score. `label` is the class of a literal trait, or None. Scores of other types only count in `n`."""
         self.n += 1
         if label is not None:
             self.labels[label] += 1  # the score is the number of a class, so its mean would be meaningless

@@ -226,7 +226,7 @@ def unfinished_ids(
 ) -> list[str]:
     """Return the ids of questions for which at least one item has no judged or undecided result in `files`.
 
-    Results of questions whose text has changed count as missing. Logs a warning about such questions, and about a file
+    Results of questions whose text has changed are ignored. Logs a warning about such questions, and about a file
     that has no result of this run. Raises `ResultFileError` if a file cannot be read.
     """
     from karenina_engine.results.result_set import read_results
@@ -253,7 +253,7 @@ def _judge_ids(config: VerificationConfig) -> list[str | None]:
 def _items_by_question(
     ids: Sequence[str], config: VerificationConfig, judges: Sequence[str | None]
 ) -> Mapping[str, Set[ItemId]]:
-    """Return the keys of all items of the run, by question id."""
+    """Return the keys of all items of the run, grouped by question id."""
     core = config.core
     return {
         id: {

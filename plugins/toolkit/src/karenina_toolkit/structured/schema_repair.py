@@ -128,7 +128,7 @@ def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return `value` with its unambiguous repairs; what cannot be repaired is returned unchanged."""
+    """Return `value` with its unambiguous repairs; a value that cannot be repaired is returned unchanged."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:

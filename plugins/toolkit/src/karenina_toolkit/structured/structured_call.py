@@ -221,7 +221,7 @@ def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
 
 
 def _join_errors(error: ValidationError, *, everything: bool) -> str:
-    """Return pydantic's errors as one text; without `everything`, the texts written by template code are left out."""
+    """Return pydantic's errors as one string, without messages of template code unless `everything` is set."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
@@ -232,7 +232,7 @@ def _join_errors(error: ValidationError, *, everything: bool) -> str:
 
 @cache
 def _pydantic_error_types() -> frozenset[str]:
-    """Return the error types with a text by pydantic itself; the texts of others are written by template code."""
+    """Return the error types whose messages pydantic writes itself; template code writes those of all others."""
     from pydantic_core.core_schema import ErrorType
 
     return frozenset(get_args(ErrorType)) - {"value_error", "assertion_error", "default_factory_not_called"}

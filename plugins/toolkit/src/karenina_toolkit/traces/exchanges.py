@@ -45,7 +45,7 @@ def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
     error, a token count, a blocked prompt) adds none, so the conversation ends with the request, unless the request is
     repeated.
 
-    Raises `TraceFormatError` for what cannot be read, and for a response with several replies.
+    Raises `TraceFormatError` for an exchange that cannot be read, and for a response with several replies.
     """
     return [conversation.messages for conversation in _conversations(exchanges)]
 

@@ -44,8 +44,8 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     """Return one chat message. `names` maps call ids to tool names, for tool messages without a name.
 
     Pictures, sound and files are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
-    transcript of audio count as text. Thoughts among the parts of an assistant message are reasoning, and its parts of
-    unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
+    transcript of audio are part of the text. Thoughts among the parts of an assistant message are reasoning, and its
+    parts of unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None

@@ -87,7 +87,7 @@ def _find_first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def _kind(label: re.Match[str]) -> str:
-    """Return what a role's label stands for, such as `assistant` or `result`."""
+    """Return the kind of message that a label introduces, such as `assistant` or `result`."""
     return _KINDS[label["label"].lower()]
 
 
