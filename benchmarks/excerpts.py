@@ -104,7 +104,7 @@ def reordered(quote: str, chance: random.Random) -> str | None:
     return " ".join(moved) if [word.casefold() for word in moved] != [word.casefold() for word in words] else None
 
 
-def told(excerpt: str, text: str) -> str:
+def find_kind(excerpt: str, text: str) -> str:
     """Return the verdict of the search for an excerpt as a word."""
     searched = SearchableText(text)
     match = searched.find(excerpt, THRESHOLD)
@@ -115,7 +115,7 @@ def confusion(texts: list[str], chance: random.Random) -> dict[str, Counter[str]
     """Return how often each label received each verdict."""
     table: dict[str, Counter[str]] = {label: Counter() for label in EXPECTED}
     for label, excerpt, text in labelled(texts, chance):
-        table[label][told(excerpt, text)] += 1
+        table[label][find_kind(excerpt, text)] += 1
     return table
 
 

@@ -63,7 +63,7 @@ class JournalLabels:
             {name: value for name, value in values.items() if name not in ("answering_models", "parsing_models")},
             _entries(values.get("answering_models")),
             _entries(values.get("parsing_models")),
-            _texts(command.get("columns")),
+            _string_entries(command.get("columns")),
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
@@ -147,7 +147,7 @@ def _entries(value: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _texts(value: Any) -> dict[str, str]:
+def _string_entries(value: Any) -> dict[str, str]:
     """Return the entries of a table whose values are strings; an empty dict if `value` is not a table."""
     columns = value if isinstance(value, dict) else {}
     return {str(name): column for name, column in columns.items() if isinstance(column, str)}

@@ -404,14 +404,14 @@ class _Finder:
             return True
         if mark == "below":
             self.data += self._data_in(value)
-            texts = list(_texts_in(value))
+            texts = list(_strings_in(value))
             files = [file for text in texts for file in find_data(self._folder, text)]
             return len(files) == len(texts) and all(file.inside for file in files)
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
         """Return the data files that a value names. In a list or table, names of missing files are ignored."""
-        names = [name for name in _texts_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
+        names = [name for name in _strings_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
     def _add(
@@ -431,7 +431,7 @@ class _Finder:
         """
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
-        files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _texts_in(value))]
+        files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _strings_in(value))]
         restricted = RestrictedValue(name, text, shown, meaning, setting, places=places, files=tuple(files))
         earlier = self.found.get((restricted.name, restricted.value))
         if earlier is None:
@@ -450,7 +450,7 @@ def _exists(folder: Path, name: str) -> bool:
     return "\0" not in name and os.path.lexists(folder / name)
 
 
-def _texts_in(value: object) -> Iterator[str]:
+def _strings_in(value: object) -> Iterator[str]:
     """Yield all strings and paths in a value, including those in nested lists and tables.
 
     Other values, such as numbers, yield nothing.
@@ -458,9 +458,9 @@ def _texts_in(value: object) -> Iterator[str]:
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, Mapping):
-        yield from (text for pair in value.items() for part in pair for text in _texts_in(part))
+        yield from (text for pair in value.items() for part in pair for text in _strings_in(part))
     elif isinstance(value, Iterable):
-        yield from (text for part in value for text in _texts_in(part))
+        yield from (text for part in value for text in _strings_in(part))
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:

@@ -88,7 +88,7 @@ async def post_json(
     async with sender.open_session() as session:
         url = f"{base_url.rstrip('/')}{path}" if path else base_url
         response, raw = await sender.post(session, url, data=json.dumps(sent).encode(), headers=headers)
-    prompt = [Message.user(text) for text in _texts_in(sent.values())]
+    prompt = [Message.user(text) for text in _strings_in(sent.values())]
     if response.status >= 300:
         text = raw.decode("utf-8", "replace")
         raise status_error(where, response.status, response.headers, text, sender.secrets, prompt, CURES)
@@ -184,12 +184,12 @@ def _key_of(model: ModelConfig) -> str | None:
     return find_api_key(model, model.endpoint_base_url, (), ())
 
 
-def _texts_in(values: Any) -> Iterator[str]:
+def _strings_in(values: Any) -> Iterator[str]:
     """Yield the strings in a JSON value, which may be parts of a prompt. Keys of objects are left out."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, Mapping):
-        yield from _texts_in(values.values())
+        yield from _strings_in(values.values())
     elif not isinstance(values, bytes) and hasattr(values, "__iter__"):
         for value in values:
-            yield from _texts_in(value)
+            yield from _strings_in(value)
