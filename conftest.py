@@ -1,4 +1,4 @@
-"""Settings for the tests of all members: the examples of laws, and a separate state folder instead of the user's."""
+"""Settings for the tests of all members: profiles for property tests, and a state folder in place of the user's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pytest_collection_finish() -> None:
-    """Leave the tests themselves, which stay until the end, out of every later search for garbage."""
+    """Exclude the collected tests, which live until the end, from later garbage collections."""
     gc.collect()
     gc.freeze()
 

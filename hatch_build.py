@@ -27,10 +27,11 @@ ALL = "all"
 
 
 class Member(NamedTuple):
-    """One distribution of this repository.
+    """A distribution in this repository.
 
-    `extra` is None for what everybody gets; `own` are the extras of the distribution itself that an extra asks for;
-    `in_all` is False for what only its own extra brings, because of its size.
+    `extra` is the extra that installs the member, or None if it is always installed; `own` are the extras of the
+    distribution itself that its requirement names; `in_all` is False for a member that is too large for the extra
+    `all`.
     """
 
     name: str
@@ -41,15 +42,15 @@ class Member(NamedTuple):
     in_all: bool = True
 
     def requirement(self, *, pinned: bool, extras: str = "") -> str:
-        """The member, with these extras of its own, as a requirement: its version where `pinned`, else its folder."""
+        """Return a requirement for the member with these of its extras: a version if `pinned`, else its folder."""
         name = self.name + extras
         return f"{name}=={self.version}" if pinned else f"{name} @ {self.folder.as_uri()}"
 
 
 def members(root: Path) -> list[Member]:
-    """Return the core, the front door, and every folder of `plugins` and `adapters` with a `pyproject.toml`.
+    """Return the core, the package `karenina`, and every folder of `plugins` and `adapters` with a `pyproject.toml`.
 
-    Raises `ValueError` for a member that does not say whether it belongs to the default set or to which extra.
+    Raises `ValueError` for a member that declares neither that it is installed by default nor its extra.
     """
     files = [root / CORE / "pyproject.toml", *root.glob(f"{FRONT}/pyproject.toml")]
     files += [file for group in GROUPS for file in (root / group).glob("*/pyproject.toml")]
@@ -57,9 +58,10 @@ def members(root: Path) -> list[Member]:
 
 
 def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], dict[str, list[str]]]:
-    """Return what `karenina` requires, and its extras by name, `all` included; sorted, so that builds can be repeated.
+    """Return the requirements of `karenina`, and its extras by name, including `all`.
 
-    Names of extras are spelled as metadata wants them (`claude-tool`); installers take `claude_tool` for the same.
+    Both are sorted, so that builds are reproducible. Names of extras are normalized as metadata requires
+    (`claude-tool`); installers treat `claude_tool` as the same name.
     """
     default: list[str] = []
     extras: dict[str, list[str]] = {}
@@ -80,15 +82,15 @@ def requirements(found: Iterable[Member], *, pinned: bool) -> tuple[list[str], d
 
 
 class RequirementsHook(MetadataHookInterface):
-    """Fills `dependencies` and `optional-dependencies`."""
+    """A hook that fills in `dependencies` and `optional-dependencies`."""
 
     PLUGIN_NAME = "custom"
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Fill both from the members.
+        """Fill in both fields from the members.
 
-        Where the members' folders are absent, as in a source distribution, its `PKG-INFO` has the pins, and hatchling
-        has already read them. Raises `ValueError` where there are neither folders nor pins.
+        If the members' folders are missing, as in a source distribution, hatchling has already read the pinned
+        requirements from `PKG-INFO`. Raises `ValueError` if there are neither folders nor pinned requirements.
         """
         root = Path(self.root)
         if not (root / CORE).is_dir():
@@ -104,12 +106,12 @@ class RequirementsHook(MetadataHookInterface):
 
 
 class PinsHook(BuildHookInterface[Any]):
-    """Has source distributions name versions, never folders of the machine that made them."""
+    """A hook that pins versions in source distributions, which must not name folders of the machine that built them."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Put pins in the place of the folders."""
+        """Replace folders with pinned versions in the build data."""
         root = Path(self.root)
         if (root / CORE).is_dir():
             core = self.metadata.core
@@ -119,6 +121,11 @@ class PinsHook(BuildHookInterface[Any]):
 
 
 def _member(file: Path) -> Member:
+    """Read a member from its `pyproject.toml`.
+
+    Raises `ValueError` if it declares neither that it is installed by default nor its extra, or if its `with` or `all`
+    is wrong.
+    """
     project = tomllib.loads(file.read_text("utf-8"))
     name, version = canonicalize_name(project["project"]["name"]), project["project"]["version"]
     own = project.get("tool", {}).get("karenina", {})
@@ -127,18 +134,19 @@ def _member(file: Path) -> Member:
         return Member(name, version, file.parent, None)
     if own.get("default", False) is (extra is not None) or extra == ALL:
         raise ValueError(
-            f'{file}: say under [tool.karenina] either default = true, or extra = "NAME" for a member that not '
-            f"everybody wants; NAME is the extra of karenina that installs it, and not {ALL!r}, which has them all"
+            f'{file}: write under [tool.karenina] either default = true, or extra = "NAME" for a member that not '
+            f"everybody needs. NAME is the extra of karenina that installs it, and must not be {ALL!r}, which installs "
+            "all of them"
         )
     wanted = tuple(own.get("with", ()))
     offered = project["project"].get("optional-dependencies", {})
     strangers = [one for one in wanted if one not in offered]
     if strangers:
         raise ValueError(
-            f"{file}: with = {list(wanted)} under [tool.karenina] names extras of this distribution "
+            f"{file}: with = {list(wanted)} under [tool.karenina] must name extras of this distribution "
             f"({', '.join(sorted(offered)) or 'it has none'})"
         )
     in_all = own.get("all", True)
     if not isinstance(in_all, bool) or (extra is None and not in_all):
-        raise ValueError(f'{file}: all = false under [tool.karenina] goes beside extra = "NAME"')
+        raise ValueError(f'{file}: all = false under [tool.karenina] requires extra = "NAME"')
     return Member(name, version, file.parent, extra, wanted, in_all)

@@ -1,11 +1,11 @@
-"""The tox environments of the members, made from their `pyproject.toml`: tox loads this file as a plugin.
+"""The tox environments of the members, generated from their `pyproject.toml`: tox loads this file as a plugin.
 
 There is one environment for each member. It installs the member with its extra `tests`, the other members that these
-require, and the tools of the tests, and nothing else: a requirement that a member does not declare is missing there.
-CI runs the tests of most members together instead, in `members`, because to install and to import the same 33 times
-takes longer than the tests; `wheels` shows that each works with only what it declares, and a release runs all tests so.
-Members are installed with `-e`, because a plain path would be a copy, which goes stale and still passes. What one
-environment needs beyond this, and the environments of no member, are in `tox.ini`.
+require, and the test tools, and nothing else: a requirement that a member does not declare is missing there. CI runs
+the tests of most members together instead, in `members`, because installing and importing the same packages 33 times
+takes longer than the tests; `wheels` shows that each member works with only what it declares, and a release runs all
+tests this way. Members are installed with `-e`, because a plain path would install a copy, which becomes outdated and
+still passes. Additional settings of single environments, and environments without a member, are in `tox.ini`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tox.session.state import State
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
 CI = ("all", "local", "members", "wheels", "ray", "lint", "embedding", "py313", "py312", "docs")
-"""The environments of CI, those that take longest first, so that none of them is alone at the end."""
+"""The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
 QUICK = {"3.12": ("core", "rubric", "template"), "3.13": ("core", "benchmark", "engine", "rubric", "template")}
@@ -36,7 +36,7 @@ REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
 
 def projects() -> dict[str, dict[str, Any]]:
-    """Return the table `[project]` of each member by its folder."""
+    """Return the `[project]` table of each member, keyed by its folder."""
     patterns = ("karenina_core", "karenina", "plugins/*", "adapters/*")
     files = [file for pattern in patterns for file in sorted(ROOT.glob(f"{pattern}/pyproject.toml"))]
     return {
@@ -45,7 +45,7 @@ def projects() -> dict[str, dict[str, Any]]:
 
 
 def editable(*chosen: str) -> list[str]:
-    """Return the lines that install members for their tests, and the members that these then require."""
+    """Return the `-e` lines that install the given members for their tests, and the members that these require."""
     members = projects()
     folders = {project["name"]: folder for folder, project in members.items()}
     found: dict[str, set[str]] = {}
@@ -68,6 +68,7 @@ def editable(*chosen: str) -> list[str]:
 
 
 def _line(folder: str, extras: set[str]) -> str:
+    """Return the requirement line of a member with these extras."""
     return f"-e {folder}[{','.join(sorted(extras))}]" if extras else f"-e {folder}"
 
 
@@ -79,10 +80,11 @@ def environment(member: str) -> str:
 def together(
     description: str, members: Iterable[str], given: Sequence[str], version: str = "", *, release: bool = False
 ) -> MemoryLoader:
-    """Return an environment that runs the tests of several members, with a version of Python if it is not tox's own.
+    """Return an environment that runs the tests of several members.
 
-    For a `release` it runs those marked so too, and laws with more examples. Many members have two processes, although
-    each imports and collects everything.
+    `version` is a Python version if it differs from tox's own. With `release`, tests marked `release` and more examples
+    for property tests are run too. The tests of many members run in two processes, although each process imports and
+    collects everything.
     """
     folders = [f"{member}/tests" for member in members]
     processes = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"] if len(folders) > 10 else []
@@ -106,7 +108,7 @@ def together(
 
 @impl
 def tox_extend_envs() -> Iterable[str]:
-    """Name the environments of the members, of one and of several."""
+    """Return the names of the members' environments: those of single members, and those of several."""
     versions = [version.replace(".", "") for version in QUICK]
     several = ["members", *(f"{name}py{version}" for version in versions for name in ("", "members-"))]
     return [*(environment(member) for member in projects()), *several]
@@ -114,7 +116,7 @@ def tox_extend_envs() -> Iterable[str]:
 
 @impl
 def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
-    """Configure the environments of the members, and say which CI and a release run, and in which order."""
+    """Configure the members' environments, and set which of them CI and a release run, and in which order."""
     given = state.conf.pos_args(None) or ()
     members = {environment(member): (member, project) for member, project in projects().items()}
     shared = [member for name, (member, _) in members.items() if name not in OWN]

@@ -1,12 +1,12 @@
-"""How well Karenina's verdicts agree with people, on recorded answers that people have labelled.
+"""How well Karenina's verdicts agree with human labels, on recorded answers.
 
-    python benchmarks/agreement.py evouna             all rows; templates that look at the answer, no judge
+    python benchmarks/agreement.py evouna             all rows; templates that search the answer, no judge
     python benchmarks/agreement.py nq301 --rows 120   a local judge extracts, a program compares with the gold list
 
-The rows come from `evouna.jsonl` and `nq301_openqa_eval.jsonl` in the folder of recorded data (`--data`). They go
-through `karenina run` like any user's: a benchmark file, a file of recorded answers, a file of results. Accuracy and
-Cohen's kappa against the human labels are printed beside those of plain string matching on the same rows; rows that
-were not judged are counted, and count in neither figure.
+The rows come from `evouna.jsonl` and `nq301_openqa_eval.jsonl` in the folder of recorded data (`--data`). They are
+processed by `karenina run` like a user's data: a benchmark file, a file of recorded answers, a result file. Accuracy
+and Cohen's kappa against the human labels are printed beside those of plain string matching on the same rows. Rows that
+were not judged are counted, but are in neither figure.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ class Answer(BaseAnswer):
 
 
 def gold_pattern(gold: Iterable[str]) -> str:
-    """Return a pattern for texts that say one of the right answers.
+    """Return a pattern that matches texts which state one of the right answers.
 
-    Either a text holds every telling word of a right answer, in any order ("in Landover, Maryland" for "Landover"), or
-    it is made of nothing but words of one, a telling one among them ("Maryland" for "Landover, Maryland").
+    A text matches in two cases. Either it contains every distinctive word of a right answer, in any order ("in
+    Landover, Maryland" for "Landover"), or it consists only of words of one right answer, at least one of them
+    distinctive ("Maryland" for "Landover, Maryland").
     """
     alternatives = []
     for answer in gold:
@@ -67,7 +68,7 @@ def gold_pattern(gold: Iterable[str]) -> str:
 
 
 def agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> tuple[float, float]:
-    """Accuracy, and Cohen's kappa (J. Cohen, 1960): agreement beyond what the two shares of True give by chance."""
+    """Return the accuracy, and Cohen's kappa (J. Cohen, 1960): the agreement beyond that expected by chance."""
     count = len(labels)
     observed = sum(one == other for one, other in zip(verdicts, labels, strict=True)) / count
     yes, truly = sum(verdicts) / count, sum(labels) / count
@@ -76,7 +77,7 @@ def agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> tuple[float, 
 
 
 def exact(response: str, gold: str) -> bool:
-    """Return the response is the right answer and nothing else."""
+    """Return whether the response is the right answer and nothing else."""
     return _plain(response) == _plain(gold)
 
 
@@ -86,16 +87,17 @@ def contains(response: str, gold: str) -> bool:
 
 
 def says_gold(response: str, gold: Iterable[str]) -> bool:
-    """Return the verdict of the template's comparison on the whole response, without a judge."""
+    """Return the verdict of the template's comparison applied to the whole response, without a judge."""
     return re.search(gold_pattern(gold), response, re.IGNORECASE | re.DOTALL) is not None
 
 
 def _plain(text: str) -> str:
+    """Return text in lower case without punctuation and redundant spaces."""
     return normalize(text, ["lowercase", "remove_punctuation", "strip", "collapse_whitespace"])
 
 
 def sample(rows: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]:
-    """Return `size` rows, if possible half of them right and half wrong by the human label; always the same rows."""
+    """Return `size` rows (None: all), if possible half of them labelled right and half wrong; always the same rows."""
     if size is None or size >= len(rows):
         return rows
     draw = random.Random(SEED)
@@ -106,7 +108,7 @@ def sample(rows: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]
 
 
 def evaluate(rows: list[dict[str, Any]], template: str, judge: str | None, folder: Path) -> VerificationResultSet:
-    """Return the results of `karenina run` on the recorded answers of `rows`."""
+    """Write the benchmark and the recorded answers of `rows` to `folder`, and return the results of `karenina run`."""
     benchmark = Benchmark.create(name="recorded answers")
     for row in rows:
         gold = row["gold"]
@@ -124,14 +126,15 @@ def evaluate(rows: list[dict[str, Any]], template: str, judge: str | None, folde
 
 
 def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: float) -> None:
-    """Print one line a method: accuracy and kappa against the human labels, and out of how many rows."""
+    """Print a line for each method: accuracy and kappa against the human labels, and the number of rows."""
     by_id = {result.question_id: result for result in results}
     if len(results) != len(rows) or set(by_id) != {row["id"] for row in rows}:
-        raise SystemExit(f"{len(rows)} rows went in and {len(results)} results came out")
+        raise SystemExit(f"there are {len(rows)} rows, but {len(results)} results")
     print(f"{len(rows)} rows, {len(results)} results, {seconds:.1f} s")
     print(f"{'method':<32}{'judged':>8}{'accuracy':>10}{'kappa':>8}")
 
     def line(name: str, verdict: Callable[[dict[str, Any]], bool | None]) -> None:
+        """Print the figures of one method. Raises `SystemExit` if it judged no row."""
         pairs = [(found, bool(row["human_label"])) for row in rows if (found := verdict(row)) is not None]
         if not pairs:
             errors = [result.metadata.error for result in results if result.metadata.error]
@@ -151,17 +154,19 @@ def report(rows: list[dict[str, Any]], results: VerificationResultSet, seconds: 
 
 
 def main() -> None:
-    """Read the arguments, run, and report."""
+    """Read the arguments, run the evaluation, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=sorted(FILES))
-    parser.add_argument("--rows", type=int, help="a balanced sample of so many rows; all where absent")
-    parser.add_argument("--judge", default="qwen2.5-coder-0.5b", help="the local model that extracts (nq301)")
-    parser.add_argument("--keep", type=Path, help="a folder in which the benchmark and result files stay")
+    parser.add_argument("--rows", type=int, help="the size of a balanced sample (default: all rows)")
+    parser.add_argument(
+        "--judge", default="qwen2.5-coder-0.5b", help="the local model that extracts the answers (nq301)"
+    )
+    parser.add_argument("--keep", type=Path, help="a folder in which the benchmark and result files are kept")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     arguments = parser.parse_args()
     file = arguments.data / FILES[arguments.set]
     if not file.is_file():
-        raise SystemExit(f"{file} is not there: name the folder of the recorded data with --data")
+        raise SystemExit(f"{file} does not exist: give the folder of the recorded data with --data")
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     rows = sample(rows, arguments.rows)
     extracted = arguments.set == "nq301"

@@ -1,8 +1,8 @@
-"""Answers built from recorded ones: texts that mention a right and a wrong value, and commit to one or to none.
+"""Answers built from recorded ones: texts that mention a right and a wrong value, and commit to one or to neither.
 
-A recorded question gives a right value and a wrong one, both in the words of recorded answers. Each kind of answer puts
-them into one of its wordings. Half of the questions are for choosing prompts, the other half for reporting, and each
-half has its own wordings, so that no prompt is fitted to the sentences that are reported.
+A recorded question provides a right value and a wrong one, both in the words of recorded answers. Each kind of answer
+inserts them into one of its wordings. Half of the questions are for choosing prompts, the other half for reporting, and
+each half has its own wordings, so that no prompt is fitted to the sentences that are reported.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ Part = Literal["choose", "report"]
 WORDINGS: Final[Mapping[str, Mapping[Part, Sequence[str]]]] = json.loads(
     Path(__file__).with_name("answer_wordings.json").read_text("utf-8")
 )
-"""By kind, the wordings for choosing and for reporting: `{yes}` is the value committed to, `{no}` the other one.
+"""The wordings of each kind, for choosing and for reporting.
 
-Those for reporting come from a writer who had seen neither the prompts nor the other wordings.
+`{yes}` is the value that the answer commits to, and `{no}` the other one. The wordings for reporting were written by
+someone who had seen neither the prompts nor the other wordings.
 """
 
 NOTATIONS: Final[tuple[Sequence[str], Sequence[str]]] = (
     ("It was {yes}.", "Not {no} but {yes}.", "{yes}, I would say."),
     ("The answer is {yes}.", "I first had {no}, which was wrong; it is {yes}.", "That would be {yes}."),
 )
-"""The wordings for values in other units and notations."""
+"""The wordings of answers whose values are in other units and notations."""
 
 DATES: Final = ("{0:%Y}-{0:%m}-{0:%d}", "the {day} day of {0:%B} in the year {0:%Y}", "{0:%Y}, {0:%B} {0.day}")
 UNITS: Final[Mapping[str, tuple[float, str, str]]] = {
@@ -42,7 +43,7 @@ UNITS: Final[Mapping[str, tuple[float, str, str]]] = {
     "lifespan": (12, "years", "months"),
     "venom": (0.0338, "millilitres", "fluid ounces"),
 }
-"""By a word of the question: the factor, the unit of the truth, and the other unit that the answer gives as well."""
+"""For a word in the question: a factor, the unit of the truth, and the other unit that the answer also states."""
 
 ON_DATE: Final = """
 class Answer(BaseAnswer):
@@ -87,7 +88,7 @@ class BuiltAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A recorded question, with a right and a wrong value in words of recorded answers."""
+    """A recorded question, with a right and a wrong value in the words of recorded answers."""
 
     question: str
     gold: Sequence[str]
@@ -96,11 +97,12 @@ class _Source:
 
     @property
     def part(self) -> Part:
+        """The part to which the question belongs, determined by its digest."""
         return "choose" if _digest(self.question) % 2 else "report"
 
 
 def build(rows: Iterable[Mapping[str, Any]]) -> list[BuiltAnswer]:
-    """Return the answers built from recorded rows, always the same ones and in the same order."""
+    """Return the answers built from recorded rows. The answers and their order are always the same."""
     by_question: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         by_question[" ".join(row["question"].split())].append(row)
@@ -114,7 +116,7 @@ def build(rows: Iterable[Mapping[str, Any]]) -> list[BuiltAnswer]:
 
 
 def _source(question: str, rows: Sequence[Mapping[str, Any]]) -> _Source | None:
-    """Return the question with its values, or None if no short right or no short wrong value was recorded."""
+    """Return the question with its values; None if no short right value or no short wrong value was recorded."""
     gold = list(dict.fromkeys(text.replace("\xa0", " ") for row in rows for text in row["gold"]))
     short = [(_tidy(row["response"]), bool(row["human_label"])) for row in rows]
     short = sorted({(text, label) for text, label in short if len(text) > 2 and len(text.split()) <= 6})
@@ -128,10 +130,12 @@ def _source(question: str, rows: Sequence[Mapping[str, Any]]) -> _Source | None:
 
 
 def _overlap(one: str, other: str) -> bool:
+    """Return whether one string contains the other, ignoring case."""
     return one.casefold() in other.casefold() or other.casefold() in one.casefold()
 
 
 def _in_words(source: _Source) -> Iterator[BuiltAnswer]:
+    """Yield a right and a wrong answer to the question in a wording of each kind."""
     template = ON_EXTRACTED.format(pattern=gold_pattern(source.gold), gold=" / ".join(source.gold))
     for kind, wordings in WORDINGS.items():
         of_part = wordings[source.part]
@@ -149,7 +153,7 @@ def _in_words(source: _Source) -> Iterator[BuiltAnswer]:
 
 
 def _in_other_notations(question: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[BuiltAnswer]:
-    """Yield answers whose date or number is written in other units or another notation than the truth."""
+    """Yield answers whose date or number is written in another unit or notation than the truth."""
     gold = [text.replace("\xa0", " ").replace("â€“", "-") for row in rows for text in row["gold"]]
     for text in dict.fromkeys(gold):
         day = _date(text)
@@ -178,6 +182,7 @@ def _in_other_notations(question: str, rows: Sequence[Mapping[str, Any]]) -> Ite
 
 
 def _date(text: str) -> datetime | None:
+    """Return the date in a text such as "May 3, 1990" or "3 May 1990"; None for any other text."""
     for format in ("%B %d, %Y", "%d %B %Y"):
         try:
             return datetime.strptime(text.strip(), format)
@@ -187,12 +192,13 @@ def _date(text: str) -> datetime | None:
 
 
 def _date_writer(question: str, turn: int) -> Callable[[datetime], str]:
+    """Return a function that writes dates in a notation chosen by the question and the turn."""
     format = DATES[(_digest(question) + turn) % len(DATES)]
     return lambda day: format.format(day, day=_ordinal(day.day))
 
 
 def _number_writer(question: str, truth: int) -> tuple[Callable[[int], str], str]:
-    """Return how to write a number of this question, and the description of the field."""
+    """Return a function that writes a number as this question requires, and the description of the template field."""
     described = "The number that the response gives as its answer to the question"
     units = next((units for word, units in UNITS.items() if word in question), None)
     if units is not None:
@@ -209,6 +215,7 @@ def _ordinal(number: int) -> str:
 
 
 def _in_number_words(number: int) -> str:
+    """Return a number below 1000 in English words."""
     if number < 20:
         return _ONES[number]
     if number < 100:
@@ -218,6 +225,7 @@ def _in_number_words(number: int) -> str:
 
 
 def _year_in_words(year: int) -> str:
+    """Return a year in English words, such as "nineteen oh five"."""
     century, rest = divmod(year, 100)
     if 2000 <= year < 2010:
         return "two thousand" + (f" and {_ONES[rest]}" if rest else "")
@@ -226,8 +234,10 @@ def _year_in_words(year: int) -> str:
 
 
 def _tidy(text: str) -> str:
+    """Return text with normalized spaces, without spaces and full stops at its ends."""
     return re.sub(r"\s+([,.])", r"\1", " ".join(text.replace("\xa0", " ").split())).strip(" .")
 
 
 def _digest(*parts: str) -> int:
+    """Return a number from a digest of `parts`, for choices that are the same in each run."""
     return int(sha256("\n".join(parts).encode()).hexdigest()[:8], 16)

@@ -1,17 +1,17 @@
-"""Where the judge matters: verdicts on answers that mention a right and a wrong value.
+"""How much the judge matters: verdicts on answers that mention a right and a wrong value.
 
     python benchmarks/built_answers.py --part report --judge qwen2.5-coder-0.5b --rows 200
     python benchmarks/built_answers.py --part choose --judge qwen2.5-coder-0.5b --rows 60 --instructions prompt.txt
     python benchmarks/built_answers.py --list
 
-The answers are built from recorded questions and values (`answer_builder.py`), so that the right verdict on each is
-known. The table compares, by kind, the share of right verdicts of the plain comparison with the whole text and of
-Karenina with each judge: the judge extracts a value, and a program compares it by the same rule. The intervals (95%)
-account for several answers to one question. Items that are not judged count as wrong here, and are counted apart.
+The answers are built from recorded questions and values (`answer_builder.py`), so the right verdict on each is known.
+The table compares, by kind, the share of right verdicts of a plain comparison with the whole text and of Karenina with
+each judge: the judge extracts a value, and a program compares it by the same rule. The intervals (95%) account for
+several answers to one question. Items that are not judged count as wrong here, and are also counted separately.
 
-Prompts are chosen on one half of the questions (`--part choose`) and reported on the other. `--instructions` tries
-other instructions, `--plain` the prompt of large judges, and `--once` that of small ones without the second look at
-masked values. `--recorded` judges rows of `nq301_openqa_eval.jsonl`, which people have labelled, instead. With
+Prompts are chosen on one half of the questions (`--part choose`) and reported on the other. `--instructions` tests
+other instructions, `--plain` the prompt for large judges, and `--once` the prompt for small judges without the second
+look at masked values. `--recorded` judges rows of `nq301_openqa_eval.jsonl`, which have human labels, instead. With
 `--keep`, a run that was stopped continues, and the verdicts are written as JSON lines; `--against FILE` prints the
 paired difference from such verdicts.
 """
@@ -40,18 +40,18 @@ RECORDED: Final = "nq301_openqa_eval.jsonl"
 FILES: Final = (RECORDED, "evouna.jsonl")
 
 Verdicts = dict[str, bool | None]
-"""The verdict on each answer, by its id; None if it was not judged."""
+"""The verdicts on answers, keyed by the answers' ids; None if an answer was not judged."""
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file of recorded data, or stop with the cure if it is absent."""
+    """Return the rows of a file of recorded data. Raises `SystemExit` if it does not exist."""
     if not file.is_file():
-        raise SystemExit(f"{file} is not there: name the folder of the recorded data with --data")
+        raise SystemExit(f"{file} does not exist: give the folder of the recorded data with --data")
     return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
 
 
 def recorded_answers(rows: Iterable[dict[str, Any]]) -> list[BuiltAnswer]:
-    """Return recorded answers with the labels of people in place of built ones."""
+    """Return recorded answers with human labels, in the form of built ones."""
     return [
         BuiltAnswer(
             id=row["id"],
@@ -68,7 +68,9 @@ def recorded_answers(rows: Iterable[dict[str, Any]]) -> list[BuiltAnswer]:
 
 
 def draw(answers: Sequence[BuiltAnswer], size: int | None) -> list[BuiltAnswer]:
-    """Return `size` of the answers, in turn from each kind; a larger draw contains each smaller one."""
+    """Return `size` of the answers (None: all), taken from each kind in turn. A larger draw contains each
+    smaller one.
+    """
     position: Counter[str] = Counter()
     ranked = []
     for answer in sorted(answers, key=lambda one: sha256(one.id.encode()).digest()):
@@ -79,7 +81,7 @@ def draw(answers: Sequence[BuiltAnswer], size: int | None) -> list[BuiltAnswer]:
 
 
 def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **settings: Any) -> Verdicts:
-    """Run Karenina; write verdicts and extracted values to `folder` as they arrive, and return the verdicts."""
+    """Run Karenina, and return the verdicts. Each is written to `verdicts.jsonl` in `folder` as it arrives."""
     benchmark = Benchmark.create(name="built answers")
     for answer in answers:
         benchmark.add_question(answer.question, "known", answer.template, question_id=answer.id)
@@ -91,6 +93,7 @@ def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **se
     with (folder / "verdicts.jsonl").open("w", encoding="utf-8") as file:
 
         def note(result: VerificationResult) -> None:
+            """Record a verdict, and write it to the file at once."""
             verdict = bool(result.template.verify_result) if result.outcome.has_verdict else None
             value = (result.template.parsed_llm_response or {}).get("answer")
             found[result.question_id] = verdict
@@ -103,7 +106,7 @@ def judge_answers(answers: Sequence[BuiltAnswer], judge: str, folder: Path, **se
 
 
 def table(answers: Sequence[BuiltAnswer], columns: dict[str, dict[str, bool]]) -> list[str]:
-    """Return the lines of a table in Markdown: by kind, the share of right verdicts of each column."""
+    """Return the lines of a Markdown table: the share of right verdicts in each column, by kind of answer."""
     lines = [f"| kind | answers | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for kind in [*dict.fromkeys(answer.kind for answer in answers), "all"]:
         chosen = [answer for answer in answers if kind in ("all", answer.kind)]
@@ -116,7 +119,7 @@ def table(answers: Sequence[BuiltAnswer], columns: dict[str, dict[str, bool]]) -
 
 
 def difference(answers: Sequence[BuiltAnswer], verdicts: dict[str, bool], file: Path) -> str:
-    """Return a line with the paired difference of the shares of right verdicts from those in `file`."""
+    """Return a line with the paired difference between the shares of right verdicts here and in `file`."""
     before = {row["id"]: row["verdict"] for row in read(file)}
     both = [answer for answer in answers if answer.id in before]
     differences = [
@@ -128,18 +131,22 @@ def difference(answers: Sequence[BuiltAnswer], verdicts: dict[str, bool], file: 
 
 
 def main() -> None:
-    """Read the arguments, run, and print the table."""
+    """Read the arguments, run the judges, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=["choose", "report"], default="report")
-    parser.add_argument("--rows", type=int, help="so many answers, the same number of each kind; all if absent")
+    parser.add_argument("--rows", type=int, help="the number of answers, the same for each kind (default: all)")
     parser.add_argument("-j", "--judge", action="append", default=[], help="a local model; may be repeated")
-    parser.add_argument("--plain", action="store_true", help="the prompt of large judges: no list of rejected values")
+    parser.add_argument(
+        "--plain", action="store_true", help="use the prompt for large judges, without a list of rejected values"
+    )
     parser.add_argument("--once", action="store_true", help="no second look at the response with its values masked")
     parser.add_argument("--instructions", type=Path, help="a file with other instructions for the judge")
-    parser.add_argument("--recorded", action="store_true", help="recorded answers with labels, not built ones")
+    parser.add_argument(
+        "--recorded", action="store_true", help="judge recorded answers with human labels, not built ones"
+    )
     parser.add_argument("--list", action="store_true", help="print the answers as JSON lines, and call no judge")
-    parser.add_argument("--keep", type=Path, help="a folder in which journals and verdicts stay")
-    parser.add_argument("--against", type=Path, help="verdicts of an earlier run, for a paired difference")
+    parser.add_argument("--keep", type=Path, help="a folder in which journals and verdicts are kept")
+    parser.add_argument("--against", type=Path, help="verdicts of an earlier run, to print a paired difference")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     arguments = parser.parse_args()
     if arguments.recorded:

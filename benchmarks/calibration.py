@@ -1,4 +1,4 @@
-"""How often the interval of the corrected pass rate holds the true rate, and that of the raw pass rate.
+"""How often the intervals of the corrected and of the raw pass rate contain the true rate.
 
     python benchmarks/calibration.py
     python benchmarks/calibration.py --quick
@@ -65,7 +65,7 @@ MEANS = (0.94, 0.975)
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of run, and its number of labels."""
+    """A kind of run, with its number of labels."""
 
     rate: float
     sensitivity: float
@@ -75,14 +75,16 @@ class Cell:
     replicates: int
 
     def __str__(self) -> str:
-        """Return the cell in words."""
+        """Return a description of the cell."""
         return (
             f"{self.rate:.0%} right, se {self.sensitivity:g}, sp {self.specificity:g}, {self.labels} labels, "
             f"{self.questions} x {self.replicates} answers"
         )
 
     def draw(self, runs: int, random: np.random.Generator) -> tuple[Array, Array]:
-        """Return which answers are right, and which have the verdict correct: runs x questions x replicates."""
+        """Return which answers are right, and which have the verdict correct. The axes are run, question and
+        replicate.
+        """
         weight = (1 - LIKENESS) / LIKENESS
         shape = (runs, self.questions, self.replicates)
         chances = random.beta(self.rate * weight, (1 - self.rate) * weight, shape[:2])
@@ -93,7 +95,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The shares of intervals that hold the true rate, and their mean widths."""
+    """The shares of intervals that contain the true rate, and their mean widths."""
 
     corrected: float
     raw: float
@@ -101,7 +103,7 @@ class Coverage:
 
 
 def draw_labels(correct: Array, labels: int, random: np.random.Generator) -> tuple[Array, Array]:
-    """Return the stratum of each answer (0 or 1), and which are labelled; a row is a run, a column an answer."""
+    """Return the stratum of each answer (0 or 1), and whether it is labelled. A row is a run, a column an answer."""
     runs, answers = correct.shape
     positive = correct.sum(1)
     small = (positive < LEAST) | (answers - positive < LEAST)
@@ -118,12 +120,16 @@ def draw_labels(correct: Array, labels: int, random: np.random.Generator) -> tup
 
 
 def _plan(sizes: tuple[int, ...], labels: int) -> tuple[int, ...]:
+    """Return the number of labels for each stratum, as `karenina label` allocates them."""
     found = allocate({at: size for at, size in enumerate(sizes) if size}, labels)
     return tuple(found.get(at, 0) for at in range(len(sizes)))
 
 
 def corrected_intervals(right: Array, strata: Array, chosen: Array, questions: int) -> tuple[Array, Array]:
-    """Return the bounds of the corrected rate of each run."""
+    """Return the bounds of the corrected rate of each run.
+
+    Raises `AssertionError` if those of the first runs differ from what `karenina calibrate` computes.
+    """
     runs, answers = right.shape
     value, shares, numbers, weights = np.zeros(runs), [], [], []
     for one in (0, 1):
@@ -151,12 +157,12 @@ def corrected_intervals(right: Array, strata: Array, chosen: Array, questions: i
         ]
         found = post_stratified(zip(strata[run].tolist(), units, strict=True), labels)
         if max(abs(found.low - low[run]), abs(found.high - high[run])) > 1e-9:
-            raise AssertionError(f"the simulated interval differs from that of calibrate, {found}")
+            raise AssertionError(f"the simulated interval does not match that of calibrate ({found})")
     return low, high
 
 
 def simulate(cell: Cell, runs: int, random: np.random.Generator) -> Coverage:
-    """Return how often the intervals of a cell hold its true rate."""
+    """Simulate `runs` runs, and return how often the intervals of the cell contain its true rate."""
     held: list[Array] = []
     raw_held: list[Array] = []
     widths: list[Array] = []
@@ -175,7 +181,7 @@ def simulate(cell: Cell, runs: int, random: np.random.Generator) -> Coverage:
 
 
 def make_cells(*, quick: bool) -> Iterator[Cell]:
-    """Yield all cells, or a few that are hard."""
+    """Yield all cells; if `quick`, only a few difficult ones."""
     if quick:
         yield from (Cell(rate, 0.85, 0.7, 30, *shape) for rate in RATES for shape in ((300, 1), (60, 5)))
         return
@@ -184,6 +190,7 @@ def make_cells(*, quick: bool) -> Iterator[Cell]:
 
 
 def _describe(found: Sequence[Coverage]) -> str:
+    """Return the least, greatest and mean coverage of several cells as text."""
     corrected, raw = [one.corrected for one in found], [one.raw for one in found]
     return (
         f"corrected {min(corrected):.2%} to {max(corrected):.2%}, mean {fmean(corrected):.2%}, mean width "
@@ -192,10 +199,10 @@ def _describe(found: Sequence[Coverage]) -> str:
 
 
 def main() -> int:
-    """Simulate all cells, and print how often intervals hold the true rate."""
+    """Simulate all cells, print the coverage of the intervals, and return 1 if a bound is missed, else 0."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a smoke test of some seconds")
-    parser.add_argument("--runs", type=int, help="the runs of each cell")
+    parser.add_argument("--quick", action="store_true", help="a smoke test that takes a few seconds")
+    parser.add_argument("--runs", type=int, help="the number of runs of each cell")
     given = parser.parse_args()
     runs = given.runs or (QUICK_RUNS if given.quick else RUNS)
     noise = 3 * sqrt(0.05 * 0.95 / runs) if given.quick else 0.0

@@ -1,4 +1,4 @@
-"""How often the 95% intervals of reports hold the true value, and how often equal runs are called different.
+"""How often the 95% intervals of reports contain the true value, and how often equal runs are called different.
 
     python benchmarks/coverage.py
     python benchmarks/coverage.py --quick
@@ -12,7 +12,7 @@ the first runs of each cell are compared with the functions that reports call.
 
 - `rates`: the interval of a pass rate.
 - `differences`: the interval of a difference, between runs with questions of their own chances (unequal) and between
-  runs that are exchangeable (equal; intervals may hold the truth more often there: if hardly a question flips, the
+  runs that are exchangeable (equal; intervals may contain the truth more often there: if hardly a question flips, the
   difference is 0 and so is its estimate).
 - `p values`: the share of pairs whose sign-flip p is at most .01, .05 and .1.
 
@@ -60,7 +60,7 @@ SEED = 14
 RUNS = 12_000
 QUICK_RUNS = 1_000
 BATCH = 2_000_000
-"""Questions that are simulated at once."""
+"""The number of questions that are simulated at a time."""
 
 LEAST = 0.93
 MEANS = (0.94, 0.97)
@@ -86,19 +86,19 @@ class Cell:
     judged: float
 
     def __str__(self) -> str:
-        """Return the cell in words."""
+        """Return a description of the cell."""
         judged = "" if self.judged == 1 else f", {self.judged:.0%} judged"
         return f"{self.rate:.0%} right, likeness {self.likeness:g}, {self.replicates} replicates{judged}"
 
     def draw_chances(self, runs: int, random: np.random.Generator) -> Array:
-        """Draw the chance of each question in so many runs."""
+        """Draw the chance of each question to be answered right, for `runs` runs."""
         if not self.likeness:
             return np.full((runs, self.size), self.rate)
         weight = (1 - self.likeness) / self.likeness
         return random.beta(self.rate * weight, (1 - self.rate) * weight, (runs, self.size))
 
     def draw_hits(self, chances: Array, random: np.random.Generator) -> tuple[Array, Array]:
-        """Draw the right and the judged replicates of each question."""
+        """Draw the numbers of right and of judged replicates of each question."""
         judged = (
             np.full(chances.shape, self.replicates)
             if self.judged == 1
@@ -109,20 +109,20 @@ class Cell:
 
 @dataclass
 class Figures:
-    """The shares of intervals that hold the truth, and of p values at most at each level, of one cell."""
+    """The shares, in one cell, of intervals that contain the truth and of p values that are at most each level."""
 
     held: dict[str, float]
     small: dict[str, dict[float, float]]
 
 
 def make_cells(sizes: Sequence[int]) -> Iterator[Cell]:
-    """Yield all cells."""
+    """Yield the cells of all kinds of run, for each number of questions."""
     for one in product(sizes, RATES, LIKENESS, REPLICATES, JUDGED):
         yield Cell(*one)
 
 
 def simulate(cell: Cell, runs: int, random: np.random.Generator, parts: Sequence[str]) -> Figures:
-    """Simulate a cell in batches."""
+    """Simulate the runs of a cell in batches, and return its figures."""
     held: dict[str, int] = defaultdict(int)
     small: dict[str, dict[float, int]] = defaultdict(lambda: dict.fromkeys(LEVELS, 0))
     left = runs
@@ -153,7 +153,7 @@ def simulate(cell: Cell, runs: int, random: np.random.Generator, parts: Sequence
 
 
 def subtract(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-    """Return the differences of questions, those that both runs have judged, and the mean replicates of each pair."""
+    """Return the difference for each question, whether both runs judged it, and the mean replicates of each pair."""
     (hits_a, sizes_a), (hits_b, sizes_b) = first, second
     paired = (sizes_a > 0) & (sizes_b > 0)
     differences = np.where(paired, hits_a / np.maximum(sizes_a, 1) - hits_b / np.maximum(sizes_b, 1), 0.0)
@@ -162,15 +162,15 @@ def subtract(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[A
 
 
 def monte_carlo_error(share: float, runs: int) -> float:
-    """Return the standard error of a share that is found in so many runs."""
+    """Return the standard error of a share that was estimated from this many runs."""
     return sqrt(share * (1 - share) / runs)
 
 
 def judge_coverage(name: str, found: dict[Cell, Figures], runs: int, *, quick: bool) -> bool:
-    """Print how often intervals of each size hold the truth; return whether the bounds are met."""
+    """Print how often intervals contain the truth, for each number of questions; return whether the bounds are met."""
     upper = name != "equal"
     slack = 3 * monte_carlo_error(LEAST, runs) if quick else 0.0
-    print(f"\n{TITLES[name]}, {runs:,} runs a cell: share of 95% intervals that hold the truth")
+    print(f"\n{TITLES[name]}, {runs:,} runs a cell: share of 95% intervals that contain the truth")
     print(f"{'questions':>9}  {'cells':>5}  {'least':>6}  {'mean':>6}  {'most':>6}  the cell with the least")
     by_size: dict[int, dict[Cell, float]] = defaultdict(dict)
     for cell, figures in found.items():
@@ -194,7 +194,7 @@ def judge_coverage(name: str, found: dict[Cell, Figures], runs: int, *, quick: b
 
 
 def judge_p_values(kind: str, found: dict[Cell, Figures], runs: int, *, quick: bool) -> bool:
-    """Print how often the sign-flip p is small; return whether the bounds are met."""
+    """Print how often the sign-flip p is small, and return whether the bounds are met."""
     equal = kind == "equal"
     print(f"\np values between {kind} runs, {runs:,} pairs a cell: highest share at or below")
     print(f"{'questions':>9}  " + "  ".join(f"{level:>6}" for level in LEVELS))
@@ -216,15 +216,15 @@ def judge_p_values(kind: str, found: dict[Cell, Figures], runs: int, *, quick: b
 
 
 def print_verdict(bounds: str, met: bool, *, quick: bool) -> None:
-    """Print whether the bounds are met."""
+    """Print the bounds, and whether they are met. `quick` notes that they are widened."""
     widened = " (quick: widened by 3 Monte Carlo errors)" if quick else ""
     print(f"target: {bounds}{widened}: {'met' if met else 'MISSED'}")
 
 
 def main() -> None:
-    """Simulate, print, and exit with 1 if a bound is missed."""
+    """Simulate, print the figures, and exit with 1 if a bound is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=PARTS, action="append", help="what is simulated (default: all)")
+    parser.add_argument("--only", choices=PARTS, action="append", help="what to simulate (default: all)")
     parser.add_argument("--runs", type=int, help=f"runs a cell (default: {RUNS:,})")
     parser.add_argument("--sizes", type=int, nargs="+", help="numbers of questions (default: 50 200 1000)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RUNS:,} runs of 50 questions, with wider bounds")

@@ -1,4 +1,4 @@
-"""The estimators of reports for many simulated runs at once, each compared with the function that reports call."""
+"""The estimators of reports for many simulated runs at once, each checked against the function that reports call."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from karenina_report.estimators.paired import mean_difference, sign_flip, t_quan
 Array = np.ndarray[Any, np.dtype[Any]]
 
 COMPARED: Final = 5
-"""The runs of each cell whose figures are compared with the functions of reports."""
+"""The number of runs of each cell whose figures are compared with the functions of reports."""
 _SCALE: Final = 60
-"""Differences of shares of up to five replicates are whole numbers after multiplication by this."""
+"""Multiplied by this, differences between shares of up to five replicates are whole numbers."""
 _TAIL: Final = 9.0
-"""Standard deviations beyond which the sum of random signs has a probability below 1e-17."""
+"""The number of standard deviations beyond which a sum of random signs has a probability below 1e-17."""
 _CHUNK: Final = 4_000_000
 
 
 def rate_intervals(right: Array, judged: Array) -> tuple[Array, Array]:
-    """Return the bounds of the pass rate of each run; a row is a run, a column a question."""
+    """Return the bounds of the pass rate of each run. A row is a run, a column a question."""
     questions = (judged > 0).sum(1).astype(float)
     items, hits = judged.sum(1).astype(float), right.sum(1).astype(float)
     squares = ((right * right).sum(1), (right * judged).sum(1), (judged * judged).sum(1))
@@ -99,5 +99,6 @@ def sign_flip_p(differences: Array) -> Array:
 
 
 def _compare(found: tuple[float, ...], expected: tuple[float, ...]) -> None:
+    """Raise `AssertionError` if the figures differ from the expected ones by more than rounding."""
     if any(abs(one - other) > 1e-9 for one, other in zip(found, expected, strict=True)):
-        raise AssertionError(f"the simulated figures {found} differ from those of reports, {expected}")
+        raise AssertionError(f"the simulated figures {found} do not match the figures in the reports ({expected})")

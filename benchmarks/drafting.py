@@ -1,12 +1,12 @@
-"""The share of recorded questions and answers for which a model's draft of a template passes all checks.
+"""The share of recorded questions and answers for which a model's template draft passes all checks.
 
     python benchmarks/drafting.py local:qwen2.5-coder-1.5b --pairs 10
     python benchmarks/drafting.py openai:gpt-5-mini --keep drafts
 
 The pairs are drawn from four files of recorded data (`--data`): genomics (GeneTuring), NaturalQuestions and TriviaQA
 (EVOUNA and NQ301), and biomedical yes, no or maybe (PubMedQA, a tenth). The first right answer of a question is its
-answer. They go through `karenina draft` like any user's table. A draft that passes is consistent; whether it asks for
-what matters is left to people. With `--keep`, a second run with the same folder makes only the missing calls.
+answer. They are processed by `karenina draft` like a user's table. A draft that passes is consistent; whether it asks
+for what matters is for people to decide. With `--keep`, a second run with the same folder makes only missing calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, Final
 
 DATA: Final = Path(__file__).parents[2] / "shared" / "data"
 SOURCES: Final = {"geneturing_genegpt": 3, "evouna": 3, "nq301_openqa_eval": 3, "pubmedqa_l": 1}
-"""The files, and how many of ten pairs come from each."""
+"""The files, each with the number of pairs out of ten that come from it."""
 SEED: Final = 16
 
 
@@ -41,7 +41,7 @@ class Pair:
 
 
 def draw_pairs(data: Path, count: int) -> list[Pair]:
-    """Return so many pairs, the same in each run; fewer pairs are the first of more."""
+    """Return `count` pairs, the same ones in each run. A smaller number of pairs is the beginning of a larger one."""
     by_source = {}
     for source in SOURCES:
         lines = (data / f"{source}.jsonl").read_text("utf-8").split("\n")
@@ -55,7 +55,7 @@ def draw_pairs(data: Path, count: int) -> list[Pair]:
 
 
 def write_table(file: Path, pairs: Sequence[Pair]) -> None:
-    """Write the pairs as a table for `karenina draft`; the id of a pair is its number."""
+    """Write the pairs as a CSV table for `karenina draft`. The id of a pair is its number."""
     with file.open("w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
         writer.writerow(["id", "question", "answer"])
@@ -63,7 +63,7 @@ def write_table(file: Path, pairs: Sequence[Pair]) -> None:
 
 
 def run_draft(model: str, folder: Path, tries: int) -> list[dict[str, Any]]:
-    """Return the outcome of each pair, of `karenina draft --json`."""
+    """Run `karenina draft --json`, and return its outcome for each pair. Earlier drafts in `folder` are deleted."""
     (folder / "pairs.draft.yaml").unlink(missing_ok=True)  # written anew from the journal
     command = ["draft", "pairs.csv", "--model", model, "--tries", str(tries), "--json"]
     program = str(Path(sys.executable).with_name("karenina"))
@@ -75,7 +75,7 @@ def run_draft(model: str, folder: Path, tries: int) -> list[dict[str, Any]]:
 
 
 def report(pairs: Sequence[Pair], drafts: Sequence[dict[str, Any]]) -> None:
-    """Print the shares by file, and the most frequent reasons of the others."""
+    """Print the share of passing drafts for each file, and the most frequent reasons of the other drafts."""
     print(f"{'source':<22}{'pairs':>7}{'passed':>8}{'at once':>9}{'failed':>8}")
     named = list(zip(pairs, drafts, strict=True))
     for source in [*SOURCES, "all"]:
@@ -88,16 +88,16 @@ def report(pairs: Sequence[Pair], drafts: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Read the arguments, draft, and report."""
+    """Read the arguments, draft the templates, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default="local:qwen2.5-coder-1.5b", help="as in `karenina draft`")
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--tries", type=int, default=3)
-    parser.add_argument("--keep", type=Path, help="a folder in which the journal and the drafts stay")
+    parser.add_argument("--keep", type=Path, help="a folder in which the journal and the drafts are kept")
     parser.add_argument("--data", type=Path, default=DATA)
     arguments = parser.parse_args()
     if not (arguments.data / "evouna.jsonl").is_file():
-        raise SystemExit(f"{arguments.data} has no recorded data: name its folder with --data")
+        raise SystemExit(f"{arguments.data} does not contain recorded data: give its folder with --data")
     pairs = draw_pairs(arguments.data, arguments.pairs)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.keep or Path(temporary)

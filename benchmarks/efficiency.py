@@ -1,22 +1,23 @@
-"""How near a run comes to the time that its model calls need: ideal time / wall, beside a bare loop's.
+"""How close a run comes to the time that its model calls need: ideal time / wall time, compared with a bare loop.
 
     python benchmarks/efficiency.py                       all comparisons, three times each
-    python benchmarks/efficiency.py --questions 4000      as the target says; takes some minutes
+    python benchmarks/efficiency.py --questions 4000      the size stated in the target; takes some minutes
 
-Each question is answered and judged: two calls, through the `openai` adapter, each question with a template and a
-truth of its own. The ideal time is calls x latency / calls at once. The bare loop sends the same two requests from as
-many workers as calls at once, with aiohttp and nothing else.
+Each question is answered and judged: two calls, through the `openai` adapter, each question with a template and a truth
+of its own. The ideal time is calls x latency / concurrent calls. The bare loop sends the same two requests from as many
+workers as there are concurrent calls, with aiohttp and nothing else.
 
-- wide: 500 ms, 256 at once. `fixed` is a run whose models say `max_concurrency = 256`, `found` one without any
-  configuration, which begins with 32 and finds 256 by itself.
-- narrow: 100 ms, and a server that answers 429 at once to whatever comes beyond 20. The bare loop knows the number;
-  the run does not.
-- random: 500 ms, and a server that answers 429 to a tenth of all requests, however few are under way. What counts is
-  the time of `found` beside that of `fixed` with 256.
+- wide: 500 ms, 256 concurrent calls. `fixed` is a run whose models set `max_concurrency = 256`; `found` is a run
+  without any configuration, which starts with 32 and finds 256 by itself.
+- narrow: 100 ms, and a server that immediately answers 429 to all calls beyond 20. The bare loop knows the number; the
+  run does not.
+- random: 500 ms, and a server that answers 429 to a tenth of all requests, however few are in flight. The figure is the
+  time of `found` compared with that of `fixed` with 256.
 
-The runs keep a journal and write a file of results, as `karenina run` does. One question is asked before, so that all
-is imported, as it is for the bare loop. All are measured in turns on one machine; what is printed are medians, and the
-ratio to the bare loop of the same turn. Other frameworks (`peers.py`) do the wide comparison too, with fewer questions.
+The runs keep a journal and write a result file, as `karenina run` does. One question is asked first, so that all
+modules are imported, as they are for the bare loop. The ways are measured in turns on one machine. Medians are printed,
+with the ratio to the bare loop of the same turn. Other frameworks (`peers.py`) also do the wide comparison, with fewer
+questions.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ EVERY = 10
 
 
 def benchmark(count: int) -> Benchmark:
-    """Return so many questions."""
+    """Return a benchmark with this many questions."""
     made = Benchmark.create("Code words")
     for item in range(count):
         made.add_question(question(item), code(item), TEMPLATE.format(truth=code(item)), question_id=f"q{item}")
@@ -49,7 +50,10 @@ def benchmark(count: int) -> Benchmark:
 
 
 def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
-    """Seconds of a run, with a journal, its results written to a file."""
+    """Run the benchmark with a journal and a result file, and return the seconds that this took.
+
+    Raises `SystemExit` if an item is not correct.
+    """
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": server.url, "extra": extra}
     config = VerificationConfig(answering_models=[{"id": "a", **model}], parsing_models=[{"id": "j", **model}])
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +70,10 @@ def with_karenina(server: Running, questions: Benchmark, **extra: Any) -> float:
 def compare(
     name: str, count: int, turns: int, latency: float, at_once: int, allowed: int, *, fixed: bool
 ) -> dict[str, tuple[float, float]]:
-    """Measure in turns, and print. By way: ideal time / wall, and that as a share of the bare loop's."""
+    """Measure each way in turns, and print the medians.
+
+    Return, for each way, the ratio of ideal to actual time, and that ratio as a share of the bare loop's.
+    """
     ideal = 2 * count * latency / at_once
     asked = benchmark(count)
     ways: dict[str, Callable[[Running], float]] = {
@@ -95,7 +102,10 @@ def compare(
 
 
 def at_random(count: int, turns: int) -> float:
-    """Measure runs over a server that refuses a tenth of all requests, and print. Return `found` to `fixed`."""
+    """Measure runs against a server that refuses a tenth of all requests, and print the medians.
+
+    Return the ratio of the time of `found` to that of `fixed`.
+    """
     asked = benchmark(count)
     ways: dict[str, dict[str, Any]] = {"fixed": {"max_concurrency": AT_ONCE}, "found": {}}
     seen: dict[str, list[tuple[float, float, int]]] = {way: [] for way in ways}
@@ -115,7 +125,7 @@ def at_random(count: int, turns: int) -> float:
 
 
 def others(given: argparse.Namespace) -> None:
-    """Print what other frameworks reach in the wide comparison."""
+    """Print the efficiency of other frameworks in the wide comparison."""
     counts = dict.fromkeys(peers.PEERS, given.peer_questions) | {"floor": given.questions}
     with peers.serving(given, WIDE) as (url, _):
         for way in peers.ways(given, counts, AT_ONCE, WIDE):
@@ -124,27 +134,31 @@ def others(given: argparse.Namespace) -> None:
 
 
 def main(given: argparse.Namespace) -> None:
-    """Make the comparisons, and print what was to be reached."""
+    """Run the comparisons, and print the targets."""
     print(f"ideal time / wall; {machine()}")
     targets: list[Target] = []
     if given.only in (None, "wide"):
         found = compare("wide", given.questions, given.turns, WIDE, AT_ONCE, 0, fixed=True)
         others(given)
-        targets.append(Target("efficiency to the bare loop's", found["fixed"][1], 0.9, least=True))
+        targets.append(Target("efficiency relative to the bare loop", found["fixed"][1], 0.9, least=True))
     if given.only in (None, "narrow"):
         found = compare("narrow", max(1, given.questions // 3), given.turns, NARROW, ALLOWED, ALLOWED, fixed=False)
         over = 100 / found["found"][0] - 100
-        targets.append(Target("above the ideal time, where the server refuses", over, 15, "%"))
+        targets.append(Target("excess over the ideal time, where the server refuses calls", over, 15, "%"))
     if given.only in (None, "random"):
         ratio = at_random(given.questions, given.turns)
-        targets.append(Target("time to a fixed run's, where one of ten calls is refused", ratio, 2))
+        targets.append(Target("time relative to a fixed run, where one of ten calls is refused", ratio, 2))
     print_targets(targets)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=2000, help="the narrow comparison has a third of them")
-    parser.add_argument("--peer-questions", type=int, default=512, help="of the frameworks, which take longer")
+    parser.add_argument(
+        "--questions", type=int, default=2000, help="for the narrow comparison, a third of this number is used"
+    )
+    parser.add_argument(
+        "--peer-questions", type=int, default=512, help="the number for other frameworks, which take longer"
+    )
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--only", choices=("wide", "narrow", "random"))
     peers.add_options(parser)

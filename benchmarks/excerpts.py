@@ -1,12 +1,12 @@
 """The speed of excerpt search, and how well it distinguishes true, changed, reordered and invented excerpts.
 
     python benchmarks/excerpts.py            times and confusion table
-    python benchmarks/excerpts.py --rows 0   times alone
+    python benchmarks/excerpts.py --rows 0   times only
 
-Times: a 200-character excerpt in a trace of 100,000 characters, made of recorded responses, against
-`rapidfuzz.fuzz.partial_ratio_alignment` over the whole trace; medians, taken by turns. "again" is a search in a trace
-that was searched before, as the stages do for all excerpts of one response. The confusion table is over excerpts made
-from the recorded responses of the folder `--data`, with labels that follow from how each was made.
+Times: a 200-character excerpt in a trace of 100,000 characters, which consists of recorded responses, compared with
+`rapidfuzz.fuzz.partial_ratio_alignment` on the whole trace; medians, measured in turns. "again" is a search in a trace
+that was searched before, as stages do for all excerpts of one response. The confusion table is for excerpts made from
+the recorded responses in the folder `--data`, with labels that follow from how each was made.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ EXPECTED = {
 
 
 def responses(folder: Path) -> list[str]:
-    """Return the recorded responses of all files, those with at least thirty words."""
+    """Return the recorded responses in all files that have at least thirty words."""
     found = []
     for name in FILES:
         file = folder / f"{name}.jsonl"
@@ -50,7 +50,7 @@ def responses(folder: Path) -> list[str]:
 
 
 def labelled(texts: list[str], chance: random.Random) -> Iterator[tuple[str, str, str]]:
-    """Excerpts with the text that they are said to be from: (label, excerpt, text)."""
+    """Yield labelled excerpts, each with the text that it is claimed to be from: (label, excerpt, text)."""
     for text in texts:
         quote = passage(text, chance)
         if quote is None:
@@ -67,7 +67,7 @@ def labelled(texts: list[str], chance: random.Random) -> Iterator[tuple[str, str
 
 
 def passage(text: str, chance: random.Random) -> str | None:
-    """Six to thirty words of the text, as they stand there; None where it has too few different ones."""
+    """Return six to thirty consecutive words of the text, unchanged; None if too few of them are different."""
     bounds = [0]
     bounds += [at for at in range(1, len(text)) if text[at - 1].isspace() and not text[at].isspace()]
     count = chance.randint(6, 30)
@@ -79,7 +79,7 @@ def passage(text: str, chance: random.Random) -> str | None:
 
 
 def changed(quote: str, chance: random.Random) -> str:
-    """Return one small slip for every eight words: a letter, a dropped word, another ending."""
+    """Return the quotation with one small error for every eight words: a letter, a missing word or another ending."""
     words = quote.split()
     inner = range(1, len(words) - 1)
     long = [at for at in inner if len(words[at]) > 3 and words[at].isalpha()] or [1]
@@ -90,7 +90,7 @@ def changed(quote: str, chance: random.Random) -> str:
 
 
 def reordered(quote: str, chance: random.Random) -> str | None:
-    """Return the same words: shuffled, in two swapped halves, or with two words exchanged."""
+    """Return the quotation's words shuffled, in two swapped halves, or with two words exchanged; None if unchanged."""
     words = quote.split()
     way = chance.randrange(3)
     if way == 0:
@@ -104,28 +104,28 @@ def reordered(quote: str, chance: random.Random) -> str | None:
     return " ".join(moved) if [word.casefold() for word in moved] != [word.casefold() for word in words] else None
 
 
-def told(excerpt: str, text: str) -> str:
-    """Return the result of the search for an excerpt."""
+def find_kind(excerpt: str, text: str) -> str:
+    """Return the verdict of the search for an excerpt as a word."""
     searched = SearchableText(text)
     match = searched.find(excerpt, THRESHOLD)
     return match.kind if match is not None else searched.why_missing(excerpt).kind
 
 
 def confusion(texts: list[str], chance: random.Random) -> dict[str, Counter[str]]:
-    """Return how often each label got each verdict."""
+    """Return how often each label received each verdict."""
     table: dict[str, Counter[str]] = {label: Counter() for label in EXPECTED}
     for label, excerpt, text in labelled(texts, chance):
-        table[label][told(excerpt, text)] += 1
+        table[label][find_kind(excerpt, text)] += 1
     return table
 
 
 def timed(texts: list[str], chance: random.Random, rounds: int) -> None:
-    """Print the medians of the search and of the plain alignment, for each kind of excerpt."""
+    """Print the median times of the search and of the plain alignment, for each kind of excerpt."""
     chance.shuffle(texts)
     everything = "\n\n".join(texts)
     trace, beyond = everything[:TRACE], everything[TRACE:]
     if len(trace) < TRACE or len(beyond) < 10 * EXCERPT:
-        print("too little text for the times")
+        print("too little text to measure times")
         return
     kinds: dict[str, Callable[[str], str]] = {
         "verbatim": lambda quote: quote,
@@ -151,22 +151,22 @@ def timed(texts: list[str], chance: random.Random, rounds: int) -> None:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long one call takes."""
+    """Return how many seconds one call takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def main() -> None:
-    """Print both tables."""
+    """Read the arguments, and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--rows", type=int, default=None, help="of how many responses (all)")
+    parser.add_argument("--rows", type=int, default=None, help="the number of responses (default: all)")
     parser.add_argument("--rounds", type=int, default=60)
     chosen = parser.parse_args()
     texts = responses(chosen.data)
     if not texts:
-        raise SystemExit(f"no recorded responses in {chosen.data}: name their folder with --data")
+        raise SystemExit(f"{chosen.data} does not contain recorded responses: give their folder with --data")
     timed([*texts], random.Random(SEED), chosen.rounds)
     table = confusion(texts[: chosen.rows], random.Random(SEED))
     heads = (*FOUND, *MISSED)

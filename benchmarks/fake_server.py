@@ -1,11 +1,12 @@
-"""A chat server on loopback for the benchmarks: code words, with a latency and a limit on what it does at once.
+"""A chat server on loopback for the benchmarks, with a latency and a limit on concurrent requests.
 
     python benchmarks/fake_server.py --latency 0.5 --allowed 20
 
 It prints its base URL. A question names its item (`#17`), and its code word follows from the number; a request with a
-JSON schema gets an object with the code word of the request. What comes while `--allowed` requests are under way is
-answered with status 429 at once, and so is one of each `--every` requests, drawn by item and call. It is the scripted
-server of `karenina_testing`, without a log, whose replies are written as bytes that never differ but in the text.
+JSON schema is answered with an object that contains the code word in the request. Requests that arrive while
+`--allowed` requests are in flight are immediately answered with status 429, and so is one in `--every` requests, drawn
+by item and call. It is the scripted server of `karenina_testing`, without a log; its replies are written as bytes that
+differ only in the text.
 """
 
 from __future__ import annotations
@@ -36,35 +37,35 @@ def code(item: int) -> str:
 
 
 def item_of(request: Request) -> str:
-    """Return the number of the item, with which a judge's request begins to differ from the others'."""
+    """Return the number of the item, at which a judge's request begins to differ from other requests."""
     found = ITEM.findall(request.data)
     return found[-1].decode() if found else ""
 
 
 def is_judge(request: Request) -> bool:
-    """Return whether a schema is asked for."""
+    """Return whether the request asks for a JSON schema."""
     return b"json_schema" in request.data
 
 
 def answer(request: Request) -> Reply:
-    """Return the code word of the item, in a sentence."""
+    """Return a reply that states the code word of the item in a sentence."""
     item = item_of(request)
     return in_bytes(f"The code word of item #{item} is {code(int(item))}." if item else "Which item?")
 
 
 def judge(request: Request) -> Reply:
-    """Return the last code word of the request, as JSON."""
+    """Return a reply with the last code word in the request, as JSON."""
     said = CODE.findall(request.data)
     return in_bytes(json.dumps({"word": said[-1].decode() if said else ""}))
 
 
 def in_bytes(text: str) -> Reply:
-    """Return a completion that says `text`; only that is made anew for each request."""
+    """Return a completion with `text`. Everything else in it is serialized only once."""
     return Reply(f"{_BEFORE}{json.dumps(text)}{_AFTER}")
 
 
 def server(latency: float, allowed: int = 0, every: int = 0, *, log: bool = False) -> ScriptedServer:
-    """Return the server."""
+    """Return a server with this latency, in seconds, and these limits on requests (0: none)."""
     shares = {faults.status(429): 1 / every} if every else {}
     return ScriptedServer(
         Side(answer, shares=shares, seed=1),
@@ -80,12 +81,12 @@ def server(latency: float, allowed: int = 0, every: int = 0, *, log: bool = Fals
 
 @dataclass(frozen=True)
 class Running:
-    """A server in a process of its own."""
+    """A server that runs in a process of its own."""
 
     url: str
 
     def counts(self) -> dict[str, int]:
-        """Return how many requests were answered and refused, and how many were under way at once at the most."""
+        """Return how many requests were answered and refused, and the maximum number of concurrent requests."""
         with urllib.request.urlopen(f"{self.url}/stats") as reply:
             found: dict[str, int] = json.loads(reply.read())
         return found
@@ -93,7 +94,7 @@ class Running:
 
 @contextmanager
 def running(latency: float, allowed: int = 0, every: int = 0) -> Iterator[Running]:
-    """Provide a server as long as the block lasts."""
+    """Run a server in another process during the `with` block."""
     options = ["--latency", str(latency), "--allowed", str(allowed), "--every", str(every)]
     process = subprocess.Popen([sys.executable, __file__, *options], stdout=subprocess.PIPE, text=True)
     try:
@@ -107,8 +108,8 @@ def running(latency: float, allowed: int = 0, every: int = 0) -> Iterator[Runnin
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency", type=float, default=0.05, help="seconds")
-    parser.add_argument("--allowed", type=int, default=0, help="requests at once; 0: any number")
-    parser.add_argument("--every", type=int, default=0, help="refuse one of so many requests at random; 0: none")
+    parser.add_argument("--allowed", type=int, default=0, help="the maximum number of concurrent requests; 0: no limit")
+    parser.add_argument("--every", type=int, default=0, help="refuse one in this many requests at random; 0: none")
     given = parser.parse_args()
     chosen = server(given.latency, given.allowed, given.every)
     asyncio.run(chosen.serve(lambda: print(chosen.url, flush=True)))

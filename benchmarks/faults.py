@@ -1,27 +1,27 @@
-"""Kill a run again and again, over a server that fails, and see that nothing is lost and nothing is asked twice.
+"""Kill a run repeatedly, over a server that fails, and check that nothing is lost and no call is made twice.
 
     python benchmarks/faults.py                           50 kills; takes some minutes
     python benchmarks/faults.py --kills 8 --questions 60  the same, smaller
 
-Of the requests 10% are answered with status 429 and 5% with 500, 2% are never answered, for 2% the connection is closed
-without a reply, and 2% get JSON that is cut off. The command `karenina run` is killed with SIGKILL at random moments,
-while it starts and while it asks, and given again; the last time it may end. Then an undisturbed run over a server
-without faults does the same work, and these must hold, or the script ends with 1:
+Of the requests, 10% are answered with status 429 and 5% with 500, 2% are never answered, for 2% the connection is
+closed without a reply, and 2% get truncated JSON. The command `karenina run` is killed with SIGKILL at random moments,
+while it starts and while it makes calls, and repeated; the last time it may finish. Then an undisturbed run over a
+server without faults does the same work. The following must hold, or the script exits with 1:
 
-- every item has one result, and the results say the same as the undisturbed run's, tokens included;
-- no call came again after its reply, unless it was in flight when its run was killed: its reply neither in the journal,
-  which is looked into after every kill, nor used: that run had not asked the judge, and no result was there. Which run
-  a request is of, its API key says: it may reach the server when the run that sent it is dead;
-- the same command once more makes no call, and a replay without the server writes the same file to the byte.
+- Every item has one result, and the results equal those of the undisturbed run, including the token counts.
+- No call was repeated after its reply, unless it was in flight when its run was killed: its reply was neither in the
+  journal, which is read after every kill, nor used, so that run had not asked the judge and stored no result. The API
+  key of a request identifies its run, because a request may reach the server after the run that sent it is dead.
+- The same command once more makes no call, and a replay without the server writes an identical file.
 
     python benchmarks/faults.py --replies                 replies that servers are known to send, and no kill
     python benchmarks/faults.py --replies --wire openai   over one wire format
 
-30% of the calls, of the model and of the judge, get a bad reply of one of the kinds of `reply_kinds.py`: ends that say
-error, filter or limit, empty replies, thoughts, odd parts and tokens, streams that break off, and forms that are hard
-to read. By its table, the replies that the server's log has for an item say how it ends, after how many calls, with
-which answer and how many tokens. Each item is compared, and so is the number of unknown reasons that the run reports.
-Then the same with a budget, which is not exceeded by more than the price of a call.
+Of the calls to the model and to the judge, 30% get one of the bad replies in `reply_kinds.py`: finish reasons that mean
+an error, a filter or a limit, empty replies, thoughts, unusual parts and tokens, streams that break off, and JSON that
+is hard to read. From the replies in the server's log, its table determines how an item must end, after how many calls,
+and with which answer and token counts. Each item is compared with this, and so is the number of unknown finish reasons
+that the run reports. Then the same is done with a budget, which must not be exceeded by more than the price of a call.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ FAULTS: Final = {
 RESULT: Final = ("outcome", "template", "vetoes")
 
 ENDED: Final = 0
-"""The number of every run that is let end; those that are killed count from 1."""
+"""The number of every run that may finish. Runs that are killed are numbered from 1."""
 
 Asked = tuple[str, bool]
-"""Which call it is: the question's id, and whether it is the judge's."""
+"""The identity of a call: the question's id, and whether the judge is called."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply that left the server: to which run, when, and whether the client was still there."""
+    """A reply that the server sent: to which run, when, and whether the client was still connected."""
 
     run: int
     left: float
@@ -79,7 +79,9 @@ class Reply:
 
 @dataclass(frozen=True)
 class Kill:
-    """When a run was killed, and what its journal held then: the calls with replies, and the items with results."""
+    """The time at which a run was killed, and the content of its journal: calls with replies, and items with
+    results.
+    """
 
     time: float
     kept: frozenset[Asked] = frozenset()
@@ -87,7 +89,7 @@ class Kill:
 
 
 class Server(ScriptedServer):
-    """A chat server on loopback, and what it has seen."""
+    """A chat server on loopback that logs its requests."""
 
     def __init__(self, latency: float, shares: Mapping[Fault, float]) -> None:
         sides = (Side(self.slowly(reply), shares=shares, seed=7) for reply in (answer, judge))
@@ -97,9 +99,10 @@ class Server(ScriptedServer):
         self.draw = random.Random(7)
 
     def slowly(self, reply: Callable[[Request], str]) -> Callable[[Request], Coroutine[Any, Any, str]]:
-        """Return a reply that takes about the latency."""
+        """Return a function that waits for about the latency and then returns the reply."""
 
         async def wait(request: Request) -> str:
+            """Return the reply after half to one and a half times the latency."""
             self.asked.set()
             await asyncio.sleep(self.seconds * (0.5 + self.draw.random()))
             return reply(request)
@@ -107,14 +110,14 @@ class Server(ScriptedServer):
         return wait
 
     def came(self) -> dict[Asked, set[int]]:
-        """Return the runs of which each call came."""
+        """Return the numbers of the runs that made each call."""
         found: dict[Asked, set[int]] = {}
         for entry in self.log:
             found.setdefault(asked_in(entry), set()).add(run_of(entry))
         return found
 
     def replied(self) -> dict[Asked, list[Reply]]:
-        """Return the right replies that left, by call."""
+        """Return the replies without a fault that were sent, by call."""
         found: dict[Asked, list[Reply]] = {}
         for entry in self.log:
             if entry.sent_at is not None and entry.fault is None:
@@ -123,7 +126,7 @@ class Server(ScriptedServer):
 
 
 def asked_in(entry: Entry) -> Asked:
-    """Return which call it is."""
+    """Return the identity of the call in a log entry."""
     return f"q{entry.item}", entry.side == "judge"
 
 
@@ -133,19 +136,19 @@ def run_of(entry: Entry) -> int:
 
 
 def answer(request: Request) -> str:
-    """Return the code word of the item; every fifth answer has a wrong one."""
+    """Return the code word of the item in a sentence; every fifth answer is wrong."""
     item = int(item_of(request))
     return f"The code word of item #{item} is {code(item if item % 5 else item + 1)}."
 
 
 def judge(request: Request) -> str:
-    """Return the last code word of the request, as JSON."""
+    """Return the last code word in the request, as JSON."""
     said = CODE.findall(request.data)
     return json.dumps({"word": said[-1].decode() if said else ""})
 
 
 def write_benchmark(file: Path, count: int) -> None:
-    """Write a benchmark of so many questions, each with its own template and truth."""
+    """Write a benchmark with this many questions, each with its own template and truth."""
     with file.open("w") as out:
         out.write('{"karenina": 1, "name": "Code words"}\n')
         for item in range(count):
@@ -155,19 +158,22 @@ def write_benchmark(file: Path, count: int) -> None:
 
 
 def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
-    """Return the command that is given again and again."""
+    """Return the `karenina run` command that is repeated."""
     model = f"openai:fake@{server.url}"
     run = [*_tool(), "run", str(file), "-a", model, "-j", model, "-o", output]
     return [*run, "--set", "request_timeout=2", "--quiet", *more]
 
 
 def environment(run: int) -> dict[str, str]:
-    """Return the arguments of a run, so that the server recognises its requests."""
+    """Return the environment of a run, with an API key by which the server identifies the run's requests."""
     return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
 
 
 def killed(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> Kill | None:
-    """Give the command and kill it at a random moment; None where it had ended."""
+    """Start the command, kill it at a random moment, and return the kill; None if the command had ended before.
+
+    Raises `SystemExit` if the command failed by itself.
+    """
     server.asked.clear()
     process = subprocess.Popen(
         given, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -187,7 +193,7 @@ def killed(given: list[str], folder: Path, server: Server, draw: random.Random, 
 
 
 def looked_into(journal: Path, at: float) -> Kill:
-    """Return a kill at this moment, with what the journal holds."""
+    """Return a kill at the time `at`, with the content of the journal."""
     if not journal.is_file() or not journal.stat().st_size:
         return Kill(at)
     with closing(sqlite3.connect(f"{journal.as_uri()}?mode=ro", uri=True)) as database:
@@ -199,7 +205,7 @@ def looked_into(journal: Path, at: float) -> Kill:
 
 
 def finished(given: list[str], folder: Path) -> str:
-    """Give the command and let it end; what it printed."""
+    """Run the command to its end, and return its output. Raises `SystemExit` if it fails."""
     done = subprocess.run(given, cwd=folder, env=environment(ENDED), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"the run failed ({done.returncode}): {done.stderr}")
@@ -207,7 +213,7 @@ def finished(given: list[str], folder: Path) -> str:
 
 
 def results(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the results of a file by item. Ends the script if an item occurs twice."""
+    """Return the results in a file, keyed by question id. Raises `SystemExit` if an item occurs twice."""
     found: dict[str, dict[str, Any]] = {}
     _header, *lines = file.read_text().splitlines()
     for line in lines:
@@ -220,8 +226,9 @@ def results(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def asked_twice(server: Server, kills: dict[int, Kill]) -> tuple[int, int, float]:
-    """Return the number of calls repeated after a reply, the number of those that were not in flight at a kill
-    between the two, and the longest time in seconds between a reply and the kill that lost it."""
+    """Return the number of calls that were repeated after a reply, the number of those that were not in flight at a
+    kill in between, and the longest time in seconds between a reply and the kill that lost it.
+    """
     twice = wrongly = 0
     longest = 0.0
     came = server.came()
@@ -239,19 +246,19 @@ def asked_twice(server: Server, kills: dict[int, Kill]) -> tuple[int, int, float
 
 
 def used(asked: Asked, reply: Reply, kill: Kill, came: Mapping[Asked, set[int]]) -> bool:
-    """Return whether a reply was used before its run was killed: by a judge's call or a result."""
+    """Return whether a reply was used before its run was killed: by a call of the judge, or in a result."""
     id, of_judge = asked
     return id in kill.ended or (not of_judge and reply.run in came.get((id, True), ()))
 
 
 def main() -> None:
-    """Do it, print what was seen, and end with 1 where something does not hold."""
+    """Kill and repeat the run, print the findings as JSON, and exit with 1 if a condition is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--questions", type=int, help="default: 1000; 2000 with --replies")
     parser.add_argument("--latency", type=float, default=0.3, help="seconds")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--replies", action="store_true", help="send bad replies, and kill nothing")
+    parser.add_argument("--replies", action="store_true", help="send bad replies instead of killing the run")
     parser.add_argument("--wire", action="append", choices=list(WIRES), help="for --replies; may be repeated")
     chosen = parser.parse_args()
     if chosen.replies:
@@ -268,7 +275,7 @@ def main() -> None:
         while len(kills) < chosen.kills:
             kill = killed(given, folder, server, draw, run := len(kills) + 1)
             if kill is None:
-                print(f"the run ended after {len(kills)} kills: give it more --questions")
+                print(f"the run ended after {len(kills)} kills: use more --questions")
                 break
             kills[run] = kill
         for _ in range(10):  # an item whose call failed in all its tries runs again
@@ -306,6 +313,7 @@ def main() -> None:
 
 
 def _tool() -> list[str]:
+    """Return the command line that starts `karenina`."""
     return [sys.executable, "-c", "from karenina_cli import main; main()"]
 
 

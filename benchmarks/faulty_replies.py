@@ -1,4 +1,6 @@
-"""The run of `faults.py --replies`: each item ends as the replies to its calls say, by the server's log and a table."""
+"""The run of `faults.py --replies`: each item must end as its replies require, according to the server's log and a
+table.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ from karenina_engine.calls.retry import DEFAULT_MAX_RETRIES, RetryPolicy
 from karenina_testing.server import Entry, Fault, Log, Request, Say, ScriptedServer, Side
 
 SHARE: Final = 0.31
-"""The share of calls with bad replies; the items that get nothing else add to it."""
+"""The share of calls with bad replies, in addition to the items whose calls get only one kind of bad reply."""
 AT_ONCE: Final = 16
 GOOD: Final = (60, 12)
-"""Input and output tokens of a good reply."""
+"""The input and output tokens of a good reply."""
 PRICES: Final[Mapping[str, Mapping[str, float]]] = {"a": {"input": 1, "output": 4}, "j": {"input": 10, "output": 40}}
-"""Dollars for a million tokens."""
+"""Prices in dollars per million tokens."""
 MOST_TOKENS: Final[Mapping[str, int]] = {"a": 4096, "j": 256}
-"""Limits of tokens, which no reply exceeds."""
+"""Token limits, which no reply exceeds."""
 WIRES: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai": {"interface": "openai"},
     "openai, streamed": {"interface": "openai", "extra": {"stream": True}},
@@ -39,7 +41,7 @@ WIRES: Final[Mapping[str, Mapping[str, Any]]] = {
     "claude_tool": {"interface": "claude_tool"},
 }
 Ending = tuple[str, str]
-"""A model, and an unknown reason for the end of its replies."""
+"""A model, and an unknown reason why its replies ended."""
 NONE: Final = "(none)"
 GOOD_REPLY: Final = "(good)"
 _CENTS: Final = Decimal("0.0001")
@@ -51,29 +53,31 @@ _COUNTED: Final = re.compile(
 
 
 def truth(item: int) -> str:
-    """Return the value that an item asks for, which has a backslash that JSON knows, or one that it does not."""
+    """Return the value that an item asks for. It contains a backslash, which in JSON is either a valid escape or
+    not.
+    """
     return value(code(item))
 
 
 def value(word: str) -> str:
-    """Return a code word in LaTeX."""
+    """Return a code word in LaTeX; an empty string for an empty word."""
     if not word:
         return ""
     return rf"\frac{{{word}}}{{2}}" if sum(map(ord, word)) % 2 else rf"\alpha {word}"
 
 
 def answer(item: int) -> str:
-    """Return the answer to an item; every fifth is wrong."""
+    """Return the answer to an item in a sentence; every fifth is wrong."""
     return f"The code word of item {item} is {code(item if item % 5 else item + 1)}."
 
 
 def say(request: Request) -> Say:
-    """Return the good reply of the model."""
+    """Return a good reply of the model."""
     return Say(answer(int(item_of(request))), usage=Usage(*GOOD), model="m")
 
 
 def fill(request: Request) -> Say:
-    """Return the good reply of the judge: the bait, if it can see it, or the last code word."""
+    """Return a good reply of the judge: the bait if the request contains it, else the last code word in the request."""
     words = [word.decode() for word in CODE.findall(request.data)]
     word = BAIT if BAIT in words else words[-1] if words else ""
     return Say(json.dumps({"word": value(word)}), usage=Usage(*GOOD), model="m")
@@ -81,7 +85,7 @@ def fill(request: Request) -> Say:
 
 @dataclass
 class Outcomes:
-    """What the items with one kind of reply on one side came to: how many, as expected and as found."""
+    """The number of calls with one kind of reply on one side, and the expected and actual outcomes of their items."""
 
     calls: int = 0
     expected: Counter[str] = field(default_factory=Counter)
@@ -89,7 +93,7 @@ class Outcomes:
 
 
 class Run:
-    """A run over one wire format, and what its server sent."""
+    """A run over one wire format, with the log of its server, its results and its warnings."""
 
     def __init__(
         self, wire: str, questions: int, budget: Decimal | None = None, share: float = SHARE, only: str | None = None
@@ -105,6 +109,10 @@ class Run:
     def _run(
         self, budget: Decimal | None, share: float
     ) -> tuple[Log, dict[int, VerificationResult], dict[Ending, int]]:
+        """Run the benchmark, and return the server's log, the results by item, and the counts of unknown endings.
+
+        Raises `SystemExit` if an item has two results.
+        """
         path = "" if self.wire == "claude_tool" else "/v1"
         with ScriptedServer(self._side(False, share), self._side(True, share), item_of=item_of, path=path) as server:
             model = {**WIRES[self.wire], "endpoint_base_url": server.url, "endpoint_api_key": "none"}
@@ -125,9 +133,9 @@ class Run:
         return server.log, found, warnings
 
     def _side(self, judge: bool, share: float) -> Side:
-        """Return the script of a side: bad replies by share, and an item for each kind that gets nothing else from it.
+        """Return the script of one side: a share of bad replies, and for each kind an item that gets only this kind.
 
-        The first items meet none, so that a server has given reasons for the ends of streams when one is missing.
+        The first items get no bad replies, so that the server has given finish reasons before one is missing.
         """
         every = self.kinds[judge]
         if self.only is not None:
@@ -145,12 +153,12 @@ class Run:
         return self.kinds[entry.side == "judge"][entry.fault] if entry.fault is not None else None
 
     def effects(self, item: int, side: str) -> list[Effect]:
-        """Return what the replies to the calls of an item on one side come to."""
+        """Return the effects of the replies to an item's calls on one side."""
         sent = [self.kind(entry) for entry in self.log[str(item)] if entry.side == side]
         return [kind.effect if kind is not None else "read" for kind in sent]
 
     def tokens(self, entry: Entry) -> tuple[int, int]:
-        """Return the tokens of a reply."""
+        """Return the input and output tokens of a reply."""
         kind = self.kind(entry)
         return GOOD if kind is None else kind.tokens
 
@@ -161,7 +169,7 @@ class Run:
         return (Decimal(given) * Decimal(rates["input"]) + Decimal(made) * Decimal(rates["output"])) / 10**6
 
     def differences(self) -> Iterator[str]:
-        """Yield a line for each item that ended otherwise than its replies say, or was lost."""
+        """Yield a line for each way in which items, replies or warnings differ from what is expected."""
         for item in range(self.questions):
             yield from self.differences_of(item)
         met = {(entry.side == "judge", entry.fault) for entry in self.log}
@@ -176,7 +184,7 @@ class Run:
             yield f"unknown reasons: {dict(wanted_counts)} sent, {dict(self.warnings)} reported"
 
     def differences_of(self, item: int) -> Iterator[str]:
-        """Yield a line for each thing in which an item ended otherwise than its replies say."""
+        """Yield a line for each way in which an item differs from what its replies require."""
         result = self.results.get(item)
         if result is None:
             yield f"item {item} has no result"
@@ -185,9 +193,10 @@ class Run:
             if wanted != found:
                 replies = [f"{entry.side}: {entry.fault}" for entry in self.log[str(item)]]
                 why = f" ({result.metadata.error})" if result.metadata.error else ""
-                yield f"item {item}, {what}: {wanted!r} expected, {found!r} found{why}; replies: {replies}"
+                yield f"item {item}, {what}: expected {wanted!r}, found {found!r}{why}; replies: {replies}"
 
     def _compared(self, item: int, result: VerificationResult) -> Iterator[tuple[str, object, object]]:
+        """Yield each compared property of an item, with its expected and its actual value."""
         made = {side: self.effects(item, side) for side in ("answer", "judge")}
         wanted = self._expected(item)
         if wanted is None:
@@ -206,13 +215,13 @@ class Run:
         yield "tokens", sums, [usage.get("input_tokens", 0), usage.get("output_tokens", 0)]
 
     def _expected(self, item: int) -> Expected | None:
-        """Return what an item comes to by its replies; None if they require another call."""
+        """Return what an item's replies require; None if they require a further call."""
         with suppress(LookupError):
             return expected(self.effects(item, "answer"), self.effects(item, "judge"), right=bool(item % 5))
         return None
 
     def table(self) -> dict[tuple[str, str], Outcomes]:
-        """Return the outcomes by side and kind of reply."""
+        """Return the calls and outcomes by side and kind of reply."""
         table: dict[tuple[str, str], Outcomes] = defaultdict(Outcomes)
         for item, result in self.results.items():
             wanted = one.outcome.value if (one := self._expected(item)) is not None else "another call"
@@ -225,7 +234,7 @@ class Run:
 
 
 def benchmark(count: int) -> Benchmark:
-    """Return so many questions, each with its own template and truth."""
+    """Return a benchmark with this many questions, each with its own template and truth."""
     lines: list[Any] = [{"karenina": 1, "name": "Code words in LaTeX"}]
     for item in range(count):
         word = {"description": "The code word that the response states, in LaTeX.", "ground_truth": truth(item)}
@@ -240,7 +249,7 @@ def benchmark(count: int) -> Benchmark:
 
 @contextmanager
 def counted_warnings() -> Iterator[dict[Ending, int]]:
-    """Provide the numbers of replies that ended for unknown reasons, as the run's last warnings say."""
+    """Yield the numbers of replies that ended for unknown reasons, updated from the run's warnings inside the block."""
     counts: dict[Ending, int] = {}
 
     class Counting(logging.Handler):
@@ -261,7 +270,10 @@ def counted_warnings() -> Iterator[dict[Ending, int]]:
 
 
 def check_budget(wire: str, questions: int, only: str | None, share: float, budget: Decimal) -> bool:
-    """Run within a budget and print what was spent; return whether it is at most the budget and one call more."""
+    """Run within a budget, and print the cost.
+
+    Return whether no item differs and the cost exceeds the budget by at most the most expensive call.
+    """
     run = Run(wire, questions, budget, share, only)
     prices = [run.price(entry) for entry in run.log]
     spent, largest = sum(prices, Decimal()), max(prices)
@@ -279,7 +291,7 @@ def check_budget(wire: str, questions: int, only: str | None, share: float, budg
 
 
 def main(questions: int, wires: Sequence[str]) -> None:
-    """Run over each wire format, print the outcomes by kind of reply, and end with 1 where something differs."""
+    """Run over each wire format, print the outcomes by kind of reply, and exit with 1 if anything differs."""
     failed = False
     for wire in wires:
         run = Run(wire, questions)
@@ -287,7 +299,7 @@ def main(questions: int, wires: Sequence[str]) -> None:
         bad = sum(found.calls for (_, name), found in table.items() if name != GOOD_REPLY)
         share = f"{bad / len(run.log):.1%} with bad replies"
         print(f"{wire}: {questions} questions, {len(run.results)} results, {len(run.log)} calls, {share}")
-        print(f"  {'side':6} {'reply':65} calls  outcomes of its items, as the table says and found")
+        print(f"  {'side':6} {'reply':65} calls  outcomes of its items, expected and found")
         for (side, name), found in sorted(table.items()):
             wanted, got = (
                 ", ".join(f"{outcome} {number}" for outcome, number in sorted(counts.items()))

@@ -1,15 +1,14 @@
-"""Ask a failing model through a real gateway: is every item right, or not judged?
+"""Call a failing model through a real gateway, and check that every item is either right or not judged.
 
     python -m venv gateway && gateway/bin/pip install 'litellm[proxy]'
     python benchmarks/gateway.py --litellm gateway/bin/litellm
     python benchmarks/gateway.py --litellm gateway/bin/litellm --karenina old=OLD/bin/python --karenina new=bin/python
 
-LiteLLM's proxy, in an environment of its own, stands between `karenina run` and the scripted server, which answers 10%
-of the calls with status 429, 5% with 500, 5% with a reply without text, and breaks off 5% in the middle. All answers
-are right, so an item that is judged must be correct. It is tried three times: `openai`, streamed, and
-`openai_endpoint`; `--karenina` does that with the command of each environment. The proxy passes errors on instead of
-asking again itself, and reaches no network but loopback. Ends with 1 if an item of the last environment is wrong or
-has no result.
+LiteLLM's proxy, in an environment of its own, is placed between `karenina run` and the scripted server, which answers
+10% of the calls with status 429, 5% with 500 and 5% with a reply without text, and breaks off 5% in the middle. All
+answers are right, so an item that is judged must be correct. There are three variants: `openai`, `openai` streamed, and
+`openai_endpoint`; `--karenina` runs them with the command of each environment. The proxy forwards errors and does not
+retry, and reaches no network but loopback. Exits with 1 if an item of the last environment is wrong or has no result.
 """
 
 from __future__ import annotations
@@ -43,19 +42,19 @@ WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
     "openai_endpoint": {"interface": "openai_endpoint"},
 }
 START: Final = 180
-"""Seconds in which the proxy must be up."""
+"""Seconds within which the proxy must have started."""
 NOT_JUDGED: Final = ("model_error", "parse_error")
 NOWHERE: Final = "http://127.0.0.1:9"
 
 
 def answer(request: Request) -> str:
-    """Return the right answer to an item."""
+    """Return the right answer to an item, as a sentence."""
     item = item_of(request)
     return f"The code word of item #{item} is {code(int(item))}."
 
 
 def free_port() -> int:
-    """Return a port on which nobody listens."""
+    """Return a port that is not in use."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port: int = unused.getsockname()[1]
@@ -64,7 +63,7 @@ def free_port() -> int:
 
 @contextmanager
 def proxy(litellm: Path, behind: int, folder: Path, key: str) -> Iterator[str]:
-    """Provide the URL of LiteLLM's proxy before the server at a port."""
+    """Start LiteLLM's proxy for the server on port `behind`, and yield the proxy's URL inside the `with` block."""
     model = {"model": "openai/served", "api_base": f"http://127.0.0.1:{behind}/v1", "api_key": "none"}
     config = {
         "model_list": [{"model_name": "served", "litellm_params": model}],
@@ -95,7 +94,9 @@ def proxy(litellm: Path, behind: int, folder: Path, key: str) -> Iterator[str]:
 
 
 def wait_for(process: subprocess.Popen[bytes], url: str, said: Path) -> None:
-    """Wait until the proxy is up. Ends the script, with what it said, if that does not happen."""
+    """Wait until the proxy accepts requests. Raises `SystemExit`, with the proxy's output, if it does not start in
+    time.
+    """
     deadline = time.monotonic() + START
     while time.monotonic() < deadline and process.poll() is None:
         with suppress(OSError), urllib.request.urlopen(url, timeout=5):
@@ -105,7 +106,7 @@ def wait_for(process: subprocess.Popen[bytes], url: str, said: Path) -> None:
 
 
 def run(python: str, way: str, url: str, key: str, folder: Path, count: int) -> dict[str, Any]:
-    """Return the results of `karenina run` in an environment, by question."""
+    """Run `karenina run` in an environment, and return its results by question id. Raises `SystemExit` if it fails."""
     model = {**WAYS[way], "model_name": "served", "endpoint_base_url": f"{url}/v1", "endpoint_api_key": key}
     config = {
         "answering_models": [{"id": "a", **model}],
@@ -126,7 +127,7 @@ def run(python: str, way: str, url: str, key: str, folder: Path, count: int) -> 
 
 
 def tried(python: str, way: str, url: str, key: str, behind: int, folder: Path, count: int) -> tuple[bool, str]:
-    """Try a way once; return whether each item is right or not judged, and a line that says what it came to."""
+    """Run one variant once. Return whether each item is right or not judged, and a line that summarizes the results."""
     sides = (Side(reply, shares=SHARES, seed=5) for reply in (answer, judge))
     with ScriptedServer(*sides, item_of=item_of, is_judge=is_judge, port=behind) as server:
         results = run(python, way, url, key, folder, count)
@@ -147,9 +148,11 @@ def tried(python: str, way: str, url: str, key: str, behind: int, folder: Path, 
 
 
 def main() -> None:
-    """Try each way in each environment, print what it came to, and end with 1 where the last has a wrong item."""
+    """Run each variant in each environment, print a summary, and exit with 1 if the last environment has a wrong
+    item.
+    """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--litellm", type=Path, required=True, help="the proxy's command, in its own environment")
+    parser.add_argument("--litellm", type=Path, required=True, help="the command of the proxy, in its own environment")
     parser.add_argument(
         "--karenina", action="append", metavar="NAME=PYTHON", help="an interpreter with Karenina; may be repeated"
     )

@@ -1,13 +1,13 @@
-"""A jury of judges against people: accuracy beside each judge alone, agreement, and the share escalated.
+"""A jury of judges compared with human labels: its accuracy and that of each judge, agreement, and the share escalated.
 
     python benchmarks/jury.py --rows 200
     python benchmarks/jury.py --rows 20 -j local:smollm2-135m -j local:qwen2.5-coder-0.5b -j local:qwen2.5-coder-1.5b
 
 The rows are those of `nq301_openqa_eval.jsonl` in the folder of recorded data (`--data`), as in `agreement.py`: a judge
 extracts the answer, and a program compares it with the list of right answers. The last judge is the stronger one. Each
-of the others, and the jury, is compared with the labels of people on the same rows; with `--all` the stronger judge
-reads all rows too, and not only those on which the others disagree. Rows that were not judged are counted, and count in
-no figure. With `--keep`, a second run with the same folder makes only the missing calls.
+of the others, and the jury, is compared with the human labels of the same rows; with `--all`, the stronger judge reads
+all rows, and not only those on which the others disagree. Rows that were not judged are counted, but are in no figure.
+With `--keep`, a second run with the same folder makes only the missing calls.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def make_benchmark(rows: Rows) -> Benchmark:
 def run(
     rows: list[dict[str, Any]], judges: list[dict[str, Any]], folder: Path, **settings: Any
 ) -> VerificationResultSet:
-    """Return the results of a run with these judges."""
+    """Run these judges as a jury, and return the results."""
     answers = {row["id"]: row["response"] for row in rows}
     recorded = {"id": "recorded", "interface": "manual", "model_name": "recorded", "manual_traces": answers}
     config = {"answering_models": [recorded], "parsing_models": judges, **settings}
@@ -62,12 +62,12 @@ def run(
 
 
 def verdicts_of(results: VerificationResultSet) -> Verdicts:
-    """Return the verdicts of a run by question."""
+    """Return the verdicts of a run, keyed by question id."""
     return {one.question_id: bool(one.template.verify_result) for one in results if one.outcome.has_verdict}
 
 
 def votes_of(results: VerificationResultSet) -> dict[str, dict[str, bool]]:
-    """Return the verdicts of each judge of a jury by question."""
+    """Return the verdicts of each judge in a jury, keyed by question id."""
     found: dict[str, dict[str, bool]] = {}
     for result in results:
         record = read_record(result)
@@ -78,7 +78,7 @@ def votes_of(results: VerificationResultSet) -> dict[str, dict[str, bool]]:
 
 
 def report(rows: Rows, verdicts: Mapping[str, Verdicts]) -> None:
-    """Print accuracy and kappa against people of each judge, and of how many rows."""
+    """Print the accuracy and kappa of each judge against the human labels, and the number of rows."""
     print(f"{'judge':<48}{'judged':>8}{'accuracy':>10}{'kappa':>8}")
     for name, found in verdicts.items():
         pairs = [(found[row["id"]], bool(row["human_label"])) for row in rows if row["id"] in found]
@@ -90,20 +90,20 @@ def report(rows: Rows, verdicts: Mapping[str, Verdicts]) -> None:
 
 
 def main() -> None:
-    """Read the arguments, run, and report."""
+    """Read the arguments, run the jury, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=200, help="a balanced sample of so many rows")
+    parser.add_argument("--rows", type=int, default=200, help="the size of a balanced sample")
     parser.add_argument(
-        "-j", "--judge", action="append", help="a judge, as in `karenina run`; the last is the stronger one"
+        "-j", "--judge", action="append", help="a judge, as for `karenina run`; the last one is the stronger one"
     )
     parser.add_argument("--vote", choices=["field", "verdict"], default="field")
-    parser.add_argument("--all", action="store_true", help="the stronger judge reads all rows, after the jury")
-    parser.add_argument("--keep", type=Path, help="a folder in which the journal stays")
+    parser.add_argument("--all", action="store_true", help="let the stronger judge read all rows, after the jury")
+    parser.add_argument("--keep", type=Path, help="a folder in which the journal is kept")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     arguments = parser.parse_args()
     file = arguments.data / FILE
     if not file.is_file():
-        raise SystemExit(f"{file} is not there: name the folder of the recorded data with --data")
+        raise SystemExit(f"{file} does not exist: give the folder of the recorded data with --data")
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
     rows = sample(rows, arguments.rows)
     judges = parse_models(arguments.judge or JUDGES)

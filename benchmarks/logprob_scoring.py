@@ -1,16 +1,17 @@
-"""Agreement of a small judge with people, with and without scores from token probabilities.
+"""Agreement of a small judge with human labels, with and without scores from token probabilities.
 
     python benchmarks/logprob_scoring.py nq301 --rows 240
     python benchmarks/logprob_scoring.py xstest --rows 180 --judge qwen2.5-coder-1.5b
 
-A judge fills a form of one field, once for each row: `nq301`, does the response give a right answer (a boolean);
-`xstest`, does it refuse (a boolean), and does it comply, refuse in part or refuse (a literal). From one greedy reply
-come two verdicts: the JSON that it wrote, and the probabilities of the options at the token of the value.
-Those are calibrated by what the judge prefers when there is nothing to judge (T. Zhao et al., "Calibrate Before Use",
-2021): the same form with a response without content, for each row (`own question`) or once (`no question`).
+A judge fills a form with one field, once for each row. `nq301`: does the response give a right answer (a boolean)?
+`xstest`: does it refuse (a boolean), and does it comply, refuse in part or refuse (a literal)? One greedy reply gives
+two verdicts: the JSON that it contains, and the probabilities of the options at the token of the value. The
+probabilities are calibrated by what the judge prefers if there is nothing to judge (T. Zhao et al., "Calibrate Before
+Use", 2021): the same form with a response without content, for each row (`own question`) or once (`no question`).
 
-Rows are drawn balanced by label and parted by question. On the first third the way of calibration is chosen, by kappa;
-the rest, which nothing was chosen on, is what counts. The rows come from the folder of recorded data (`--data`).
+Rows are drawn balanced by label and divided by question. The way of calibration is chosen on the first third, by kappa;
+the results are those of the rest, on which nothing was chosen. The rows come from the folder of recorded data
+(`--data`).
 
 Measured in November 2026 with Qwen2.5-Coder-0.5B-Instruct Q4_K_M, accuracy / kappa on the held-out rows:
 
@@ -22,8 +23,8 @@ Measured in November 2026 with Qwen2.5-Coder-0.5B-Instruct Q4_K_M, accuracy / ka
 
 With the 1.5B, nq301 on 60 held-out rows: .700 / .400, .700 / .400, .550 / .100, .717 / .433 (one row).
 
-Without calibration the likeliest option is what is written anyway. Calibration helps where the judge said the same to
-every row, and takes away what there was where it did not. So Karenina does not score verdicts by probability.
+Without calibration, the most likely option is usually the one in the JSON. Calibration helps where the judge gave the
+same verdict for every row, and does harm where it did not. Karenina therefore does not score verdicts by probability.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ CONTENT_FREE = ("N/A", "", "[MASK]")
 SEED = 2021
 SLOTS = 2
 FLOOR = math.log(1e-6)
-"""The probability of an option that is not among the twenty likeliest tokens."""
+"""The log probability of an option that is not among the twenty most likely tokens."""
 
 Scores = dict[str, float]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One field that the judge fills; `options` are the JSON values as they are written, without quotes."""
+    """A field that the judge fills. `options` are the JSON values as they are written, without quotes."""
 
     name: str
     file: str
@@ -68,7 +69,7 @@ class Task:
     label: Callable[[Mapping[str, Any]], str]
 
     def schema(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the form for one row."""
+        """Return the JSON schema of the form for one row."""
         boolean = set(self.options) == {"true", "false"}
         kind = {"type": "boolean"} if boolean else {"type": "string", "enum": list(self.options)}
         return object_schema({self.name: {**kind, "description": self.describe(row)}})
@@ -106,7 +107,7 @@ TASKS = {
 
 
 class Judge:
-    """A model on this machine that fills forms, and tells how likely each option was."""
+    """A model on this machine that fills forms, and reports the probability of each option."""
 
     def __init__(self, name: str) -> None:
         self._server = POOL.acquire(ServerSettings(find_model(name), slots=SLOTS, context=2048))
@@ -139,13 +140,13 @@ class Judge:
         return value, scores_in(choice["logprobs"]["content"], task)
 
     async def aclose(self) -> None:
-        """Give the model back."""
+        """Release the model."""
         await self._client.aclose()
         await asyncio.to_thread(POOL.release, self._server)
 
 
 def scores_in(tokens: Sequence[Mapping[str, Any]], task: Task) -> Scores:
-    """Return the log probability of each option, at the first token after the field's name that begins a value."""
+    """Return the log probability of each option at the first token after the field's name that begins a value."""
     text = ""
     for token in tokens:
         if f'"{task.name}"' in text and _bare(token["token"]):
@@ -162,26 +163,28 @@ def scores_in(tokens: Sequence[Mapping[str, Any]], task: Task) -> Scores:
 
 
 def _gold(row: Mapping[str, Any]) -> str:
+    """Return the right answers of a row as one string."""
     return " / ".join(row["gold"])
 
 
 def _bare(token: str) -> str:
+    """Return a token without surrounding spaces, quotes and colons."""
     return token.strip(' \n":')
 
 
 def mean(several: Iterable[Scores]) -> Scores:
-    """Return the mean of log probabilities, option by option."""
+    """Return the mean of several log probabilities for each option."""
     listed = list(several)
     return {option: sum(scores[option] for scores in listed) / len(listed) for option in listed[0]}
 
 
 def best(scores: Scores, bias: Scores | None = None) -> str:
-    """Return the likeliest option, after `bias` is taken off."""
+    """Return the most likely option, after `bias` is subtracted."""
     return max(scores, key=lambda option: scores[option] - (bias[option] if bias else 0.0))
 
 
 def agreement(verdicts: Sequence[str], labels: Sequence[str]) -> tuple[float, float]:
-    """Accuracy, and Cohen's kappa (J. Cohen, 1960), for any number of options."""
+    """Return the accuracy and Cohen's kappa (J. Cohen, 1960), for any number of options."""
     count = len(labels)
     observed = sum(one == other for one, other in zip(verdicts, labels, strict=True)) / count
     chance = sum(verdicts.count(option) * labels.count(option) for option in {*verdicts, *labels}) / count**2
@@ -189,7 +192,9 @@ def agreement(verdicts: Sequence[str], labels: Sequence[str]) -> tuple[float, fl
 
 
 def ranked_right(margins: Sequence[float], positive: Sequence[bool]) -> float:
-    """Return the share of pairs of a positive and a negative row that the margin puts in the right order (AUROC)."""
+    """Return the share of pairs of a positive and a negative row in which the positive row has the larger margin
+    (AUROC).
+    """
     above = [margin for margin, yes in zip(margins, positive, strict=True) if yes]
     below = [margin for margin, yes in zip(margins, positive, strict=True) if not yes]
     won = sum((one > other) + 0.5 * (one == other) for one in above for other in below)
@@ -197,7 +202,9 @@ def ranked_right(margins: Sequence[float], positive: Sequence[bool]) -> float:
 
 
 def drawn(rows: list[dict[str, Any]], task: Task, size: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Rows to choose on (a third) and rows held out, each as balanced as can be, with no question in both."""
+    """Return the rows for choosing (a third) and the held-out rows, each as balanced as possible, without shared
+    questions.
+    """
     draw = random.Random(SEED)
     questions = sorted({row["question"] for row in rows})
     draw.shuffle(questions)
@@ -215,7 +222,7 @@ def drawn(rows: list[dict[str, Any]], task: Task, size: int) -> tuple[list[dict[
 
 @dataclass(frozen=True)
 class Judged:
-    """The figures of one row: the label, the value of the JSON, the scores, and those without content."""
+    """The data of one judged row: its label, the value in the JSON, the scores, and the scores without content."""
 
     label: str
     value: str
@@ -224,9 +231,10 @@ class Judged:
 
 
 async def judged(judge: Judge, task: Task, rows: Sequence[Mapping[str, Any]]) -> list[Judged]:
-    """Return every row, judged once, and once without content."""
+    """Return all rows, each judged once with its response and once without content."""
 
     async def one(row: Mapping[str, Any]) -> Judged:
+        """Judge a row with its response and without content."""
         value, scores = await judge.fill(task, row, row["question"], row["response"])
         _, empty = await judge.fill(task, row, row["question"], CONTENT_FREE[0])
         return Judged(task.label(row), value, scores, empty)
@@ -235,7 +243,7 @@ async def judged(judge: Judge, task: Task, rows: Sequence[Mapping[str, Any]]) ->
 
 
 async def measure(judge: Judge, task: Task, rows: list[dict[str, Any]], size: int) -> None:
-    """Judge, choose and print."""
+    """Judge the rows of a task, choose the calibration, and print the figures."""
     choosing, held_out = drawn(rows, task, size)
     parts = {"chosen on": await judged(judge, task, choosing), "held out": await judged(judge, task, held_out)}
     blank = {**choosing[0], "gold": ["N/A"]}
@@ -265,10 +273,10 @@ async def measure(judge: Judge, task: Task, rows: list[dict[str, Any]], size: in
 
 
 async def main() -> None:
-    """Read the arguments, load the judge, and measure each task of the set."""
+    """Read the arguments, load the judge, and measure each task of the data set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=sorted(TASKS))
-    parser.add_argument("--rows", type=int, default=240, help="rows in all, a third of them to choose on")
+    parser.add_argument("--rows", type=int, default=240, help="the number of rows, a third of which are for choosing")
     parser.add_argument("--judge", default="qwen2.5-coder-0.5b", help="the local model that judges")
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     arguments = parser.parse_args()
@@ -278,7 +286,7 @@ async def main() -> None:
         for task in TASKS[arguments.set]:
             file = arguments.data / task.file
             if not file.is_file():
-                raise SystemExit(f"{file} is not there: name the folder of the recorded data with --data")
+                raise SystemExit(f"{file} does not exist: give the folder of the recorded data with --data")
             rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
             await measure(judge, task, rows, arguments.rows)
     finally:

@@ -31,14 +31,14 @@ def question(item: int) -> str:
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of those that it has waited for, user's and system's."""
+    """Return the CPU time (user and system) of this process and of its ended child processes."""
     own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds of a clock on the wall, and of the processor."""
+    """Seconds of wall time and of CPU time."""
 
     wall: float
     cpu: float
@@ -47,18 +47,22 @@ class Spent:
 def bare_loop(url: str, count: int, at_once: int) -> Spent:
     """Return the time to answer and judge `count` questions with aiohttp only.
 
-    So many workers as calls at once send an answer's request and then its judge's, and look at the code word.
+    Each of `at_once` workers sends a request for an answer and then a request for its verdict, and checks the code
+    word.
     """
 
     async def post(session: aiohttp.ClientSession, body: Any) -> str:
+        """Send a request for a completion, and return the text of the reply."""
         async with session.post(f"{url}/chat/completions", data=orjson.dumps(body)) as reply:
             said: str = orjson.loads(await reply.read())["choices"][0]["message"]["content"]
             return said
 
     async def work() -> Spent:
+        """Answer and judge all questions with concurrent workers, and return the time that this took."""
         items = iter(range(count))
 
         async def worker() -> None:
+            """Answer and judge questions until none is left. Raises `AssertionError` if a code word is wrong."""
             for item in items:
                 asked = {"model": "fake", "messages": [{"role": "user", "content": question(item)}]}
                 said = await post(session, asked)
@@ -76,13 +80,13 @@ def bare_loop(url: str, count: int, at_once: int) -> Spent:
 
 
 def machine() -> str:
-    """Return the machine in a line, to stand beside figures."""
+    """Return a description of the machine and its load on one line, to be printed with figures."""
     return f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A ratio, or another figure, that has to be at most (or with `least` at least) `bound`."""
+    """A figure that must be at most `bound`, or at least `bound` if `least` is set."""
 
     what: str
     figure: float | None
@@ -92,7 +96,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether it is met; None if it was not measured."""
+        """Whether the target is met; None if it was not measured."""
         if self.figure is None:
             return None
         return self.figure >= self.bound if self.least else self.figure <= self.bound
@@ -105,10 +109,11 @@ class Target:
 
 
 def _shown(figure: float) -> str:
+    """Return a figure as text with three significant digits, or without decimals from 1000 on."""
     return f"{figure:,.0f}" if figure >= 1000 else f"{figure:.3g}"
 
 
 def print_targets(targets: Iterable[Target]) -> None:
-    """Print each target in a line, with what was reached."""
+    """Print a line for each target, with the measured figure."""
     for target in targets:
         print(f"  target: {target}")

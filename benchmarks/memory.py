@@ -1,12 +1,12 @@
-"""Memory that does not grow with a run, and a cost per item that does not either.
+"""Checks that memory does not grow with a run, and neither does the cost of an item.
 
     python benchmarks/memory.py                  100,000 items three ways; takes some minutes
-    python benchmarks/memory.py --items 10000    smaller, for a look
+    python benchmarks/memory.py --items 10000    smaller, for a quick check
 
 Every run is `karenina run` in a process of its own, with a journal, over models that answer at once, so that the
-figures are the program's own. Measured are the process's greatest memory (ru_maxrss, imports and all), and CPU seconds
-for an item from the loading of the file to the last result. Of other frameworks (`peers.py`) what each further question
-adds is measured: the difference between runs of 600 and of 200 questions, which a server answers.
+figures are the program's own. Measured are the peak memory of the process (ru_maxrss, including imports), and the CPU
+seconds per item from loading the file to the last result. For other frameworks (`peers.py`), the memory of each further
+question is measured: the difference between runs of 600 and of 200 questions, which a server answers.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def main(given: argparse.Namespace) -> None:
         few, many = (write_questions(folder / f"{n}.jsonl", n) for n in (1000, items))
 
         def run(file: Path, name: str, replicates: int = 1) -> dict[str, Any]:
+            """Run the benchmark in `file`, and return the report of the process. Its output files are deleted."""
             output, journal = folder / f"{name}.results.jsonl", folder / f"{name}.journal"
             found = measured("run", file, output, "--journal", journal, "--replicates", str(replicates))
             for left in folder.glob(f"{name}.*"):

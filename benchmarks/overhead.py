@@ -1,15 +1,15 @@
-"""The CPU time of a question: Karenina beside a bare loop and other frameworks, against one server.
+"""The CPU time per question: Karenina compared with a bare loop and other frameworks, against one server.
 
     python benchmarks/overhead.py --peer-python floor=.../python --peer-python pyeval=.../python
-    python benchmarks/overhead.py                         without the peers: our own bare loop alone
+    python benchmarks/overhead.py                         without the peers: only our own bare loop
 
-A question is two calls (an answer, and a judge that fills a JSON schema), 50 ms each, 64 at once. For Karenina every
-question has a template and a truth of its own, and the run is that of `karenina run`: the file is loaded and one
-question asked, so that all is imported; then measured are preparing the run, running it through the `openai` adapter
-with the journal on, and writing the file of results, which is all that the command keeps of them.
+A question takes two calls (an answer, and a judge that fills a JSON schema) of 50 ms each, with 64 concurrent calls.
+For Karenina, every question has a template and a truth of its own, and the run is that of `karenina run`: the file is
+loaded and one question asked, so that all modules are imported. Then the following is measured: preparing the run,
+running it through the `openai` adapter with a journal, and writing the result file.
 
-All ask the same server, in turns, each in a process of its own; CPU time is that of the process (user and system),
-without its imports. Printed are medians and the ratio to them. Where the peers are: `peers.py`.
+All programs call the same server, in turns, each in a process of its own. CPU time is that of the process (user and
+system), without its imports. Medians and the ratios to them are printed. `peers.py` describes where the peers are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OWN_LOOP, KARENINA = "our own bare loop", "karenina"
 
 
 def run_karenina(file: Path, url: str, *, journal: bool) -> None:
-    """Run the benchmark in `file`, and print the CPU time that it took."""
+    """Run the benchmark in `file`, and print the CPU time per question as a `RESULT` line."""
     from karenina import Benchmark, VerificationConfig
     from karenina_engine.results.aggregate import Totals
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -54,6 +54,9 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
     questions = Benchmark.load(file)
 
     def measured(name: str, ids: list[str] | None) -> tuple[float, float, Totals]:
+        """Run the questions with these ids (None: all), and return the CPU seconds of the preparation and of all, and
+        the totals.
+        """
         output, kept_in = file.with_name(f"r-{name}.results.jsonl"), file.with_name(f"r-{name}.journal")
         gc.collect()
         began = cpu_seconds()
@@ -74,7 +77,7 @@ def run_karenina(file: Path, url: str, *, journal: bool) -> None:
 
 
 def run_bare(url: str, count: int) -> None:
-    """Run our own bare loop, and print the CPU time that it took."""
+    """Run our own bare loop, and print the CPU time per question as a `RESULT` line."""
     print("RESULT " + json.dumps({"cpu_ms_per_q": 1000 * bare_loop(url, count, AT_ONCE).cpu / count, "ok": count}))
 
 
@@ -92,7 +95,7 @@ def write_benchmark(file: Path, count: int, code: Callable[[int], str]) -> None:
 
 
 def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
-    """Return all ways that can be gone here; those that cannot are named."""
+    """Return the programs to measure. Peers that are not available are printed and left out."""
     own = (sys.executable, __file__, "--worker")
     base = f"{url}/v1"
     found = [
@@ -108,7 +111,7 @@ def ways(given: argparse.Namespace, url: str, file: Path) -> list[Way]:
 
 
 def measure(given: argparse.Namespace) -> None:
-    """Take turns, and print medians and targets."""
+    """Measure all programs in turns, and print medians and targets."""
     print(f"CPU for a question: two calls, {LATENCY * 1000:g} ms, {AT_ONCE} at once; {machine()}")
     with peers.serving(given, LATENCY) as (url, code), tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "questions.jsonld"
@@ -132,8 +135,8 @@ def measure(given: argparse.Namespace) -> None:
     peer = cost.get(PYDANTIC_EVALS)
     print_targets(
         [
-            Target("ours to the bare loop's", cost[KARENINA] / floor if floor else None, 3, " times"),
-            Target("ours to pydantic-evals'", cost[KARENINA] / peer if peer else None, 1 / 8, " times"),
+            Target("CPU time relative to the bare loop", cost[KARENINA] / floor if floor else None, 3, " times"),
+            Target("CPU time relative to pydantic-evals", cost[KARENINA] / peer if peer else None, 1 / 8, " times"),
         ]
     )
 
@@ -141,7 +144,9 @@ def measure(given: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=1000)
-    parser.add_argument("--peer-questions", type=int, default=300, help="of the frameworks, which take longer")
+    parser.add_argument(
+        "--peer-questions", type=int, default=300, help="the number for other frameworks, which take longer"
+    )
     parser.add_argument("--turns", type=int, default=5)
     peers.add_options(parser)
     parser.add_argument("--worker", choices=("karenina", "without", "bare"), help=argparse.SUPPRESS)

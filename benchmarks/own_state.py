@@ -1,4 +1,6 @@
-"""A state folder for the benchmarks and the processes that they start, so that none writes to the user's."""
+"""A temporary state folder for the benchmarks and the processes that they start, so that the user's is not
+written to.
+"""
 
 import os
 import tempfile

@@ -1,9 +1,9 @@
-"""Other frameworks beside ours: which there are here, the server that all of them ask, and what they say of themselves.
+"""Other frameworks to compare with: which of them are available, the server that all of them call, and their figures.
 
-The peers are the scripts `bench_NAME.py` of a folder (`--peers`), each run by the interpreter that `--peer-python
-NAME=PATH` or the variable `PEER_NAME` gives; those without one are named and left out. Each prints a line
-`RESULT {...}`: CPU milliseconds a question (`cpu_ms_per_q`), ideal time to wall time (`eff`), and the memory before and
-after (`rss0_mb`, `rss1_mb`).
+The peers are the scripts `bench_NAME.py` in a folder (`--peers`), each run by the interpreter that `--peer-python
+NAME=PATH` or the variable `PEER_NAME` sets; those without one are printed and left out. Each prints a line `RESULT
+{...}`: CPU milliseconds per question (`cpu_ms_per_q`), ideal time to wall time (`eff`), and the memory before and after
+(`rss0_mb`, `rss1_mb`).
 """
 
 from __future__ import annotations
@@ -42,19 +42,22 @@ PEERS = {
     "deepeval": Peer("DeepEval", module="deepeval"),
 }
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""The environment of what is measured: Python writes its compiled files, as it does for users."""
+"""The environment of measured processes: Python writes its compiled files, as it does for users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to have the questions answered and judged: a command that prints its figures."""
+    """A program that answers and judges the questions: a command that prints its figures."""
 
     name: str
     command: tuple[str, ...]
     count: int
 
     def figures(self, url: str) -> dict[str, Any]:
-        """Return the output of the command against the server at `url` (without `/v1`). Raises `SystemExit`."""
+        """Run the command against the server at `url` (without `/v1`), and return its figures.
+
+        Raises `SystemExit` if it fails, or if not all questions are correct.
+        """
         environment = {**ENVIRONMENT, "FAKE_BASE": url}
         done = subprocess.run(self.command, capture_output=True, text=True, env=environment, check=False)
         lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
@@ -62,28 +65,31 @@ class Way:
             raise SystemExit(f"{self.name} failed:\n{done.stderr[-2000:]}")
         found: dict[str, Any] = json.loads(lines[-1].removeprefix("RESULT "))
         if found["ok"] != self.count:
-            raise SystemExit(f"{self.name}: {found['ok']} of {self.count} questions are correct")
+            raise SystemExit(f"{self.name}: only {found['ok']} of {self.count} questions are correct")
         return found
 
     def asking(self, count: int) -> Way:
-        """Return the same way with another number of questions, which its command has after `-n`."""
+        """Return a copy for another number of questions, which follows `-n` in the command."""
         at = self.command.index("-n") + 1
         return Way(self.name, (*self.command[:at], str(count), *self.command[at + 1 :]), count)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the places of the peers."""
+    """Add the options that locate the peers."""
     parser.add_argument("--peers", type=Path, default=Path(__file__).parents[2] / "shared" / "peers")
     parser.add_argument("--peer-python", action="append", default=[], metavar="NAME=PATH")
 
 
 def interpreters(given: argparse.Namespace) -> dict[str, str]:
-    """Return the interpreters of the peers that are here, by name; the others are named. Raises `SystemExit`."""
+    """Return the interpreters of the available peers, keyed by name. The others are printed with the reason.
+
+    Raises `SystemExit` for an unknown peer.
+    """
     found = {name: os.environ.get(f"PEER_{name.upper()}", "") for name in PEERS}
     for text in given.peer_python:
         name, _, path = text.partition("=")
         if name not in PEERS:
-            raise SystemExit(f"--peer-python {text}: no such peer; there are {', '.join(PEERS)}")
+            raise SystemExit(f"--peer-python {text}: there is no such peer; known peers are {', '.join(PEERS)}")
         found[name] = path
     here: dict[str, str] = {}
     for name, python in found.items():
@@ -97,9 +103,9 @@ def interpreters(given: argparse.Namespace) -> dict[str, str]:
 
 
 def ways(given: argparse.Namespace, counts: Mapping[str, int], at_once: int, latency: float) -> list[Way]:
-    """Return the ways of the peers that are here: each answers and judges so many questions, by its name in `counts`.
+    """Return the programs of the available peers. `counts` maps their names to numbers of questions.
 
-    `latency` is that of the server, in seconds.
+    `at_once` is the number of concurrent calls, and `latency` that of the server, in seconds.
     """
     sizes = ("-c", str(at_once), "-l", f"{latency * 1000:g}")
     return [
@@ -115,9 +121,10 @@ def ways(given: argparse.Namespace, counts: Mapping[str, int], at_once: int, lat
 
 @contextmanager
 def serving(given: argparse.Namespace, latency: float) -> Iterator[tuple[str, Callable[[int], str]]]:
-    """Provide the URL of a server, without `/v1`, and the function of an item's code word; the peers' if present.
+    """Run a server, and yield its URL (without `/v1`) and a function that returns an item's code word.
 
-    Their scripts know the words of that server alone. Each reply comes `latency` seconds after its request.
+    The peers' own server is used if it exists, because their scripts know only its words. Each reply comes `latency`
+    seconds after its request.
     """
     script = given.peers.parent / "servers" / "fake_openai.py"
     if not script.is_file():

@@ -28,19 +28,19 @@ from karenina_testing.server.exchange import event
 
 BAIT: Final = "CW0X"
 CUT: Final = "The code word of"
-"""What is left of an answer that was cut off."""
+"""The remaining text of an answer that was cut off."""
 
 Effect = Literal["read", "unknown", "cut", "used up", "filtered", "paused", "empty", "server", "connection"]
-"""What a reply comes to: its text is read; the same, with a reason that is counted as unknown; it is cut off;
+"""The effect of a reply: its text is read; it is read, with a finish reason that is counted as unknown; it is cut off;
 thoughts used up all tokens; it is filtered; the server expects another request; or it is an error of this kind.
 """
 RETRIES: Final[Mapping[Effect, int]] = {"empty": 1, "server": 4, "connection": 2}
-"""How often a call is made again after each kind of error."""
+"""How often a call is retried after each kind of error."""
 HIDDEN: Final = "many hidden tokens"
 DEAR: Final = "many tokens, and broken off"
 LOST: Final = "form, lost backslashes"
 JUDGE_REQUESTS: Final = 2
-"""How often a judge is asked, if its form cannot be read."""
+"""How often a judge is asked if its form cannot be read."""
 
 _ERRORS: Final[Mapping[ErrorCategory, Effect]] = {ErrorCategory.EMPTY: "empty", ErrorCategory.SERVER: "server"}
 _ENDS: Final[Mapping[str, Effect]] = {"content_filter": "filtered", "length": "cut", "other": "unknown"}
@@ -50,7 +50,7 @@ _TOKEN_NAMES: Final = (("prompt_tokens", "input_tokens"), ("completion_tokens", 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of bad reply: its fault, what it comes to, its input and output tokens, and its unknown reason."""
+    """A kind of bad reply: its fault, its effect, its input and output tokens, and its unknown finish reason."""
 
     name: str
     effect: Effect
@@ -61,9 +61,9 @@ class Kind:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the replies to an item's calls come to. `calls` are those of the model and of the judge.
+    """What the replies to an item's calls require. `calls` are the numbers of calls to the model and to the judge.
 
-    `text` is the answer, if there is one: whole, or cut off.
+    `text` says whether the answer is complete (`whole`) or cut off (`cut`), or empty if there is none.
     """
 
     outcome: Outcome
@@ -72,7 +72,9 @@ class Expected:
 
 
 def expected(answers: Sequence[Effect], judgments: Sequence[Effect], *, right: bool) -> Expected:
-    """Return what an item comes to whose calls had these replies; `right` says whether its answer is right."""
+    """Return how an item must end whose calls had replies with these effects. `right` says whether its answer is
+    right.
+    """
     left, forms = iter(answers), iter(judgments)
     effect = _call(left)
     asked = len(answers) - len(list(left))
@@ -94,17 +96,20 @@ def expected(answers: Sequence[Effect], judgments: Sequence[Effect], *, right: b
 
 
 def _call(effects: Iterator[Effect]) -> Effect:
-    """Return what a call with its retries comes to. Raises `LookupError` if a retry is missing."""
+    """Return the final effect of a call with its retries, which are taken from `effects`.
+
+    Raises `LookupError` if a retry is missing.
+    """
     failed: Counter[Effect] = Counter()
     for effect in effects:
         failed[effect] += effect in RETRIES
         if effect != "paused" and failed[effect] in (0, RETRIES.get(effect, 0) + 1):
             return effect
-    raise LookupError("the item was not asked again")
+    raise LookupError("the call was not retried")
 
 
 def kinds(*, judge: bool, messages: bool, streamed: bool) -> dict[str, Kind]:
-    """Return the kinds for one side and wire format, by name."""
+    """Return the kinds of bad replies for one side and wire format, keyed by name."""
     if messages:
         odd = {
             **(MESSAGES_FORMS if judge else MESSAGES_REPLIES),
@@ -117,6 +122,7 @@ def kinds(*, judge: bool, messages: bool, streamed: bool) -> dict[str, Kind]:
 
 
 def _kind(name: str, case: OddReply, *, streamed: bool) -> Kind:
+    """Return the kind of bad reply for a case of the adapters' contracts, with its effect and unknown finish reason."""
     effect: Effect = _ERRORS[case.error] if case.error is not None else _ENDS.get(case.finish_reason, "read")
     if name == "paused" or (effect == "cut" and case.text == ""):
         effect = "paused" if name == "paused" else "used up"
@@ -133,6 +139,7 @@ def _kind(name: str, case: OddReply, *, streamed: bool) -> Kind:
         words |= {_PARTIAL: CUT}
 
     def change(_: Request, good: Reply) -> Reply:
+        """Return the bad reply: the body of the case with the item's words, streamed if the wire format is."""
         text = said(good)
         if name == LOST:
             text = text.replace("\\\\", "\\")
@@ -145,6 +152,7 @@ def _kind(name: str, case: OddReply, *, streamed: bool) -> Kind:
 
 
 def _tokens_of(case: OddReply) -> tuple[int, int]:
+    """Return the input and output tokens of a case, from its expected tokens or its usage."""
     if case.tokens is not None:
         return case.tokens[:2]
     usage = case.body.get("usage") or {}
@@ -153,7 +161,7 @@ def _tokens_of(case: OddReply) -> tuple[int, int]:
 
 
 def said(good: Reply) -> str:
-    """Return the text of a good reply."""
+    """Return the text of a good reply, whole or streamed."""
     if good.chunks is not None:
         chunks = [chunk for chunk in good.chunks if isinstance(chunk, Mapping) and chunk["choices"]]
         return "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks)
@@ -164,7 +172,7 @@ def said(good: Reply) -> str:
 
 
 def _with_words(value: Any, words: Mapping[str, str], text: str) -> Any:
-    """Return JSON values with the words of an item; what remains of the case's answer or form becomes `text`."""
+    """Return JSON values with the words of an item. The answer or form of the case is replaced with `text`."""
     if isinstance(value, str):
         for word, other in words.items():
             value = value.replace(word, other)
@@ -182,7 +190,7 @@ def _with_words(value: Any, words: Mapping[str, str], text: str) -> Any:
 
 
 def _in_parts(parts: Sequence[Any], text: str) -> list[Any]:
-    """Return the parts of a message with `text` in place of theirs: each has some of its characters."""
+    """Return the parts of a message with `text` divided among those that contain text."""
     found: list[Any] = []
     left = text
     for place, part in enumerate(parts):
@@ -196,7 +204,9 @@ def _in_parts(parts: Sequence[Any], text: str) -> list[Any]:
 
 
 def pieces(completion: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a completion as the pieces of a stream: texts in two, parts one by one, the end and what is beside it."""
+    """Return a completion as stream chunks: text in two, other parts one by one, then the finish reason and the
+    usage.
+    """
     head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     (choice,) = completion["choices"]
     message = {name: value for name, value in choice["message"].items() if name != "role"}
@@ -217,6 +227,7 @@ def pieces(completion: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _marked(answer: str, bait: str) -> Mapping[str, str]:
+    """Return the answer with the bait as thoughts before it, in several notations."""
     return {
         "marks of Mistral": f"[THINK]{bait}[/THINK]{answer}",
         "thinking": f"<thinking>{bait}</thinking>\n{answer}",
@@ -226,6 +237,7 @@ def _marked(answer: str, bait: str) -> Mapping[str, str]:
 
 
 def _chat_answers() -> Mapping[str, OddReply]:
+    """Return further bad answers in chat completions, keyed by name."""
     hidden = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 4028}
     return {
         **{name: OddReply(chat(text)) for name, text in _marked(_ANSWER, f"{_WRONG}?").items()},
@@ -236,6 +248,7 @@ def _chat_answers() -> Mapping[str, OddReply]:
 
 
 def _chat_forms() -> Mapping[str, OddReply]:
+    """Return further bad replies of a judge in chat completions, keyed by name."""
     call = f'<tool_call>\n{{"name": "Answer", "arguments": {_FORM}}}\n</tool_call>'
     return {
         **{f"form, {name}": OddReply(chat(text)) for name, text in _marked(_FORM, f'{{"word": "{BAIT}"}}').items()},
@@ -248,6 +261,7 @@ def _chat_forms() -> Mapping[str, OddReply]:
 
 
 def _messages_answers() -> Mapping[str, OddReply]:
+    """Return further bad answers in Anthropic's Messages API, keyed by name."""
     search = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": BAIT}}]
     many = {"input_tokens": 20, "output_tokens": 4008}
     overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
@@ -262,6 +276,7 @@ def _messages_answers() -> Mapping[str, OddReply]:
 
 
 def _messages_forms() -> Mapping[str, OddReply]:
+    """Return further bad replies of a judge in Anthropic's Messages API, keyed by name."""
     return {
         **{
             f"form, {name}": OddReply(messages_reply(text))
@@ -275,19 +290,22 @@ def _messages_forms() -> Mapping[str, OddReply]:
 
 
 def _stream(name: str, effect: Effect, change: Callable[[list[Any]], list[Any]], *, done: bool = True) -> Kind:
-    """Return a kind of stream: `change` gets the pieces of a good one."""
+    """Return a kind of faulty stream. `change` is called with the chunks of a good one."""
 
     def changed(_: Request, good: Reply) -> Reply:
+        """Return the good reply as a stream with changed chunks."""
         return Reply(chunks=change(pieces(chat(said(good)))), done=done)
 
     return Kind(name, effect, Fault(name, changed), (20, 8))
 
 
 def _without_end(chunks: list[Any]) -> list[Any]:
+    """Return the chunks of a stream without those that have a finish reason."""
     return [chunk for chunk in chunks if not (chunk["choices"] and chunk["choices"][0]["finish_reason"])]
 
 
 def _as_messages(chunks: list[Any]) -> list[Any]:
+    """Return stream chunks in which each `delta` is renamed to `message`."""
     renamed = [
         {"message" if key == "delta" else key: value for key, value in _choice(chunk).items()} for chunk in chunks
     ]
@@ -295,6 +313,7 @@ def _as_messages(chunks: list[Any]) -> list[Any]:
 
 
 def _choice(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the choice in a chunk; an empty mapping if it has none."""
     return chunk["choices"][0] if chunk["choices"] else {}
 
 

@@ -56,7 +56,7 @@ async () => {
 
 
 def main() -> None:
-    """Measure, and print each figure with its target."""
+    """Measure the times, and print each with its target."""
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         file = Path(folder) / "report.html"
         results = [
@@ -84,6 +84,7 @@ def main() -> None:
 
 
 def _measure(browser: Browser, file: Path) -> tuple[float, float, float]:
+    """Return the seconds until the page is open, and the milliseconds that filtering and searching take."""
     context = browser.new_context(offline=True)
     try:
         begun = perf_counter()

@@ -1,19 +1,20 @@
-"""The speed of continuing a run with stored replies, and of scoring a finished run again.
+"""The speed of continuing a run with stored replies, and of rescoring a finished run.
 
     python benchmarks/rescore.py                  100,000 items; takes some minutes
-    python benchmarks/rescore.py --items 10000    smaller, for a look
+    python benchmarks/rescore.py --items 10000    smaller, for a quick check
 
-A run with models that answer at once fills a journal. Then, each in a process of its own and three times:
+A run with models that answer at once fills a journal. Then the following is measured, each in a process of its own and
+three times:
 
 - the same command again, with all results in the journal;
-- the same command again after its results were taken out, so that only the replies are there, and every item is
-  worked out anew;
-- `rescore` over the benchmark with half of the truths changed: in as many processes as there are cores, as the command
-  does it, which has the target, and in one, for information.
+- the same command again after its results were deleted, so that only the replies are stored, and every item is computed
+  again;
+- `rescore` with the benchmark after half of the truths were changed: in as many processes as there are cores, as the
+  command does it, which has the target, and in one process, for information.
 
-No call is made in any of them, which is checked. Rates are items a second of wall time, from the loading of the file to
-the last result written; medians are printed, with the target. Processes that help work out what the journal has all
-replies of; the memory of the greatest of them stands beside that of the run, which it shares for the most part.
+None of them makes a call, which is checked. Rates are items per second of wall time, from loading the file to writing
+the last result; medians are printed, with the target. Helper processes compute the results whose replies are all in the
+journal; the largest memory of one of them is printed beside that of the run, with which it shares most of it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ RESCORED = 3000.0
 
 
 def main() -> None:
-    """Measure, and print each figure with its target."""
+    """Measure the rates, and print each with its target."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--turns", type=int, default=3)
@@ -78,9 +79,13 @@ def main() -> None:
 
 
 def _rate(*arguments: str | Path) -> float:
+    """Run `scripted_run.py` with these arguments, print its figures, and return the rate in items per second.
+
+    Raises `SystemExit` if a call was made.
+    """
     found = measured(*arguments)
     if found["calls"]:
-        raise SystemExit(f"{found['calls']} calls were made, and none should have been")
+        raise SystemExit(f"{found['calls']} calls were made, but none were expected")
     print(
         f"  {arguments[0]}: {found['items'] / found['seconds']:,.0f} items a second, {found['cpu']:,.1f} s of CPU "
         f"({found['helpers_cpu']:,.1f} of them in processes that help), {found['peak']:,.0f} MB "

@@ -1,16 +1,16 @@
-"""How a run grows with Ray workers: items a second with 1, 2 and 4 of them, against one process without Ray.
+"""How a run scales with Ray workers: items per second with 1, 2 and 4 workers, compared with one process without Ray.
 
     python benchmarks/scaling.py                    both comparisons, three turns each
     python benchmarks/scaling.py --only waiting
 
-- waiting: two calls of 500 ms for each question, 64 at once in all. One process keeps these waiting easily: what
-  is measured is what workers cost.
-- computing: replies at once, so that the work around the calls is all there is. What is measured is how far it spreads
-  over the cores; the server has one of them, too, and there are no more than the machine has.
+- waiting: two calls of 500 ms for each question, 64 concurrent calls in all. One process handles these easily, so this
+  measures the cost of the workers.
+- computing: immediate replies, so that only the work around the calls remains. This measures how well it is distributed
+  over the cores; the server uses one of them, and there are no more workers than cores.
 
-All ways are measured in turns; what is printed are medians, and the ratio to one process (`asyncio`) of the same turn.
-Ray is started before the clock, and each way begins with some questions that are not counted until all workers are
-ready. The journal is on, as in any run.
+All numbers of workers are measured in turns; medians are printed, with the ratio to one process (`asyncio`) of the same
+turn. Ray is started before measuring, and each measurement begins with some questions that are not counted until all
+workers are ready. The journal is on, as in any run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WAYS = {"asyncio": 0, "ray, 1 worker": 1, "ray, 2 workers": 2, "ray, 4 workers":
 
 
 def measured(server: Running, questions: Benchmark, workers: int, at_once: int, warming: int) -> float:
-    """Items a second, from the result after `warming` on."""
+    """Run the questions, and return the items per second after the first `warming` results."""
     model = {"interface": "openai", "model_name": "fake", "endpoint_base_url": server.url}
     config = VerificationConfig(
         answering_models=[{"id": "a", **model}],
@@ -53,7 +53,7 @@ def measured(server: Running, questions: Benchmark, workers: int, at_once: int, 
 
 
 def compare(name: str, counted: int, turns: int, latency: float, at_once: int) -> None:
-    """Measure in turns, and print."""
+    """Measure all numbers of workers in turns, and print the medians."""
     rates: dict[str, list[float]] = {way: [] for way in WAYS}
     ratios: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(turns):
@@ -68,9 +68,11 @@ def compare(name: str, counted: int, turns: int, latency: float, at_once: int) -
 
 
 def main() -> None:
-    """Start Ray once, and compare."""
+    """Start Ray once, and run the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=2000, help="that are counted; waiting has half of them")
+    parser.add_argument(
+        "--questions", type=int, default=2000, help="the number of questions that are counted (half of it for waiting)"
+    )
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--only", choices=("waiting", "computing"))
     given = parser.parse_args()

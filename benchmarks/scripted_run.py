@@ -1,12 +1,12 @@
-"""A run over a file of questions with models that answer at once, in a process of its own, which says what it took.
+"""A run over a file of questions with models that answer at once, in a process of its own, which reports its costs.
 
     python benchmarks/scripted_run.py run FILE OUTPUT [--replicates N] [--journal JOURNAL]
     python benchmarks/scripted_run.py rescore JOURNAL FILE OUTPUT --processes N
 
-`memory.py` and `rescore.py` start it, so that what one run leaves in memory is not counted for the next. It prints a
-JSON object: seconds and CPU seconds from the loading of the file to the last result (imports and a small run before
-that are not counted), items, calls, and the greatest memory in MB, each with what processes that helped took of it:
-`helper_peak` is that of the greatest of them, most of which it shares with the run.
+`memory.py` and `rescore.py` start it, so that the memory that one run leaves behind is not counted for the next. It
+prints a JSON object: seconds and CPU seconds from loading the file to the last result (without imports and a small run
+before that), items, calls, and the peak memory in MB, each with the part of helper processes: `helper_peak` is the
+largest peak of one of them, most of which it shares with the run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class Answer(BaseAnswer):
 
 
 def write_questions(file: Path, count: int, wrong: int = 0) -> Path:
-    """Return a benchmark file of so many questions, each with its own template and truth; some truths are `wrong`."""
+    """Write a benchmark with this many questions to `file`, and return `file`.
+
+    Each question has its own template and truth. The truths of the first `wrong` questions do not match the replies.
+    """
     with file.open("w", encoding="utf-8") as out:
         for item in range(count):
             truth = f"word-{item}" if item >= wrong else f"other-{item}"
@@ -51,7 +54,10 @@ def write_questions(file: Path, count: int, wrong: int = 0) -> Path:
 
 
 def measured(*arguments: str | Path) -> dict[str, Any]:
-    """Return the report of a process of this file. Python writes its compiled files, as it does for users."""
+    """Run this file in a process with these arguments, and return its report.
+
+    Python writes its compiled files, as it does for users.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, __file__, *map(str, arguments)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True, text=True)
@@ -60,13 +66,13 @@ def measured(*arguments: str | Path) -> dict[str, Any]:
 
 
 def register() -> None:
-    """Have the models that answer at once; none of their requests is kept."""
+    """Register models that answer at once and keep none of their requests."""
     from karenina_core import plugins
     from karenina_testing import Request, ScriptedModels
 
     class Forgets(list[Request]):
         def append(self, _request: Request) -> None:
-            """Keep nothing, and count."""
+            """Count a request without keeping it."""
             calls[0] += 1
 
     plugins.active_plugins().register(
@@ -83,7 +89,7 @@ MODELS = {"a": "answering_models", "j": "parsing_models"}
 
 
 def command(file: Path, output: Path, journal: Path | None, replicates: int) -> None:
-    """`karenina run`, in this process."""
+    """Run `karenina run` in this process."""
     from karenina_cli.app import build_app
 
     config = output.with_suffix(".config.json")
@@ -94,7 +100,7 @@ def command(file: Path, output: Path, journal: Path | None, replicates: int) -> 
 
 
 def again(journal: Path, file: Path, output: Path, processes: int) -> int:
-    """Score again, as `karenina rescore` does; how many items."""
+    """Rescore a journal as `karenina rescore` does, and return the number of items."""
     from karenina import Benchmark, VerificationConfig
     from karenina_engine.offline.rescoring import rescore
 
@@ -108,7 +114,7 @@ def again(journal: Path, file: Path, output: Path, processes: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Do one of the two and say what it took."""
+    """Do the given work after a small run that imports everything, and print the report as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("what", choices=["run", "rescore"])
     parser.add_argument("files", nargs="+", type=Path)

@@ -1,4 +1,4 @@
-"""How long one waits for `karenina --help` and `import karenina_core`, and how much CPU time short commands take.
+"""How long `karenina --help` and `import karenina_core` take, and how much CPU time short commands take.
 
 The short commands are `check` of three questions, `plan`, and `show` of a run of three.
 
@@ -6,9 +6,9 @@ The short commands are `check` of three questions, `plan`, and `show` of a run o
     python benchmarks/startup.py --imports         what takes the time of `karenina --help`, module by module
     python benchmarks/startup.py --imports check   the same for a short command
 
-Each is a process of its own, started in turns, with its modules compiled before. Printed are medians of the time on the
-wall, and beside them what an empty interpreter and `import pydantic` take, and what importing other frameworks takes
-where an interpreter that has them is given (`peers.py`). Of the short commands, it is CPU time, user's and system's.
+Each is a process of its own, started in turns, with its modules compiled before. Medians of the wall time are printed,
+with those of an empty interpreter, of `import pydantic`, and of importing other frameworks if an interpreter that has
+them is given (`peers.py`). For the short commands, it is the CPU time (user and system).
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ SHORT = {"check": ["genes.yaml"], "plan": [], "show": ["genes.jsonl"]}
 """The short commands, with their arguments."""
 GENES = {"BCL2": "does venetoclax target", "TP53": "is mutated most often", "BTK": "does ibrutinib target"}
 MOST = 0.5
-"""CPU seconds that a short command may take."""
+"""The maximum CPU seconds of a short command."""
 
 
 def seconds(command: list[str]) -> float:
-    """Return the time on the wall of one process."""
+    """Run a command, and return its wall time in seconds."""
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=peers.ENVIRONMENT)
     return time.perf_counter() - began
 
 
 def write_run(folder: Path) -> None:
-    """Write a benchmark of three questions, and run it with recorded answers."""
+    """Write a benchmark with three questions, and run it with recorded answers."""
     lines = ["karenina: 1", "name: Genes", "questions:"]
     for gene, what in GENES.items():
         check = f"{{type: TraceContains, substring: {gene}}}"
@@ -65,7 +65,7 @@ def write_run(folder: Path) -> None:
 
 
 def cpu(command: list[str], folder: Path) -> float:
-    """Return the CPU time of one process."""
+    """Run a command in `folder`, and return its CPU time in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, cwd=folder, env=peers.ENVIRONMENT)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -73,7 +73,7 @@ def cpu(command: list[str], folder: Path) -> float:
 
 
 def measure_short(turns: int) -> list[Target]:
-    """Take turns with the short commands, print medians of CPU seconds, and return the targets."""
+    """Run the short commands in turns, print the medians of their CPU seconds, and return the targets."""
     print("  of short commands, the CPU seconds:")
     taken: dict[str, list[float]] = {name: [] for name in SHORT}
     with TemporaryDirectory() as folder:
@@ -88,7 +88,7 @@ def measure_short(turns: int) -> list[Target]:
 
 
 def measure(given: argparse.Namespace) -> None:
-    """Take turns, and print medians and targets."""
+    """Measure everything in turns, and print medians and targets."""
     turns: int = given.turns
     print(f"startup: medians of {turns} turns; {machine()}")
     commands = {name: [sys.executable, *arguments] for name, arguments in COMMANDS.items()}
@@ -115,7 +115,7 @@ def measure(given: argparse.Namespace) -> None:
 
 
 def print_imports(command: str, most: int) -> None:
-    """Print the modules with the longest own time while a command starts."""
+    """Print the `most` modules with the longest import time of their own when a command starts."""
     arguments = [sys.executable, "-X", "importtime", *KARENINA, command, *SHORT.get(command, [])]
     with TemporaryDirectory() as folder:
         write_run(Path(folder))

@@ -1,10 +1,11 @@
-"""How many right answers to a table of sixty questions of all kinds count as right, with a given judge.
+"""How many right answers to a table of sixty questions of all kinds are judged right, with a given judge.
 
     python benchmarks/typed_tables.py --judge local:qwen2.5-coder-1.5b
 
 The table of `tests/support/typed_table.py` has numbers, numbers with units, dates, lists, yes or no, and names in one
-column. It is written as CSV and as Excel, and judged by `karenina run` without a YAML file; each recorded response has
-the right answer in a sentence. With `--wrong`, each has that of the next question of its kind, and none is right.
+column. It is written as CSV and as Excel, and judged by `karenina run` without a YAML file; each recorded response
+states the right answer in a sentence. With `--wrong`, each states the answer to the next question of its kind, so that
+none is right.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from karenina import Benchmark, Outcome, VerificationResultSet
 
 
 def next_of_kind(place: int) -> Row:
-    """Return the next row of the kind of a row with another answer."""
+    """Return the next row of the same kind that has another answer."""
     row = ROWS[place]
     others = [other for other in (*ROWS[place:], *ROWS[:place]) if other.kind == row.kind and other.cell != row.cell]
     return others[0]
 
 
 def judge(path: Path, judge: str, *, wrong: bool) -> Counter[tuple[str, Outcome]]:
-    """Return the outcomes by kind of `karenina run` on the table at `path`."""
+    """Run `karenina run` on the table at `path`, and return the number of each outcome by kind of question."""
     said = [say(next_of_kind(place) if wrong else row) for place, row in enumerate(ROWS)]
     ids = Benchmark.load(path).ids
     recordings = path.with_suffix(".recordings.jsonl")
@@ -60,10 +61,10 @@ def report(name: str, found: Counter[tuple[str, Outcome]]) -> None:
 
 
 def main() -> None:
-    """Read the arguments, run, and report."""
+    """Read the arguments, judge the tables, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--judge", default="local:qwen2.5-coder-1.5b", help="the judge, as for `karenina run`")
-    parser.add_argument("--format", choices=("csv", "xlsx"), help="only one of the two files")
+    parser.add_argument("--format", choices=("csv", "xlsx"), help="judge only one of the two files")
     parser.add_argument("--wrong", action="store_true", help="judge wrong answers of the same kinds")
     arguments = parser.parse_args()
     writers = {"csv": write_csv, "xlsx": write_excel}

@@ -1,8 +1,9 @@
 """Build every distribution as it is published, wheel and source: `python scripts/build_wheels.py dist`.
 
-The folder must be absent or empty, so that what is uploaded from it is of one release. `twine check --strict` then
-checks the metadata of each. The tools are those of `requirements-dev.txt`, and nothing is downloaded. All are built in
-this process by their backend, Hatchling, because a process for each step of each of them takes twenty times as long.
+The folder must be missing or empty, so that everything uploaded from it belongs to one release. `twine check --strict`
+then checks the metadata of each distribution. The tools are those of `requirements-dev.txt`, and nothing is downloaded.
+All distributions are built in this process by their backend, Hatchling, because separate processes for each step take
+twenty times as long.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from release import ROOT, current_version, member_folders
 
 
 def build(folder: Path, *, sources: bool) -> list[Path]:
-    """Build the wheels into `folder`, and the source distributions if asked; return their files.
+    """Build the wheels into `folder`, and with `sources` the source distributions, and return their files.
 
-    Raises `CalledProcessError` if their metadata is wrong.
+    Raises `CalledProcessError` if `twine check` rejects their metadata.
     """
     os.environ["KARENINA_RELEASE"] = "1"
     for source in [ROOT, *member_folders(ROOT)]:
@@ -35,15 +36,13 @@ def build(folder: Path, *, sources: bool) -> list[Path]:
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
+    """Parse the arguments, build the distributions, and return the exit code."""
     parser = argparse.ArgumentParser(description="Build every distribution of this repository as it is published.")
-    parser.add_argument(
-        "folder", type=Path, nargs="?", default=ROOT / "dist", help="an empty folder; dist if not given"
-    )
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "dist", help="an empty folder (default: dist)")
     parser.add_argument("--wheels-only", action="store_true", help="build no source distributions")
     given = parser.parse_args()
     if given.folder.exists() and any(given.folder.iterdir()):
-        parser.error(f"{given.folder} is not empty: move its files away, or name another folder")
+        parser.error(f"{given.folder} is not empty: move its files away, or choose another folder")
     given.folder.mkdir(parents=True, exist_ok=True)
     try:
         files = build(given.folder.absolute(), sources=not given.wheels_only)

@@ -1,6 +1,6 @@
 """Write the catalog of the members, `catalog.json` of the core: `python scripts/catalog.py`; with `--print`, print it.
 
-Every member is imported from what is installed, so install all of them first (`requirements-dev.txt`).
+Every member is imported from the current environment, so install all of them first (`requirements-dev.txt`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def members(checkout: Path) -> list[str]:
 
 
 def variables(checkout: Path) -> dict[str, str]:
-    """Return the environment variables `KARENINA_...` that the members read by name, each with its member."""
+    """Return the `KARENINA_...` environment variables that the members read by name, each with its member."""
     found = {}
     for project in sorted(checkout.glob("*/pyproject.toml")) + sorted(checkout.glob("*/*/pyproject.toml")):
         owner = tomllib.loads(project.read_text("utf-8"))["project"]["name"]
@@ -46,7 +46,7 @@ def variables(checkout: Path) -> dict[str, str]:
 
 
 def extras(checkout: Path) -> dict[str, str | None]:
-    """Return each member with the extra of `karenina` that brings it; None for those that come with it."""
+    """Return each member with the extra of `karenina` that installs it; None for members that are always installed."""
     found = {}
     for project in [*checkout.glob("karenina*/pyproject.toml"), *checkout.glob("*/*/pyproject.toml")]:
         table = tomllib.loads(project.read_text("utf-8"))
@@ -55,7 +55,10 @@ def extras(checkout: Path) -> dict[str, str | None]:
 
 
 def survey(names: list[str]) -> Catalog:
-    """Return the stages, adapters, artifacts, prompts, tool sources, executors and settings of the distributions."""
+    """Return the stages, adapters, artifacts, prompts, tool sources, executors and settings of the distributions.
+
+    Raises `RuntimeError` if one of their plugins cannot be loaded.
+    """
     points: list[EntryPoint] = [point for name in names for point in distribution(name).entry_points]
     plugins = Plugins.discover(found=[point for point in points if point.group in GROUPS])
     broken = [info for info in plugins.describe() if info.state != "loaded"]
@@ -108,7 +111,7 @@ def survey(names: list[str]) -> Catalog:
 
 
 def written(found: Catalog) -> str:
-    """Return the content of the file."""
+    """Return the content of `catalog.json`."""
     ordered: dict[str, Any] = {kind: dict(sorted(dict(entries).items())) for kind, entries in found.items()}  # type: ignore[call-overload]
     return json.dumps(ordered, indent=1, ensure_ascii=False) + "\n"
 

@@ -14,7 +14,7 @@ _CODE_LINE: Final = re.compile(r"^ {4}.*$", re.MULTILINE)
 
 
 def prose(text: str) -> str:
-    """Return a docstring as Markdown: what is neither code nor a list has no special characters."""
+    """Return a docstring as Markdown, with special characters escaped outside of code and lists."""
     pieces, end = [], 0
     for line in _CODE_LINE.finditer(text):
         pieces += [_inline(text[end : line.start()]), line[0]]
@@ -23,10 +23,12 @@ def prose(text: str) -> str:
 
 
 def _inline(text: str) -> str:
+    """Return text with special characters escaped, except in code spans."""
     return _outside_code(text, _escaped)
 
 
 def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    """Return text in which `change` was applied to everything outside of code spans."""
     pieces, end = [], 0
     for span in _CODE_SPAN.finditer(text):
         pieces += [change(text[end : span.start()]), span[0]]
@@ -35,48 +37,49 @@ def _outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def _escaped(text: str) -> str:
+    """Return text with the special characters of Markdown and HTML escaped."""
     return re.sub(r"([*_\[\]])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
 
 
 def code(text: str) -> str:
-    """Return a text as a code span; an empty one stays empty."""
+    """Return a string as a Markdown code span; an empty string stays empty."""
     fence = "``" if "`" in text else "`"
     space = " " if "`" in text else ""
     return f"{fence}{space}{text}{space}{fence}" if text else ""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; the cells are Markdown."""
+    """Return a Markdown table. The cells must already be Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
 
 
 def _cell(text: str) -> str:
-    """Return a cell; a bar in a code span does not end it."""
+    """Return a table cell on one line, with bars escaped except in code spans, where they do not end a cell."""
     return _outside_code(" ".join(text.split()), lambda part: part.replace("|", "\\|"))
 
 
 def field_table(fields: Iterable[ListedField]) -> str:
-    """Return a table of the fields of a mapping; empty if there are none."""
+    """Return a table of the fields of a mapping; an empty string if there are none."""
     rows = [[code(one.name), prose(one.type), default(one.default), prose(one.meaning)] for one in fields]
     return table(["name", "type", "default", "meaning"], rows) if rows else ""
 
 
 def default(value: str | None) -> str:
-    """Return a default, which is JSON, as Markdown; None means that there is none."""
+    """Return a default value, given as JSON, as Markdown; None means that there is no default."""
     return "required" if value is None else "" if value == "null" else code(value)
 
 
 def as_json(value: Any) -> str:
-    """Return a value as one line of JSON."""
+    """Return a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def page(title: str, *parts: str) -> str:
-    """Return a page: its title, and parts with empty lines between them."""
+    """Return a page: its title, and the parts separated by empty lines."""
     return "\n\n".join([f"# {title}", *(part.strip("\n") for part in parts if part)]) + "\n"
 
 
 def fenced(text: str, language: str = "text") -> str:
-    """Return a block of code."""
+    """Return a fenced code block."""
     return f"```{language}\n{text.rstrip()}\n```"

@@ -22,7 +22,7 @@ LIST = re.compile(r"^# members: (?P<wanted>.+)\n(?P<option>(?:\w+ =\n)?)(?:(?: +
 
 
 class Member(NamedTuple):
-    """A distribution of this repository."""
+    """A distribution in this repository."""
 
     package: str
     folder: str
@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
     @property
     def requirement(self) -> str:
-        """The line that installs the member in editable mode."""
+        """The requirement line that installs the member in editable mode."""
         return f"-e {self.folder}[{','.join(self.extras)}]" if self.extras else f"-e {self.folder}"
 
 
@@ -46,7 +46,7 @@ def members(checkout: Path = ROOT) -> Iterator[Member]:
 
 
 def select(wanted: str, among: list[Member]) -> list[Member]:
-    """Return the members that the words of a list's comment name. Raises `ValueError` for a word that names none."""
+    """Return the members that match the words in a list's comment. Raises `ValueError` for a word that matches none."""
     chosen: set[Member] = set()
     for word in wanted.split():
         named = {member for member in among if word.lstrip("-") in ("all", member.kind, member.package)}
@@ -57,9 +57,10 @@ def select(wanted: str, among: list[Member]) -> list[Member]:
 
 
 def fill(text: str, among: list[Member]) -> str:
-    """Return the text of a file with each list below a comment `# members: ...` replaced."""
+    """Return the text of a file in which the list below each `# members: ...` comment is replaced."""
 
     def replace(found: re.Match[str]) -> str:
+        """Return a comment followed by the lines of the members that it selects."""
         chosen = select(found["wanted"], among)
         if found["option"]:
             lines = [f"    {member.package}\n" for member in chosen]

@@ -1,4 +1,4 @@
-"""The pages of the reference, which are made from the code: every setting, primitive, stage, hook and command."""
+"""The pages of the reference, which are generated from the code: every setting, primitive, stage, hook and command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FULL_NAME: Final = "    options:\n      show_root_full_path: true"
 
 
 def reference() -> dict[str, str]:
-    """Return the text of each file of the reference by its path."""
+    """Return the text of each reference file, keyed by its path."""
     pages = {
         "settings.md": reference_plugins.settings(),
         "primitives.md": reference_plugins.primitives(),
@@ -40,13 +40,14 @@ def reference() -> dict[str, str]:
 
 
 def _public_names(name: str) -> str:
+    """Return a page that documents the names in a module's `__all__`."""
     module = import_module(name)
     names = [one for one in module.__all__ if not one.startswith("__")]
     return page(name, prose(module.__doc__ or ""), *(f"::: {_home(name, one)}" for one in names))
 
 
 def _home(module: str, name: str) -> str:
-    """Return the path under which an object is defined: names that are loaded on first use cannot be followed."""
+    """Return the full name of an object where it is defined, because lazily loaded names cannot be resolved."""
     value = getattr(import_module(module), name)
     home = getattr(value, "__module__", None)
     own = getattr(value, "__qualname__", None)
@@ -54,12 +55,13 @@ def _home(module: str, name: str) -> str:
 
 
 def _modules(package: str) -> str:
-    """Return a page of all public modules of a package."""
+    """Return a page that lists all public modules of a package."""
     text = prose(import_module(package).__doc__ or "")
     return page(package, text, *(f"::: {name}\n{_FULL_NAME}" for name in _names(package)))
 
 
 def _names(package: str) -> Iterator[str]:
+    """Yield the names of all public modules below a package, recursively."""
     for found in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
         if not found.name.rpartition(".")[2].startswith("_"):
             yield found.name

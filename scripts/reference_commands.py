@@ -20,7 +20,7 @@ _PROGRAM: Final = "karenina"
 
 
 def commands() -> str:
-    """Return the page of all commands."""
+    """Return the page that documents all commands."""
     command = typer.main.get_command(build_app())
     parts = [
         "[Exit codes](outcomes.md#exit-codes) are those of `run` and `resume`; other commands exit with 0, or with 2 "
@@ -32,12 +32,15 @@ def commands() -> str:
 
 
 def command_names() -> list[str]:
-    """Return all commands, such as `karenina journal repair`."""
+    """Return the names of all commands, such as `karenina journal repair`."""
     return [path for path, _, _ in _walk(typer.main.get_command(build_app()), _PROGRAM, None)]
 
 
 def _walk(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield a command and those below it, each with its path and context. Click, which typer contains, has no types."""
+    """Yield a command and all of its subcommands, each with its path and context.
+
+    Commands are `Any`, because the copy of click in typer has no types.
+    """
     context = command.make_context(path.rpartition(" ")[2], [], parent, resilient_parsing=True)
     yield path, context.command, context
     for name, child in getattr(context.command, "commands", {}).items():
@@ -46,6 +49,7 @@ def _walk(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]
 
 
 def _command(path: str, command: Any, context: Any) -> list[str]:
+    """Return the Markdown parts for a command: its help, usage, arguments and options."""
     text = (command.help or "").replace(exit_codes_help(), "").replace("\b\n", "").strip()
     parts = [f"## {path}", prose(inspect.cleandoc(text)), fenced(command.get_usage(context).removeprefix("Usage: "))]
     records = [(one.param_type_name, one.get_help_record(context)) for one in command.get_params(context)]
@@ -57,7 +61,7 @@ def _command(path: str, command: Any, context: Any) -> list[str]:
 
 
 def outcomes() -> str:
-    """Return the page of outcomes, exit codes and environment variables."""
+    """Return the page that documents outcomes, exit codes and environment variables."""
     return page(
         "Outcomes and exit codes",
         prose(inspect.getdoc(Outcome) or ""),
@@ -82,7 +86,7 @@ def _yes(value: bool) -> str:
 
 
 def _outcome_meanings() -> dict[Outcome, str]:
-    """Return the text below each member of the enum."""
+    """Return the docstring below each member of `Outcome`."""
     (body,) = [one.body for one in ast.parse(inspect.getsource(Outcome)).body if isinstance(one, ast.ClassDef)]
     found = {}
     for assigned, text in pairwise(body):

@@ -31,7 +31,7 @@ _TABLES = ("RESULTS", "FIELDS", "TRAITS", "EXCERPTS", "STAGES", "CALLS")
 
 
 def schemas() -> dict[str, str]:
-    """Return the JSON Schemas by the name of their file."""
+    """Return the JSON Schemas, keyed by file name."""
     settings = schema_of(all_settings())
     return {
         "configuration.schema.json": json.dumps(settings, indent=1),
@@ -41,7 +41,7 @@ def schemas() -> dict[str, str]:
 
 
 def files() -> str:
-    """Return the page of all formats of files."""
+    """Return the page that documents all file formats."""
     plugins = active_plugins()
     formats = [
         [code(", ".join(one.value.suffixes)), one.value.name, _yes(one.value.write), one.distribution]
@@ -85,7 +85,7 @@ def files() -> str:
 
 
 def _keys() -> dict[str, list[list[str]]]:
-    """Return the rows of a table of the keys of a benchmark in YAML, by the place of the keys."""
+    """Return the table rows for the keys of a YAML benchmark, keyed by the place of the keys in the file."""
     schema = benchmark_schema(schema_of(all_settings()))
     places = {"At the top": schema, "Of a question": schema["$defs"]["Question"]}
     places |= {"Of a field of `answer`": schema["$defs"]["Field"]}
@@ -97,18 +97,22 @@ def _keys() -> dict[str, list[list[str]]]:
 
 
 def _link(name: str) -> str:
+    """Return a Markdown link to the schema with this name."""
     return f"[{name}.schema.json]({name}.schema.json)"
 
 
 def _doc(module: str) -> str:
+    """Return a module's docstring as Markdown."""
     return prose(inspect.getdoc(import_module(module)) or "")
 
 
 def _yes(value: object) -> str:
+    """Return "no" for None, and "yes" for any other value."""
     return "yes" if value is not None else "no"
 
 
 def _columns(name: str) -> list[str]:
+    """Return the Markdown parts for a result table: a heading, and a table of its columns."""
     columns: table_columns.Columns[Any] = getattr(table_columns, name)
     rows = [[code(one.name), one.type, prose(one.meaning)] for one in columns]
     return [f"### Table {code(name.lower())}", table(["column", "type", "meaning"], rows)]

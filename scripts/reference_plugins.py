@@ -32,7 +32,7 @@ _FROM_FILES = {
 
 
 def settings() -> str:
-    """Return the page of all settings, by their owner."""
+    """Return the page that documents all settings, grouped by owner."""
     owned = all_settings()
     parts = [
         "Every name of a configuration. [Running](../how-to/running.md#configuration) says where they are set; "
@@ -49,6 +49,7 @@ def settings() -> str:
 
 
 def _setting(setting: Setting) -> str:
+    """Return the section of a setting, with the fields of the models in its value."""
     trust = _FROM_FILES.get(
         str(setting.allowed_in_files), "A benchmark file may set some of its values; see its fields."
     )
@@ -69,12 +70,13 @@ def _setting(setting: Setting) -> str:
 
 
 def _default(setting: Setting) -> str:
+    """Return a setting's default value as Markdown."""
     value = to_jsonable_python(setting.default, fallback=str)
     return default(as_json(value))
 
 
 def primitives() -> str:
-    """Return the page of all primitives."""
+    """Return the page that documents all primitives."""
     return page(
         "Primitives",
         "A primitive compares the value that a judge extracted with the truth. A file names it under `verify_with`; in "
@@ -84,7 +86,7 @@ def primitives() -> str:
 
 
 def traits() -> str:
-    """Return the page of all kinds of traits."""
+    """Return the page that documents all kinds of traits."""
     return page(
         "Kinds of traits",
         "A rubric trait scores a quality that has no right answer. A file names its kind under `type`; "
@@ -94,6 +96,7 @@ def traits() -> str:
 
 
 def _kinds(kinds: Iterable[ListedKind]) -> list[str]:
+    """Return a section for each primitive or kind of trait."""
     return [
         "\n\n".join(
             [
@@ -109,7 +112,7 @@ def _kinds(kinds: Iterable[ListedKind]) -> list[str]:
 
 
 def stages() -> str:
-    """Return the page of all stages, in the order of their slots."""
+    """Return the page that documents all stages, in the order of their slots."""
     found = registered_stages(active_plugins())
     slots = [
         [
@@ -134,11 +137,13 @@ def stages() -> str:
 
 
 def _modes(modes: Collection[str]) -> str:
+    """Return the evaluation modes as Markdown, or "all" if there are no others."""
     every: tuple[str, ...] = get_args(EvaluationMode)
     return "all" if len(modes) == len(every) else ", ".join(code(mode) for mode in every if mode in modes)
 
 
 def _stage(one: RegisteredStage) -> str:
+    """Return the section of a stage, with its declarations and conditions."""
     stage = one.stage
     settings = [
         f"[{code(name)}](settings.md#{name})" for name in (stage.settings.model_fields if stage.settings else ())
@@ -161,22 +166,27 @@ def _stage(one: RegisteredStage) -> str:
 
 
 def _condition(stage: type[Stage], method: str, what: str) -> str:
+    """Return the docstring of a stage's own method, labelled `what`; an empty string if the stage does not
+    define it.
+    """
     text = vars(stage)[method].__doc__ if method in vars(stage) else None
     return f"**{what}**: {prose(inspect.cleandoc(text))}" if text else ""
 
 
 def _keys(keys: Iterable[AnyKey]) -> str:
+    """Return links to these artifacts, sorted by name; "every artifact" for `ANY`."""
     if isinstance(keys, AllArtifacts):
         return "every artifact"
     return ", ".join(f"[{code(name)}](artifacts.md#{_anchor(name)})" for name in sorted(key.name for key in keys))
 
 
 def _anchor(name: str) -> str:
+    """Return the anchor of an artifact's heading."""
     return name.replace(".", "")
 
 
 def artifacts() -> str:
-    """Return the page of all artifacts: the standard keys, and those that stages of plugins produce."""
+    """Return the page that documents all artifacts: the standard keys, and those that stages of plugins produce."""
     found = registered_stages(active_plugins())
     keys = dict(standard_keys())
     keys |= {key.name: key for one in found for key in one.stage.produces if key.name not in keys}
@@ -202,7 +212,7 @@ def artifacts() -> str:
 
 
 def _declared_types() -> dict[str, str]:
-    """Return the type of each key of `ArtifactKeys` as it is declared, such as `list[Message]`."""
+    """Return the type of each key of `ArtifactKeys` as it is written in the source, such as `list[Message]`."""
     found, aliases = {}, {}
     for node in ast.walk(ast.parse(inspect.getsource(key_module))):
         match node:
@@ -215,10 +225,14 @@ def _declared_types() -> dict[str, str]:
 
 
 def _constants() -> list[tuple[str, AnyKey]]:
+    """Return the keys in `ArtifactKeys`, each with the name of its constant."""
     return [(name, key) for name, key in vars(ArtifactKeys).items() if isinstance(key, ArtifactKey)]
 
 
 def _stages_with(found: Sequence[RegisteredStage], relation: str, key: AnyKey) -> str:
+    """Return links to the stages that declare the key under `relation`. Stages that declare all artifacts are
+    left out.
+    """
     names = [
         one.stage.name
         for one in found
@@ -228,7 +242,7 @@ def _stages_with(found: Sequence[RegisteredStage], relation: str, key: AnyKey) -
 
 
 def hooks() -> str:
-    """Return the page of all hooks, by the distribution that specifies them."""
+    """Return the page that documents all hooks, grouped by the distribution that specifies them."""
     owners = active_plugins().specifications.owners
     parts = [
         "The functions that a plugin may implement, each marked with `@hookimpl`. "
@@ -250,7 +264,7 @@ def hooks() -> str:
 
 
 def adapters() -> str:
-    """Return the page of all adapters: ports and settings."""
+    """Return the page that documents all adapters, with their ports and settings."""
     parts = [
         "An adapter connects models of one `interface`. `karenina plugins` prints those of your installation.",
         "All of them take the fields of a model:",

@@ -1,9 +1,9 @@
-"""Write the version of a release into every file that names it: `python scripts/release.py 0.2.0`.
+"""Write the version of a release into every file that contains it: `python scripts/release.py 0.2.0`.
 
-The version in the `pyproject.toml` of the repository is the one that counts. This script copies it, and the bounds that
+The version in the `pyproject.toml` of the repository is authoritative. This script copies it, and the bounds that
 follow from it, to every member; it also dates the section "Unreleased" of CHANGELOG.md and opens a new one. Nothing is
-committed or published: CONTRIBUTING.md says what comes next. With `--check` it writes nothing and lists the files in
-which a version or a bound is out of date.
+committed or published: CONTRIBUTING.md describes the next steps. With `--check`, nothing is written, and the files in
+which a version or a bound is out of date are listed.
 """
 
 from __future__ import annotations
@@ -24,38 +24,39 @@ UNRELEASED = "## Unreleased"
 VERSION_FILE = "karenina_core/src/karenina_core/catalog.py"
 CITATION = "CITATION.cff"
 NAMING = ("README.md", "docs/**/*.md", "examples/plugins/*/pyproject.toml", "tests/third_party/*/pyproject.toml")
-"""Files that show which versions a third party requires."""
+"""Files that show which versions a third-party package requires."""
 
 
 class ReleaseError(Exception):
-    """A release that cannot be written, with the cure."""
+    """Raised when a release cannot be written. The message says how to fix it."""
 
 
 def member_folders(root: Path) -> list[Path]:
-    """Return the folder of each member, the core first."""
+    """Return the folders of all members, the core's first."""
     patterns = ("karenina_core", "karenina", "plugins/*", "adapters/*")
     return [file.parent for pattern in patterns for file in sorted(root.glob(f"{pattern}/pyproject.toml"))]
 
 
 def bounds(version: Version) -> str:
-    """Return which versions of another member a member of `version` works with: from its own to the next break."""
+    """Return the specifier by which a member of `version` requires other members, up to the next breaking release."""
     return f">={version},<{_next_break(version)}"
 
 
 def _next_break(version: Version) -> str:
+    """Return the next version that may be incompatible: a minor one before 1.0, else a major one."""
     return str(version.major + 1) if version.major else f"0.{version.minor + 1}"
 
 
 def current_version(root: Path) -> Version:
-    """Return the version that the repository has."""
+    """Return the current version of the repository."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     return Version(project["version"])
 
 
 def with_version(root: Path, version: Version, day: date | None = None) -> Iterator[tuple[Path, str]]:
-    """Yield the files that name a version, with the text that each has in release `version`.
+    """Yield the files that contain a version, each with its new text for release `version`.
 
-    With a `day` these are also the date of the citation and the heading of the changelog.
+    If `day` is given, the date of the citation and the heading of the changelog are updated too.
     """
     names = [
         tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"]
@@ -87,23 +88,27 @@ def with_version(root: Path, version: Version, day: date | None = None) -> Itera
 
 
 def _dated(text: str, version: Version, day: date) -> str:
-    """Return the changelog with its section "Unreleased" as that of `version`, below a new, empty one."""
+    """Return the changelog with its "Unreleased" section renamed to `version`, and a new, empty one above it.
+
+    Raises `ReleaseError` if the section is empty.
+    """
     before, heading, rest = text.partition(f"{UNRELEASED}\n")
     section = re.split(r"^## ", rest, maxsplit=1, flags=re.M)[0]
     if not heading or not section.strip():
-        raise ReleaseError(f'{CHANGELOG} has nothing under "{UNRELEASED}": write there what changed for users')
+        raise ReleaseError(f'{CHANGELOG} has nothing under "{UNRELEASED}": describe there what has changed for users')
     return f"{before}{UNRELEASED}\n\n## {version} ({day})\n{rest}"
 
 
 def release(root: Path, version: Version, day: date) -> list[Path]:
-    """Write release `version` and return the files that changed.
+    """Write release `version`, and return the files that changed.
 
-    Raises `ReleaseError` if the version is not a later one, or if the changelog has nothing to say about it.
+    Raises `ReleaseError` if the version is not later than the current one, or if the changelog has no unreleased
+    changes.
     """
     now = current_version(root)
     first = f"\n## {now} (" not in _read(root / CHANGELOG)
     if version < now or (version == now and not first):
-        raise ReleaseError(f"{version} is not later than {now}, the version that the repository has")
+        raise ReleaseError(f"{version} is not later than {now}, the current version of the repository")
     files = [(file, text) for file, text in with_version(root, version, day) if text != _read(file)]
     for file, text in files:
         file.write_text(text, "utf-8")
@@ -111,7 +116,7 @@ def release(root: Path, version: Version, day: date) -> list[Path]:
 
 
 def outdated(root: Path) -> list[Path]:
-    """Return the files whose versions or bounds are not those of the repository's version."""
+    """Return the files whose versions or bounds do not match the repository's version."""
     return [file for file, text in with_version(root, current_version(root)) if text != _read(file)]
 
 
@@ -120,8 +125,8 @@ def _read(file: Path) -> str:
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(description="Write the version of a release into every file that names it.")
+    """Parse the arguments, write the release or check the files, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Write the version of a release into every file that contains it.")
     parser.add_argument("version", nargs="?", help="the version of the release, such as 0.2.0")
     parser.add_argument(
         "--date", type=date.fromisoformat, default=datetime.now(UTC).date(), help="YYYY-MM-DD; today if not given"
@@ -134,7 +139,7 @@ def main() -> int:
     if given.check:
         wrong = outdated(given.root)
         for file in wrong:
-            print(f"{file.relative_to(given.root)}: not as version {current_version(given.root)} needs it")
+            print(f"{file.relative_to(given.root)}: does not match version {current_version(given.root)}")
         return 1 if wrong else 0
     try:
         written = release(given.root, Version(given.version), given.date)

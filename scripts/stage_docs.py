@@ -1,7 +1,7 @@
-"""Write the pages of the documentation to a folder, from which MkDocs builds the site: `python scripts/stage_docs.py`.
+"""Write the documentation pages to a folder, from which MkDocs builds the site: `python scripts/stage_docs.py`.
 
-They are the pages of docs/, the pages of the repository that these link, and the reference, which is taken from the
-code. Links between them are rewritten, since the pages of the repository have other places there.
+They are the pages of docs/, the pages of the repository that these link to, and the reference, which is generated from
+the code. Links between them are rewritten, because the repository's pages have other paths in the site.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ REPOSITORY_PAGES: Final = {
     "benchmarks/README.md": "project/measurements.md",
     "examples/README.md": "project/examples.md",
 }
-"""The pages outside of docs/, each with its place in the site."""
+"""The pages outside of docs/, each with its path in the site."""
 _LINK: Final = re.compile(r"(?<=\]\()(?P<target>[^)#:\s]+)(?=[)#])")
 _CODE: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def stage(folder: Path) -> None:
-    """Write all pages and their assets to `folder`, which is emptied first."""
+    """Write all pages and their assets to `folder`, after deleting its previous content."""
     shutil.rmtree(folder, ignore_errors=True)
     docs = ROOT / "docs"
     for file in sorted(path for path in docs.rglob("*") if path.is_file() and path.name != "requirements.txt"):
@@ -44,6 +44,7 @@ def stage(folder: Path) -> None:
 
 
 def _write(file: Path, folder: Path, place: str) -> None:
+    """Write a file to its place in the site. Links in Markdown files are rewritten; other files are copied."""
     target = folder / place
     target.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".md":
@@ -53,9 +54,10 @@ def _write(file: Path, folder: Path, place: str) -> None:
 
 
 def with_site_links(text: str, file: Path, place: str) -> str:
-    """Return the text of a page with links to other pages as they are in the site; code is not changed."""
+    """Return the text of a page with links to other pages rewritten for the site. Code is not changed."""
 
     def rewritten(link: re.Match[str]) -> str:
+        """Return the target of a link as it is in the site; unchanged if the site does not contain it."""
         there = Path(os.path.normpath(file.parent / link["target"]))
         site = _place(there)
         return link["target"] if site is None else Path(os.path.relpath(site, Path(place).parent)).as_posix()
@@ -68,6 +70,7 @@ def with_site_links(text: str, file: Path, place: str) -> str:
 
 
 def _place(file: Path) -> str | None:
+    """Return the path of a repository file in the site; None if the site does not contain the file."""
     if file.is_relative_to(ROOT / "docs"):
         return file.relative_to(ROOT / "docs").as_posix()
     return REPOSITORY_PAGES.get(file.relative_to(ROOT).as_posix()) if file.is_relative_to(ROOT) else None

@@ -1,9 +1,9 @@
-"""Use each built wheel without the others: `python scripts/try_alone.py dist`.
+"""Test each built wheel without the others: `python scripts/try_alone.py dist`.
 
-Every wheel of this repository is installed in turn with what it requires, and nothing else stays in the environment.
-All its modules have to import, but those that need one of its extras, and its plugins have to load. Then come the tools
-of the tests and its extra `tests`, and its tests marked `alone` run: what it does and says without its neighbours.
-uv installs, because it takes a second where pip takes twenty.
+Every wheel of this repository is installed in turn with its requirements, and nothing else remains in the environment.
+All its modules must be importable, except those that need one of its extras, and its plugins must load. Then the test
+tools and its extra `tests` are installed, and its tests marked `alone` are run: they show how it behaves without the
+other members. Packages are installed with uv, because it takes a second where pip takes twenty.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from release import ROOT, current_version, member_folders
 
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout")
 OWN = {"karenina-embedding", "karenina-local", "karenina-ray"}
-"""What CI tests without the others anyway, in environments of their own, because they require much."""
+"""Members that CI already tests alone in environments of their own, because they have many requirements."""
 GROUPS = ("karenina.plugins", "karenina.stages", "karenina.adapters")
-"""The groups of entry points that are plugins."""
+"""The entry-point groups of plugins."""
 LIBRARIES = {"yaml": "pyyaml", "opentelemetry": "opentelemetry_exporter_otlp_proto_http"}
-"""Modules that are not named like the distribution that brings them."""
+"""Modules whose names differ from the distribution that contains them."""
 PROGRAM = """
 import importlib, json, pkgutil, sys
 from karenina_core.plugins import active_plugins
@@ -42,15 +42,15 @@ for module in pkgutil.walk_packages(getattr(package, "__path__", []), f"{package
 plugins = [[one.name, one.distribution, one.state, one.failure] for one in active_plugins().describe()]
 print(json.dumps([missing, plugins]))
 """
-"""Prints the modules of a package that cannot be imported, with what is missing, and the plugins."""
+"""A program that prints the plugins, and the modules of a package that cannot be imported with the missing package."""
 
 
 class Failed(Exception):
-    """A wheel that does not work without the others."""
+    """Raised when a wheel does not work without the others."""
 
 
 class Environment:
-    """A virtual environment that holds what was installed last, and a working folder without any source."""
+    """A virtual environment that contains only what was installed last, and a working folder without source code."""
 
     def __init__(self, folder: Path, wheels: Path) -> None:
         place = folder / "environment"
@@ -63,14 +63,17 @@ class Environment:
         self._run(["uv", "venv", "--quiet", "--python", sys.executable, str(place)])
 
     def install(self, *wanted: str) -> None:
-        """Install these requirements with what they need, and remove everything else. Raises `Failed`."""
+        """Install these requirements with their dependencies, and remove everything else. Raises `Failed` if it
+        fails.
+        """
         self._run(["uv", "pip", "install", "--quiet", "--exact", "--find-links", str(self._wheels), *wanted])
 
     def python(self, *arguments: str, folder: Path | None = None) -> str:
-        """Run Python in the folder, or in a working folder; return what it prints. Raises `Failed`."""
+        """Run Python in `folder`, by default a working folder, and return its output. Raises `Failed` if it fails."""
         return self._run([str(self._python), *arguments], folder)
 
     def _run(self, command: list[str], folder: Path | None = None) -> str:
+        """Run a command and return its output. Raises `Failed`, with the output, if it exits with an error."""
         done = subprocess.run(
             command, cwd=folder or self._folder, env=self._variables, capture_output=True, text=True, check=False
         )
@@ -80,7 +83,7 @@ class Environment:
 
 
 def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
-    """Use the wheel of a member without the others. Raises `Failed`."""
+    """Install the wheel of a member alone, and test it. Raises `Failed` if it does not work."""
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project.get("optional-dependencies", {})
     (package,) = (path.name for path in (folder / "src").iterdir() if (path / "__init__.py").is_file())
@@ -89,13 +92,13 @@ def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
     needed = {LIBRARIES.get(name, name) for name in missing.values()}
     optional = {re.split(r"[^\w.-]", line)[0].lower().replace("-", "_") for lines in extras.values() for line in lines}
     if not needed <= optional:
-        raise Failed(f"{package} imports what it does not require: {missing}")
+        raise Failed(f"{package} imports packages that it does not require: {missing}")
     states = {name: state for name, distribution, state, _ in plugins if distribution == project["name"]}
     points = project.get("entry-points", {})
     if set(states) != {name for group in GROUPS for name in points.get(group, {})}:
-        raise Failed(f"the plugins of {package} are not those that it declares: {states}")
+        raise Failed(f"the loaded plugins of {package} are not those that it declares: {states}")
     if broken := [one for one in plugins if one[2] in ("failed", "conflict")]:
-        raise Failed(f"plugins do not load beside {package}: {broken}")
+        raise Failed(f"plugins cannot be loaded together with {package}: {broken}")
     wanted = f"{project['name']}[tests] @ {wheel.as_uri()}" if "tests" in extras else str(wheel)
     environment.install(wanted, *TOOLS)
     files = [file for file in sorted(folder.glob("tests/test_*.py")) if "mark.alone" in file.read_text("utf-8")]
@@ -106,10 +109,12 @@ def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(description="Use each built wheel without the others.")
+    """Test the given wheels one by one, print the failures, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Test each built wheel without the others.")
     parser.add_argument("folder", type=Path, help="the folder with the wheels, from scripts/build_wheels.py")
-    parser.add_argument("names", nargs="*", help="distributions; if not given, all that CI does not test alone anyway")
+    parser.add_argument(
+        "names", nargs="*", help="distributions to test; by default, all that CI does not already test alone"
+    )
     given = parser.parse_args()
     wheels = given.folder.absolute()
     failures = 0

@@ -1,7 +1,7 @@
 """Install built wheels into a fresh environment and use them: `python scripts/try_wheels.py dist --demo`.
 
-The wheels of other projects are downloaded first, from the index that pip is configured for; then everything is
-installed without an index: what `pip install karenina` brings, or with `--all` every wheel. All plugins have to load,
+The wheels of other projects are downloaded first, from the index that pip is configured for. Then everything is
+installed without an index: what `pip install karenina` installs, or every wheel with `--all`. All plugins must load,
 and `--demo` runs `karenina demo`, which needs its two models.
 """
 
@@ -20,11 +20,11 @@ from release import ROOT, current_version
 
 
 class Unusable(Exception):
-    """Wheels that cannot be installed, or do not work once they are."""
+    """Raised when wheels cannot be installed, or do not work after installation."""
 
 
 class Environment:
-    """A fresh virtual environment in a folder, and a working directory without any source of this repository."""
+    """A fresh virtual environment in a folder, and a working directory without any source code of this repository."""
 
     def __init__(self, folder: Path) -> None:
         venv.create(folder / "environment", with_pip=True)
@@ -35,7 +35,10 @@ class Environment:
         self._variables = {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
     def run(self, program: str, *arguments: str | Path, shown: bool = True) -> str:
-        """Run a program of the environment; return what it prints if that is not `shown`. Raises `Unusable`."""
+        """Run a program of the environment. Its output is printed if `shown`, and returned otherwise.
+
+        Raises `Unusable` if the program fails.
+        """
         command = [str(self._scripts / program), *map(str, arguments)]
         done = subprocess.run(
             command,
@@ -51,7 +54,7 @@ class Environment:
 
 
 def try_wheels(wheels: Path, folder: Path, *, every: bool, demo: bool) -> None:
-    """Install the wheels below `folder` and use them. Raises `Unusable`."""
+    """Install the wheels below `folder` and use them. Raises `Unusable` if this fails."""
     environment = Environment(folder)
     ours = sorted(wheels.glob("karenina*.whl"))
     everything = folder / "wheels"
@@ -60,7 +63,7 @@ def try_wheels(wheels: Path, folder: Path, *, every: bool, demo: bool) -> None:
     environment.run("python", "-m", "pip", "download", *options, *wanted)
     foreign = [file.name for file in everything.glob("karenina*.whl") if file.name not in {one.name for one in ours}]
     if foreign:
-        raise Unusable(f"{', '.join(foreign)} came from the index and not from {wheels}")
+        raise Unusable(f"{', '.join(foreign)} came from the index instead of {wheels}")
     for wheel in ours:
         (everything / wheel.name).write_bytes(wheel.read_bytes())
     environment.run("python", "-m", "pip", "install", "--quiet", "--no-index", "--find-links", everything, *wanted)
@@ -68,20 +71,20 @@ def try_wheels(wheels: Path, folder: Path, *, every: bool, demo: bool) -> None:
     plugins = json.loads(environment.run("karenina", "plugins", "--json", shown=False))["plugins"]
     broken = [one["name"] for one in plugins if one["state"] in ("failed", "conflict")]
     if broken or not any(one["state"] == "loaded" for one in plugins):
-        raise Unusable(f"plugins that do not load: {', '.join(broken) or 'all'}")
+        raise Unusable(f"plugins that cannot be loaded: {', '.join(broken) or 'all'}")
     if demo:
         environment.run("karenina", "demo")
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
+    """Parse the arguments, install and use the wheels, and return the exit code."""
     parser = argparse.ArgumentParser(description="Install built wheels into a fresh environment and use them.")
     parser.add_argument("folder", type=Path, help="the folder with the wheels, from scripts/build_wheels.py")
-    parser.add_argument("--demo", action="store_true", help="run `karenina demo` too")
-    parser.add_argument("--all", action="store_true", help="install every wheel; downloads some 600 MB")
+    parser.add_argument("--demo", action="store_true", help="also run `karenina demo`")
+    parser.add_argument("--all", action="store_true", help="install every wheel, which downloads about 600 MB")
     given = parser.parse_args()
     if not list(given.folder.glob("karenina-*.whl")):
-        parser.error(f"{given.folder} has no wheel of karenina: run scripts/build_wheels.py first")
+        parser.error(f"{given.folder} does not contain a wheel of karenina: run scripts/build_wheels.py first")
     try:
         with tempfile.TemporaryDirectory(prefix="karenina-wheels-") as folder:
             try_wheels(given.folder.absolute(), Path(folder), every=given.all, demo=given.demo)

@@ -213,7 +213,7 @@ def test_an_extra_that_a_member_does_not_have_is_refused(checkout: Path, tmp_pat
     with pytest.raises(BuildBackendException) as error:
         build_distribution("wheel", checkout, tmp_path)
 
-    assert "names extras of this distribution (it has none)" in reason(error.value)
+    assert "must name extras of this distribution (it has none)" in reason(error.value)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_member_has_to_say_where_it_belongs(checkout: Path, tmp_path: Path, sa
     with pytest.raises(BuildBackendException) as error:
         build_distribution("wheel", checkout, tmp_path)
 
-    assert "plugins/undecided/pyproject.toml: say under [tool.karenina]" in reason(error.value)
+    assert "plugins/undecided/pyproject.toml: write under [tool.karenina]" in reason(error.value)
 
 
 def test_without_folders_and_pins_there_is_nothing_to_require(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_release_without_changes_is_refused(checkout: Path) -> None:
     done = release(checkout, "0.97.0")
 
     assert done.returncode == 2
-    assert 'CHANGELOG.md has nothing under "## Unreleased": write there what changed for users' in done.stderr
+    assert 'CHANGELOG.md has nothing under "## Unreleased": describe there what has changed for users' in done.stderr
     assert release(checkout, "--check").returncode == 0
 
 
@@ -158,7 +158,7 @@ def test_a_version_that_differs_is_named(checkout: Path) -> None:
     done = release(checkout, "--check")
 
     assert done.returncode == 1
-    assert "plugins/checks/pyproject.toml: not as version" in done.stdout
+    assert "plugins/checks/pyproject.toml: does not match version" in done.stdout
     assert len(done.stdout.splitlines()) == 1
 
 
@@ -169,7 +169,7 @@ def test_wheels_of_two_builds_are_not_mixed(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "is not empty: move its files away, or name another folder" in done.stderr
+    assert "is not empty: move its files away, or choose another folder" in done.stderr
 
 
 def test_wheels_that_are_not_there_are_not_tried(tmp_path: Path) -> None:
@@ -177,4 +177,4 @@ def test_wheels_that_are_not_there_are_not_tried(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "has no wheel of karenina: run scripts/build_wheels.py first" in done.stderr
+    assert "does not contain a wheel of karenina: run scripts/build_wheels.py first" in done.stderr

@@ -142,7 +142,7 @@ def test_a_missing_reply_is_an_error_of_its_item(tmp_path: Path, models: Scripte
     found = rescore(journal, benchmark, config(models), output=tmp_path / "new.jsonl")
     assert models.requests == []
     assert [change.item[0] for change in found.missing] == ["q1", "q1"]
-    assert "holds no reply of 'j'" in found.missing[0].why
+    assert "contains no reply of 'j'" in found.missing[0].why
     assert (found.after.judged, found.after.not_judged) == (2, 2)
     assert found.flips == []
 

@@ -95,7 +95,7 @@ def test_every_file_format_says_the_same(tmp_path: Path, suffix: str) -> None:
         ({"taste_threshold": 2}, "taste_threshold (of karenina-taste): input should be less than or equal to 1, not 2"),
         ({"evaluation_mode": "fast"}, "evaluation_mode: input should be 'template_only'"),
         ({"slots": {"parse": "X"}}, "slots: there is no slot 'parse'"),
-        ({"answering_models": [{"id": "a"}]}, "answering_models.0.interface: it is missing; add it"),
+        ({"answering_models": [{"id": "a"}]}, "answering_models.0.interface: this field is required; add it"),
         (
             {"parsing_models": [{"id": "a", "interface": "x", "model_name": "y"}] * 2},
             "parsing_models: two models have the id 'a'",
@@ -193,13 +193,16 @@ def test_a_copy_leaves_to_the_owner_what_nobody_gave() -> None:
 @pytest.mark.parametrize(
     ("variable", "problem"),
     [
-        ("KARENINA_TASTE_TRESHOLD", "or unset it; did you mean 'KARENINA_TASTE_THRESHOLD'?"),
+        (
+            "KARENINA_TASTE_TRESHOLD",
+            "correct or unset this environment variable; did you mean 'KARENINA_TASTE_THRESHOLD'?",
+        ),
         (
             "KARENINA_DISABLE_UPDATE_CHECK",
-            "there is no setting 'disable_update_check': correct this environment variable",
+            "there is no setting 'disable_update_check'; correct or unset this environment variable",
         ),
         ("KARENINA_DISABLE_UPDATE_CHECK", "`karenina config` lists all names"),
-        ("KARENINA_", "correct this environment variable"),
+        ("KARENINA_", "correct or unset this environment variable"),
         ("KARENINA_ABSTENTION_ENABLED", "karenina-checks is not installed"),
     ],
 )

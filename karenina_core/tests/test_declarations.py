@@ -96,7 +96,10 @@ WRONG: Mapping[str, tuple[dict[str, Any], str]] = {
     "a mistyped scope": ({"scop": "answer"}, "write scope = 'answer'"),
     "an outcome of judged items": ({"error_outcome": Outcome.WRONG}, "write error_outcome = Outcome.STAGE_ERROR"),
     "an outcome's name": ({"error_outcome": "stage_error"}, "not an outcome for items that are not judged"),
-    "arguments": ({"__init__": lambda self, limit: None}, "it is created without arguments, but needs limit"),
+    "arguments": (
+        {"__init__": lambda self, limit: None},
+        "the stage is created without arguments, but its constructor requires limit",
+    ),
     "a generator": ({"execute": generate}, "execute() is a generator, which does nothing: write it without yield"),
     "swapped letters": ({"efter": {"Other"}, "befroe": {"Other"}}, "write before = {'Other'}"),
     "a coroutine": ({"included": included}, "included() is never awaited: write def included(...), without async"),
@@ -120,7 +123,7 @@ def test_a_missing_execute_names_the_mistyped_one() -> None:
 
         def exceute(self, context: VerificationContext) -> None: ...
 
-    assert "it has no execute(): exceute() is never called; write def execute(self, context)" in refusal(Late)
+    assert "the class has no execute(): exceute() is never called; write def execute(self, context)" in refusal(Late)
 
 
 def test_what_a_base_class_asks_for_is_required() -> None:
@@ -130,9 +133,9 @@ def test_what_a_base_class_asks_for_is_required() -> None:
     class Short(AutoFailStage):
         name = "Short"
 
-    assert "it has no prefix: write prefix = ... in the class" in refusal(Tone)
-    assert "it has no detect(): write async def detect(self, context)" in refusal(Tone)
-    assert "it has no reason(): write def reason(self, context)" in refusal(Short)
+    assert "the class has no prefix: write prefix = ... in the class" in refusal(Tone)
+    assert "the class has no detect(): write async def detect(self, context)" in refusal(Tone)
+    assert "the class has no reason(): write def reason(self, context)" in refusal(Short)
 
 
 def test_all_mistakes_are_reported_at_once() -> None:

@@ -241,7 +241,7 @@ def test_an_empty_slot_names_what_is_installed_for_it() -> None:
     shy = stage("Shy", Slot.PARSE_TEMPLATE, produces=frozenset({ArtifactKeys.PARSED_ANSWER}))
     text = problems([*skeleton(Slot.PARSE_TEMPLATE), shy])
     assert (
-        "slot parse_template needs a stage, but none is selected: installed for it: Shy; choose one with [slots]"
+        "slot parse_template needs a stage, but none is selected: installed for this slot: Shy; choose one with [slots]"
         in text
     )
 

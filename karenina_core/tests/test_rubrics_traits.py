@@ -70,8 +70,8 @@ def test_a_pydantic_class_is_a_trait_of_kind_template():
     ("kind", "fields", "said"),
     [
         (LLMRubricTrait, {"name": " "}, "visible"),
-        (LLMRubricTrait, {"name": "t", "kind": "literal"}, "needs `classes`"),
-        (LLMRubricTrait, {"name": "t", "classes": {"a": "", "b": ""}}, "no other kind has it"),
+        (LLMRubricTrait, {"name": "t", "kind": "literal"}, "requires `classes`"),
+        (LLMRubricTrait, {"name": "t", "classes": {"a": "", "b": ""}}, "no other kind accepts them"),
         (LLMRubricTrait, {"name": "t", "kind": "literal", "classes": {"a": ""}}, "at least two"),
         (
             LLMRubricTrait,
@@ -163,7 +163,7 @@ def test_a_clash_in_a_merge_names_both_traits():
 
 
 def test_a_dynamic_trait_needs_a_concept():
-    with pytest.raises(ValueError, match="neither summary nor description"):
+    with pytest.raises(ValueError, match="neither a summary nor a description"):
         DynamicRubric.of(LLMRubricTrait(name="a"))
 
 

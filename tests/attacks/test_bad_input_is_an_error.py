@@ -174,24 +174,24 @@ def make_exchange(response: Any) -> dict[str, Any]:
 
 
 RECORDINGS: dict[str, tuple[Any, str]] = {
-    "tool_calls: true": (make_message(tool_calls=True), "its tool_calls is bool, not a list"),
-    "tool_calls: 5": (make_message(tool_calls=5), "its tool_calls is int, not a list"),
-    "a list as tool_call_id": (make_message(role="tool", tool_call_id=["a"]), "its tool_call_id is list, not text"),
-    "a list as name": (make_message(role="tool", name=["a"]), "its name is list, not text"),
-    "parts: 5": ({"trace": {"contents": [{"role": "model", "parts": 5}]}}, "its parts is int, not a list"),
-    "parts: true": ({"trace": {"contents": [{"role": "model", "parts": True}]}}, "its parts is bool, not a list"),
-    "parts of instructions": ({"trace": {"contents": [], "systemInstruction": {"parts": 5}}}, "its parts is int"),
+    "tool_calls: true": (make_message(tool_calls=True), "the field 'tool_calls' is bool, not a list"),
+    "tool_calls: 5": (make_message(tool_calls=5), "the field 'tool_calls' is int, not a list"),
+    "a list as tool_call_id": (make_message(role="tool", tool_call_id=["a"]), "the field 'tool_call_id' is list, not text"),
+    "a list as name": (make_message(role="tool", name=["a"]), "the field 'name' is list, not text"),
+    "parts: 5": ({"trace": {"contents": [{"role": "model", "parts": 5}]}}, "the field 'parts' is int, not a list"),
+    "parts: true": ({"trace": {"contents": [{"role": "model", "parts": True}]}}, "the field 'parts' is bool, not a list"),
+    "parts of instructions": ({"trace": {"contents": [], "systemInstruction": {"parts": 5}}}, "the field 'parts' is int"),
     "parts of a result": (
         {"trace": {"contents": [{"role": "user", "parts": [{"functionResponse": {"name": "x", "parts": 5}}]}]}},
-        "its parts is int, not a list",
+        "the field 'parts' is int, not a list",
     ),
     "a number as arguments": (
         make_message(tool_calls=[{"id": "a", "name": "x", "arguments": 5}]),
         "the arguments of a call are int, not an object",
     ),
-    "choices: 5": (make_exchange({"choices": 5}), "its choices is int, not a list"),
-    "choices: [5]": (make_exchange({"choices": [5]}), "one of its choices is int, not an object"),
-    "choices as an object": (make_exchange({"choices": {"a": 1}}), "its choices is dict, not a list"),
+    "choices: 5": (make_exchange({"choices": 5}), "the field 'choices' is int, not a list"),
+    "choices: [5]": (make_exchange({"choices": [5]}), "an entry of choices is int, not an object"),
+    "choices as an object": (make_exchange({"choices": {"a": 1}}), "the field 'choices' is dict, not a list"),
 }
 
 

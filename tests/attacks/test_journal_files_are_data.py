@@ -130,17 +130,17 @@ FOREIGN: dict[str, tuple[Callable[[sqlite3.Connection], object], str]] = {
         lambda database: database.execute(
             "CREATE TRIGGER kind AFTER INSERT ON results BEGIN UPDATE results SET outcome = 'wrong'; END"
         ),
-        "it holds a trigger 'kind'",
+        "it contains a trigger 'kind'",
     ),
-    "view": (lambda database: database.execute("CREATE VIEW more AS SELECT 1"), "it holds a view 'more'"),
-    "table": (lambda database: database.execute("CREATE TABLE more (x)"), "it holds a table 'more'"),
+    "view": (lambda database: database.execute("CREATE VIEW more AS SELECT 1"), "it contains a view 'more'"),
+    "table": (lambda database: database.execute("CREATE TABLE more (x)"), "it contains a table 'more'"),
     "virtual table": (
         lambda database: database.execute("CREATE VIRTUAL TABLE more USING fts5(x)"),
-        "it holds a virtual table 'more'",
+        "it contains a virtual table 'more'",
     ),
     "index on an expression": (
         lambda database: database.execute("CREATE INDEX more ON results (length(result))"),
-        "it holds an index 'more'",
+        "it contains an index 'more'",
     ),
     "generated column": (
         lambda database: database.execute("ALTER TABLE runs ADD COLUMN more AS (abs(items))"),
@@ -184,7 +184,7 @@ def test_trigger_in_the_write_ahead_log_is_refused(place: InvalidAdapterRuns) ->
 
     for ended in place.together(given("status", place.journal), given("run", place.journal)):
         assert ended.code == 2, ended.err
-        assert "it holds a trigger 'kind'" in ended.err
+        assert "it contains a trigger 'kind'" in ended.err
 
 
 def test_repair_leaves_a_foreign_schema_behind(place: InvalidAdapterRuns) -> None:

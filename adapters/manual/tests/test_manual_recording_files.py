@@ -38,7 +38,7 @@ FIRST = '{"id": "a", "response": "x"}\n'
             '{"id": "a", "response": 5}',
             "line 1: the recording is neither text nor a list of messages: it is int",
         ),
-        ("a.jsonl", '{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: its role is '\\?'"),
+        ("a.jsonl", '{"id": "a", "messages": [{"role": "?"}]}', "line 1: .*entry 1: the role is '\\?'"),
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": 0}', "line 1: replicate must be 1 or more, not 0"),
         ("a.jsonl", '{"id": "a", "response": "x", "replicate": true}', "replicate must be 1 or more, not True"),
         ("a.jsonl", '{"id": "a", "replicates": "x"}', "line 1: replicates must be a list"),
@@ -48,7 +48,7 @@ FIRST = '{"id": "a", "response": "x"}\n'
             "line 2: the id 'a' has another .*: the answers are those of several models; judge each with an option of "
             """its own, --answering '{"interface": "manual", "id": "one", .*{"model": "one"}}' --answering '{.*'""",
         ),
-        ("a.jsonl", '{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: its response is NoneType"),
+        ("a.jsonl", '{"id": "a", "exchanges": [{"request": {}}]}', "line 1: .*exchange 1: the response is NoneType"),
         ("a.jsonl", '{"id": "a", "exchanges": []}', "line 1: .*there is no exchange"),
         ("a.jsonl", "\n", "has no recording"),
         ("a.jsonl", FIRST.encode() + b'{"id": "\xff"}', "line 2, byte 8: the text is not UTF-8"),
@@ -119,5 +119,5 @@ def test_a_link_out_of_the_folder_of_a_model_is_refused(tmp_path: Path) -> None:
     confined = {"id": "m", "interface": "manual", "model_name": "x", "files_within": folder}
     assert SPEC.check is not None
     SPEC.check(ModelConfig(**confined, manual_traces=folder / "link.jsonl"))
-    with pytest.raises(AdapterConfigError, match=r"out\.jsonl: it cannot be read: it leads out of"):
+    with pytest.raises(AdapterConfigError, match=r"out\.jsonl: it cannot be read: the path leads out of"):
         SPEC.check(ModelConfig(**confined, manual_traces=folder / "out.jsonl"))

@@ -205,9 +205,9 @@ async def test_a_recorded_reply_that_broke_off_is_no_answer(tmp_path: Path) -> N
     ("response", "problem"),
     [
         ({"city": "Santiago"}, "an object without 'messages'.*known formats are OpenAI chat messages"),
-        ({"choices": [{}, {}]}, "its response has 2 choices"),
+        ({"choices": [{}, {}]}, "the response has 2 choices"),
         ({"messages": [], "choices": []}, "both 'messages' and 'choices'"),
-        ([{"type": "ai", "tool_calls": [{}], "content": ""}], "entry 1: one of its tool calls has no name"),
+        ([{"type": "ai", "tool_calls": [{}], "content": ""}], "entry 1: a tool call has no name"),
     ],
 )
 async def test_an_unknown_shape_is_named_with_its_line(response: Any, problem: str, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], op
         ({}, "no choices"),
         ({"choices": []}, "no choices"),
         ({"choices": [{"delta": {}}]}, "no message"),
-        ({"choices": [{"message": {"content": 5}}]}, "its content is int"),
+        ({"choices": [{"message": {"content": 5}}]}, "the content is int"),
         ({"choices": [{"message": {"tool_calls": [{"id": "x"}]}}]}, "no function"),
         ({"error": {"message": "upstream is down"}}, "upstream is down"),
     ],

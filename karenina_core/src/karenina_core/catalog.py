@@ -62,7 +62,7 @@ def read_catalog() -> Catalog:
 
 
 def official_first(distribution: str) -> bool:
-    """Return a sort key that puts this project's distributions first: in a conflict, the last is the one to block."""
+    """Return a sort key that puts this project's distributions first; in a conflict, blocking the last is suggested."""
     return distribution not in read_catalog()["members"]
 
 

@@ -95,7 +95,7 @@ class StructuredError(Exception):
 def describe_error(error: BaseException, of: object = None) -> str:
     """Return an error as one sentence for a result.
 
-    Karenina's own errors are shown by their message alone; others also with their class, because their messages are
+    Karenina's own errors are shown by their message alone. Other errors include their class, because their messages are
     often too short to be understood without it. If the traceback passes through the package of the object `of`, the
     file and line there are added, except for errors that Karenina's own packages raise on purpose. The errors of an
     exception group are joined.

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class HookPolicy:
     """A decorator for hook specifications that states their stability. Hooks without it are stable since 0.1.
 
-    A stable hook is changed or removed only after one minor release in which it is `deprecated`, with a text such as
+    A stable hook is changed or removed only after one minor release in which it is `deprecated`, with a message such as
     "use X instead, until 0.3".
     """
 
@@ -38,5 +38,5 @@ def policy_of(spec: Callable[..., Any]) -> HookPolicy:
 def version_mismatch(thing: object) -> str | None:
     """Return an error message if a plugin or module was made for another version of the plugin interface, else None."""
     version = getattr(thing, "karenina_api", API_VERSION)
-    differs = f"it is made for version {version} of the plugin interface, but this core has version {API_VERSION}"
+    differs = f"it was made for version {version} of the plugin interface, but this core has version {API_VERSION}"
     return None if version == API_VERSION else differs

@@ -52,7 +52,7 @@ def namespace_of(owner: object) -> str:
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
-    """Raise `ValueError` if `name` is outside of the namespace of `owner`; `kind` is what it names, for the message."""
+    """Raise `ValueError` if `name` is outside of the namespace of `owner`. `kind` says in the message what is named."""
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
         raise ValueError(
@@ -98,7 +98,10 @@ def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[Bas
 
 
 def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
-    """Return `model` with its own fields from `values`; others are ignored. Raises pydantic's `ValidationError`."""
+    """Return an instance of `model` with the fields that it defines taken from `values`; other values are ignored.
+
+    Raises pydantic's `ValidationError`.
+    """
     prefix = namespace_of(model)
     return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})
 
@@ -107,7 +110,7 @@ def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str])
     """Return why the field `name` has no owner and how to fix it. `owners` maps fields to the members that own them."""
     package = name.rpartition(".")[0]
     if name in owners:
-        return f"its plugin is not installed: {install_command(owners[name])}"
+        return f"the field's plugin is not installed: {install_command(owners[name])}"
     if package and package not in third_parties():
         near = f", if that is its name{did_you_mean(package, third_parties(), '')}"
         return f"no plugin {package} is installed: {install_command(package.replace('_', '-'))}{near}"

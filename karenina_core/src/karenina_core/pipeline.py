@@ -1,7 +1,7 @@
-"""The pipeline, which runs the stages of a plan: those of an answer, then those of each judge's item, up to its result.
+"""The pipeline, which runs the stages of a plan: first those of an answer, then those of each judge's item.
 
-A stage's own errors end only its item. Errors that are meant for the whole run, such as a cancellation or Ctrl-C, are
-raised again (`is_interrupt`).
+A stage's own errors end only its item. Errors that concern the whole run, such as a cancellation or Ctrl-C, are raised
+again (`is_interrupt`).
 """
 
 from __future__ import annotations
@@ -143,7 +143,10 @@ class Pipeline:
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> Skip | None:
-        """Return why the stage does not run for this item; None if it does."""
+        """Return why the stage does not run for this item; None if it does.
+
+        If `should_run` raises, that is recorded as the item's error. Interrupts are raised (see `is_interrupt`).
+        """
         stage = planned.stage
         error = state.first_error()
         if error is not None and not stage.runs_after_error:
@@ -236,7 +239,7 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
-    """Return the record values of a stage that was executed, without the values about calls if it made none."""
+    """Return the record values of a stage that was executed. Values about model calls are left out if it made none."""
     calls = context.calls
     usage, notes = calls.usage, calls.notes
     notes = notes or CallNotes()

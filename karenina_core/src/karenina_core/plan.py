@@ -271,7 +271,7 @@ def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
 def make_edges(
     selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
-    """Return all relations between the stages as edges, and the producer of each artifact by name."""
+    """Return all relations between the stages as edges, and the producers, keyed by artifact name."""
     producers = {key.name: choice.stage.name for choice in selected for key in choice.stage.produces}
     edges: list[Edge] = []
     for choice in selected:
@@ -281,7 +281,7 @@ def make_edges(
 
 
 def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Iterable[Edge]:
-    """Yield the edges of `after` and `before`."""
+    """Yield an edge for each relation that the `after` and `before` of `one` declare."""
     for other in selected:
         if other is one:
             continue
@@ -293,7 +293,7 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
-    """Yield the edges from producers and revisers of artifacts to their readers."""
+    """Yield the edges to `one` from the producers and revisers of the artifacts that it reads or revises."""
     stage = one.stage
     if stage.optional is ANY:
         for other in selected:
@@ -333,7 +333,7 @@ def _chain_revisers(
 
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
-    """Return the stage with everything that the pipeline needs about it. `producers` maps artifacts to their stages."""
+    """Return the chosen stage as the pipeline needs it. `producers` maps artifacts to the stages that produce them."""
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY

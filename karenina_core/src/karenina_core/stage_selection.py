@@ -86,7 +86,7 @@ class StageSelection:
     empty: set[Slot] = field(default_factory=set)
 
     def take_named(self, slot: Slot, names: tuple[str, ...], here: list[SelectedStage]) -> None:
-        """Select the stages that the configuration names for a slot; `here` are those that are offered for it."""
+        """Select the stages that the configuration names for a slot; `here` contains the stages offered for it."""
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
             self.problems.append(f"{line} names {len(names)} stages, but the slot takes exactly one: name only one")
@@ -103,7 +103,11 @@ class StageSelection:
         self.left_out += [(offer.stage.name, f"{line} names others") for offer in here if offer.stage.name not in names]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Select the stage of a single-stage slot: the included one with the highest precedence, else a fallback."""
+        """Select the stage of a single-stage slot: the included one with the highest precedence, else a fallback.
+
+        If there is no such stage, or several have the same precedence, the slot stays empty, which is a problem of the
+        plan.
+        """
         answers = {offer.stage.name: self._is_included(offer) for offer in here}
         fitting = [offer for offer in here if answers[offer.stage.name]]
         fitting = fitting or [offer for offer in here if offer.stage.fallback]
@@ -128,9 +132,9 @@ class StageSelection:
         broken = [f"{name} ({why})" for name, why in sorted(self.failures.items()) if _fills(name, slot)]
         have = ", ".join(offer.stage.name for offer in here)
         if broken:
-            cure = f"a plugin for it cannot be used: {'; '.join(broken)}"
+            cure = f"a plugin for this slot cannot be used: {'; '.join(broken)}"
         elif have:
-            cure = f"installed for it: {have}; choose one with {line}"
+            cure = f"installed for this slot: {have}; choose one with {line}"
         else:
             cure = _install_commands(slot)
         self.problems.append(f"slot {slot.config_name} needs a stage, but none is selected: {cure}")

@@ -1,4 +1,4 @@
-"""Helpers for texts and error messages."""
+"""Helpers for strings and error messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def to_html(_value: object) -> str | None:
 def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
     """Return `; did you mean 'x'?` with the known name nearest to `name`, else `listed`, or a list of the known names.
 
-    Return an empty string if there are no known names.
+    A list of more than 30 names is cut to 20. Return an empty string if there are no known names.
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
@@ -64,7 +64,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in(value: Any) -> Any:
-    """Return the JSON value with `replace_surrogates` applied to all texts in it, keys included."""
+    """Return the JSON value with `replace_surrogates` applied to all strings in it, keys included."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):

@@ -92,7 +92,7 @@ def test_stages_are_rehearsed_with_a_judge_whose_answers_fail_nothing(tmp_path: 
         ("mood", "Mood", SHORT.instructions),
         ("never", "Mood", NEVER.instructions),
     ]
-    assert {entry["why"] for entry in done.json["unsaid"]} == {"the placeholder answer does not lead to it"}
+    assert {entry["why"] for entry in done.json["unsaid"]} == {"the placeholder answer does not trigger it"}
     (failure,) = done.json["failed"]
     assert failure["stage"] == "Tour"
     assert failure["error"].startswith("RuntimeError: lost (test_cli_prompts.py:")

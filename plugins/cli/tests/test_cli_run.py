@@ -169,8 +169,8 @@ def test_questions_that_are_judged_already_are_left_out(tmp_path: Path) -> None:
     ("written", "more", "warning"),
     [
         (("x", "y"), (), "first.jsonl skips nothing: its questions (the first is 'x') are not in this benchmark"),
-        (("a",), ("-a", "scripted:n"), "it has results of m, judged by m, but this run is of n;"),
-        (("a",), ("-q", "b"), "it has results of other questions or replicates"),
+        (("a",), ("-a", "scripted:n"), "its results are of m, judged by m, but this run is of n;"),
+        (("a",), ("-q", "b"), "its results are of other questions or replicates"),
     ],
     ids=["another benchmark", "another model", "another question"],
 )

@@ -95,7 +95,8 @@ def test_missing_reply_is_an_error_of_its_item(tmp_path: Path) -> None:
         ("b", "k", False),
     ]
     assert (
-        "holds no reply of 'k' (scripted:k) to this call of stage Count (counting) for question 'a'" in found[1].why()
+        "contains no reply of 'k' (scripted:k) to this call of stage Count (counting) for question 'a'"
+        in found[1].why()
     )
     assert "stage Say (answer_generation) for question 'b', replicate 1" in found[2].why()
 

@@ -226,7 +226,7 @@ def test_a_file_beyond_its_limit_is_left_out_unread(tmp_path: Path, caplog: pyte
 
     assert (kept.sha256, kept.left_out) == (
         None,
-        "it has 5,000 MB, and the limit is 20 MB (kept_file_bytes)",
+        "the file is 5,000 MB, and the limit is 20 MB (kept_file_bytes)",
     )
     assert "huge.bin" in caplog.text
     assert list((tmp_path / "j.files").iterdir() if (tmp_path / "j.files").exists() else ()) == []
@@ -359,7 +359,7 @@ def test_deleted_and_changed_files_are_named_as_such(tmp_path: Path) -> None:
     file.write_bytes(PNG[:-1] + b"!")
     assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "its content has changed since the run"
     file.unlink()
-    assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "it is not beside the results"
+    assert KeptFiles(tmp_path / "x.jsonl").find(kept).problem == "it is not in the folders beside the results"
 
 
 def test_a_file_that_was_damaged_is_written_again(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_cut_line_before_the_last_one_is_an_error(tmp_path: Path) -> None:
 def test_a_file_without_results_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "results.jsonl").touch()
     assert len(VerificationResultSet.load(tmp_path / "results.jsonl")) == 0
-    assert caplog.messages == [f"{tmp_path / 'results.jsonl'} holds no results"]
+    assert caplog.messages == [f"{tmp_path / 'results.jsonl'} contains no results"]
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_missing_service_reply_is_an_error_of_its_item(tmp_path: Path) -> None:
     (result,) = run(library, make_benchmark("a"), journal=tmp_path / "j", replay=True)
 
     assert not result.outcome.judged
-    assert "holds no reply of the service 'library' to this call of stage LookUp" in result.why()
+    assert "contains no reply of the service 'library' to this call of stage LookUp" in result.why()
     assert library.asked == []
 
 

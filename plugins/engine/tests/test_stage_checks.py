@@ -205,7 +205,7 @@ def test_a_stage_cannot_add_to_a_field_of_another_type() -> None:
     stage = type("Adds", (Adds,), {"more": [("trait_errors", ["a"]), ("trait_errors", {"b": "c"})]})
     found = asyncio.run(run_stage(stage))
     assert found.error is not None
-    assert "'trait_errors' holds a list" in found.error.message
+    assert "'trait_errors' contains a list" in found.error.message
 
 
 PARTIAL = AgentReply((Message.assistant("so far"),), Usage(7, 3, calls=1))

@@ -82,10 +82,10 @@ def test_what_is_not_in_the_page_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
     notes = {str(file["name"]): str(file["note"]) for file in shown(tmp_path)}
     assert notes["large"].startswith("it is too large for the page; it is ")
-    assert notes["gone"] == "it is not beside the results"
+    assert notes["gone"] == "it is not in the folders beside the results"
     assert notes["changed"] == "its content has changed since the run"
     assert notes["dropped"] == "left out by the run: it has 5,000 MB"
-    assert "the content of 1 file of items is left out: it is not beside the results" in printed
+    assert "the content of 1 file of items is left out: it is not in the folders beside the results" in printed
     assert all("data" not in file for file in shown(tmp_path))
 
 

@@ -77,7 +77,7 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("localhost:8000", "it has no http:// or https://; did you mean 'http://localhost:8000'?"),
+        ("localhost:8000", "the URL has no http:// or https://; did you mean 'http://localhost:8000'?"),
         ("api.example.com/v1", "did you mean 'https://api.example.com/v1'?"),
         ("localhost:8000/pw-secret", "did you mean 'http://localhost:8000/***'?"),
         ("ftp://localhost:8000", "must begin with http:// or https:// and name a host"),
@@ -85,8 +85,8 @@ def test_the_first_variable_that_is_set_has_the_key(monkeypatch: pytest.MonkeyPa
         ("http://host:port", "not a URL, or its port is not a number; write it like EXAMPLE"),
         ("http://host:pw-secret", "not a URL"),
         ("http://me:pw-secret@host", "remove it, and put a key into endpoint_api_key"),
-        ("http://host?key=pw-secret", "it has a query; CURE"),
-        ("http://host#pw-secret", "it has a query; CURE"),
+        ("http://host?key=pw-secret", "the URL has a query; CURE"),
+        ("http://host#pw-secret", "the URL has a query; CURE"),
         ("http://host/v1/chat/completions", "give the base URL, such as EXAMPLE, not the URL of one method"),
         ("http://host/v1/responses", "not the URL of one method"),
         ("http://host/v1/messages", "not the URL of one method"),

@@ -92,7 +92,7 @@ def test_a_redirection_names_the_cure_and_reaches_nobody(status: int) -> None:
 @pytest.mark.parametrize("status", [200, 500])
 def test_replies_are_read_up_to_the_limit(status: int) -> None:
     long = Reply("x" * 20_000, status)
-    assert "sent a reply of more than 10000 bytes" in str(failed(long, max_reply_bytes=10_000))
+    assert "more than 10000 decompressed bytes" in str(failed(long, max_reply_bytes=10_000))
     assert "more than" not in str(failed(long, max_reply_bytes=20_000))
 
 
@@ -105,7 +105,7 @@ def test_compressed_replies_are_read_up_to_the_limit(pack: Any, encoding: str) -
 
     with ScriptedServer(packed({"text": "Oslo."})) as server:
         assert post(server) == {"text": "Oslo."}
-    assert "more than 10000 bytes (decompressed)" in str(failed(packed("x" * 20_000), max_reply_bytes=10_000))
+    assert "more than 10000 decompressed bytes" in str(failed(packed("x" * 20_000), max_reply_bytes=10_000))
 
 
 @pytest.mark.parametrize("body", ["[" * 5000 + "]" * 5000, "[" * 300 + "]" * 300, f"[{'1,' * 2_000_001}1]"])
@@ -117,7 +117,7 @@ def test_json_of_too_many_levels_or_values_is_an_error(body: str) -> None:
 def test_json_of_another_form_is_the_servers_fault(body: Any) -> None:
     error = failed(Reply(json.dumps(body)), read=lambda data: data["message"]["content"].strip())
     assert error.category is ErrorCategory.SERVER
-    assert "its JSON is not of the expected form" in str(error)
+    assert "its JSON does not have the expected form" in str(error)
 
 
 def test_a_web_page_names_the_setting_of_the_address() -> None:

@@ -72,7 +72,7 @@ def test_a_request_may_continue_a_response_by_its_id() -> None:
     second = {"request": asked, "response": {"id": "r2", "output": [answer]}}
     trace = convert_exchanges([first, second])
     assert trace == [Message.system("A."), TRACE[0], TRACE[1], Message.system("B."), TRACE[2], TRACE[3]]
-    with pytest.raises(TraceFormatError, match="exchange 1: it continues 'r1'"):
+    with pytest.raises(TraceFormatError, match="exchange 1: the request continues 'r1'"):
         convert_exchanges([second])
 
 
@@ -106,14 +106,17 @@ def test_a_turn_that_the_service_paused_goes_on() -> None:
 @pytest.mark.parametrize(
     ("exchange", "problem"),
     [
-        ({"request": {"messages": [ASK]}}, "exchange 1: its response is NoneType"),
-        ({"request": {"messages": [ASK]}, "response": "data: {}"}, "its response is str.*streams are not read"),
+        ({"request": {"messages": [ASK]}}, "exchange 1: the response is NoneType"),
+        ({"request": {"messages": [ASK]}, "response": "data: {}"}, "the response is str.*streams are not read"),
         ({"request": {"model": "m"}, "response": {}}, "an object without 'messages'"),
         ({"request": {"messages": [ASK]}, "response": {"id": "x"}}, "has an unknown format: it has id"),
         ({"request": {"messages": [ASK]}, "response": {"choices": [{}, {}]}}, "has 2 choices"),
-        ({"request": {"input": "x"}, "response": {"role": "assistant", "content": []}}, "of OpenAI Resp.*of Anthropic"),
-        ({"request": {"messages": [{"role": "narrator"}]}, "response": {"error": 1}}, "exchange 1: entry 1: its role"),
-        ("x", "exchange 1: its request is NoneType"),
+        (
+            {"request": {"input": "x"}, "response": {"role": "assistant", "content": []}},
+            "format OpenAI Resp.*format Anthropic",
+        ),
+        ({"request": {"messages": [{"role": "narrator"}]}, "response": {"error": 1}}, "exchange 1: entry 1: the role"),
+        ("x", "exchange 1: the request is NoneType"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_exchange(exchange: Any, problem: str) -> None:

@@ -105,22 +105,25 @@ def test_errors_of_server_side_tools_are_marked() -> None:
 @pytest.mark.parametrize(
     ("recording", "problem"),
     [
-        ("text", "it is str"),
+        ("text", "a recording is a list of messages, not str"),
         ({"response": "x"}, "without 'messages'"),
-        ({"messages": "x"}, "it is str"),
+        ({"messages": "x"}, "a recording is a list of messages, not str"),
         ([{"content": "x"}], "entry 1 is not a message"),
         ([OPENAI[0], "x"], "entry 2 is not a message"),
-        ([{"role": "narrator", "content": "x"}], "entry 1: its role is 'narrator'"),
-        ([{"role": "user", "content": 5}], "entry 1: its content is int"),
-        ([{"role": "user", "content": {"a": 1}}], "entry 1: its content is dict"),
+        ([{"role": "narrator", "content": "x"}], "entry 1: the role is 'narrator'"),
+        ([{"role": "user", "content": 5}], "entry 1: the content is int"),
+        ([{"role": "user", "content": {"a": 1}}], "entry 1: the content is dict"),
         ([{"role": "user", "content": [{"type": 5}]}], "no type"),
         ([{"role": "assistant", "content": None, "tool_calls": [{"name": "f", "args": {}}]}], "no function"),
-        ([OPENAI[2], {"role": "user", "content": [RESULT]}], "entry 1 is of OpenAI.*entry 2 of Anthropic"),
-        ([{"role": "tool", "content": [RESULT, {"type": "text", "text": "x"}]}], "its role is 'tool'"),
+        (
+            [OPENAI[2], {"role": "user", "content": [RESULT]}],
+            "entry 1 has the format OpenAI.*entry 2 has the format Anthropic",
+        ),
+        ([{"role": "tool", "content": [RESULT, {"type": "text", "text": "x"}]}], "the role is 'tool'"),
         ([{"role": "user", "content": [{"type": "tool_result"}]}], "no tool_use_id"),
         ([{"role": "assistant", "content": [{"type": "tool_use"}]}], "no name"),
         ([{"role": "assistant", "content": [USE, "x"]}], "no type"),
-        ([{"role": "tool", "content": 5, "tool_name": "f"}], "entry 1: its content is int"),
+        ([{"role": "tool", "content": 5, "tool_name": "f"}], "entry 1: the content is int"),
     ],
 )
 def test_an_invalid_message_is_named_with_its_entry(recording: Any, problem: str) -> None:
@@ -147,5 +150,5 @@ def test_our_own_traces_are_read_back_as_they_were_written(trace: list[Message])
 def test_a_message_of_ours_has_values_of_its_types(wrong: dict[str, Any]) -> None:
     entry = {"role": "tool", "content": "found", "tool_call_id": "c1", "tool_name": "look_up", **wrong}
 
-    with pytest.raises(TraceFormatError, match=f"entry 1: its {next(iter(wrong))[:4]}"):
+    with pytest.raises(TraceFormatError, match=f"entry 1: the (field )?{next(iter(wrong))[:4]}"):
         convert_recording([entry])

@@ -135,12 +135,12 @@ def test_pictures_in_a_message_are_kept_as_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("items", "problem"),
     [
-        ([{"role": "user", "content": "x"}, {"of": "x"}], "entry 2: it has neither a role nor a type"),
+        ([{"role": "user", "content": "x"}, {"of": "x"}], "entry 2: an item has neither a role nor a type"),
         ([{"type": "function_call", "call_id": "c"}], "entry 1: a function_call has no name"),
-        ([{"role": "narrator", "content": "x"}], "entry 1: its role is 'narrator'"),
-        ([{"role": "assistant", "content": 5}], "entry 1: its content is int"),
+        ([{"role": "narrator", "content": "x"}], "entry 1: the role is 'narrator'"),
+        ([{"role": "assistant", "content": 5}], "entry 1: the content is int"),
         ([5], "entry 1 is not a message"),
-        (5, "it is int"),
+        (5, "a recording is a list of messages, not int"),
     ],
 )
 def test_an_invalid_item_is_named_with_its_entry(items: Any, problem: str) -> None:

@@ -18,13 +18,13 @@ from karenina_core.text import is_one_edit_away
 
 _BASES: Final = "karenina_core.stages.stage"
 _LONG: Final = 8
-"""The minimum length at which two method names that are one edit apart are taken for a typo, not a coincidence."""
+"""The minimum length of a method name at which a name one edit away is taken for a typo, not a coincidence."""
 
 _Rule = tuple[Callable[[Any], bool], str, str | None]
 
 
 def _set_of(*types: type) -> Callable[[Any], bool]:
-    """Return a function that returns whether a value is a set, possibly empty, whose items are all of these types."""
+    """Return a function that checks whether a value is a set, possibly empty, of instances of these types."""
     return lambda value: isinstance(value, Set) and all(isinstance(item, types) for item in value)
 
 
@@ -59,7 +59,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
         "Outcome.STAGE_ERROR",
     ),
 }
-"""For each declaration: a check of its value, a description of valid values, and an example for the error message.
+"""The rule of each declaration: a check of its value, a description of valid values, and an example for the message.
 
 If the example is None, the message shows the given value as a set.
 """
@@ -117,7 +117,7 @@ def _wrong_values(stage: type[Any]) -> Iterator[str]:
             yield f"{name} is {_source(stage, value)}, not {expected}: write {name} = {mended}"
     for name, annotation in (pair for base in stage.__mro__ for pair in vars(base).get("__annotations__", {}).items()):
         if "ClassVar" in str(annotation) and not hasattr(stage, name):
-            yield f"it has no {name}: write {name} = ... in the class"
+            yield f"the class has no {name}: write {name} = ... in the class"
 
 
 def _mistyped_names(stage: type[Any]) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
     for name in missing:
         method, near = getattr(stage, name), _nearest(name, own)
         line = f"{'async ' * iscoroutinefunction(method)}def {name}({', '.join(signature(method).parameters)})"
-        yield f"it has no {name}(): {f'{near}() is never called; ' if near else ''}write {line}"
+        yield f"the class has no {name}(): {f'{near}() is never called; ' if near else ''}write {line}"
     for name, method in own.items():
         base, near = inherited.get(name), _nearest(name, [key for key in inherited if len(key) >= _LONG])
         if base is not None and name != "execute" and iscoroutinefunction(method) > iscoroutinefunction(base):
@@ -149,12 +149,15 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
         elif base is not None and (is_generator(method) > is_generator(base) or isasyncgenfunction(method)):
             yield f"{name}() is a generator, which does nothing: write it without yield"
         elif base is None and near and [*signature(method).parameters] == [*signature(inherited[near]).parameters]:
-            yield f"there is no method {name}() of stages, so it is never called: write def {near}(...)"
+            yield f"stages have no method {name}(), so it is never called: write def {near}(...)"
     plain = all(getattr(stage, method) == getattr(object, method) for method in ("__new__", "__init__"))
     parameters = () if plain else signature(stage).parameters.values()  # slow to read
     needed = [parameter for parameter in parameters if parameter.default is Parameter.empty]
     if any(parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for parameter in needed):
-        yield f"it is created without arguments, but needs {', '.join(arg.name for arg in needed)}: give them defaults"
+        yield (
+            "the stage is created without arguments, but its constructor requires "
+            f"{', '.join(parameter.name for parameter in needed)}: add defaults"
+        )
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:
@@ -185,7 +188,7 @@ def _items(value: object) -> Iterable[object]:
 
 
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
-    """Return a value as source text: constants of the stage's module by name, others cut to 200 characters.
+    """Return a value as source text: constants of the stage's module by name, other values cut to 200 characters.
 
     With `slots`, the names of slots are written as members of `Slot`.
     """

@@ -27,7 +27,7 @@ class ParsedAnswer(Protocol):
         """Return True if the answer is correct and False if it is wrong; any other value means undecided."""
 
     def field_results(self) -> dict[str, bool | None]:
-        """Return whether each verified field is correct, by name; None if that cannot be decided."""
+        """Return whether each verified field is correct, keyed by field name; None if that cannot be decided."""
 
 
 @runtime_checkable
@@ -43,7 +43,7 @@ class BoundTemplate(Protocol):
         """The fields that a judge fills."""
 
     def options(self) -> dict[str, Mapping[str, object]]:
-        """Return the plugin-owned options of fields (`Stage.field_settings`), by field and full name."""
+        """Return the fields' options that plugins own (`Stage.field_settings`), by field and full name."""
 
     def bind(self, values: Mapping[str, object], response: str = "") -> ParsedAnswer:
         """Return the template filled with a judge's `values`.

@@ -104,9 +104,9 @@ class CoreSettings(BaseModel):
     @field_validator("slots", mode="before")
     @classmethod
     def _one_name_is_a_list(cls, value: object) -> object:
-        """Return the slots with each single name as a tuple.
+        """Return the slots with each stage name that is given alone wrapped in a tuple.
 
-        A value that is not a mapping is returned for pydantic to reject.
+        A value that is not a mapping is returned unchanged, for pydantic to reject.
         """
         if isinstance(value, Mapping):
             return {key: (names,) if isinstance(names, str) else names for key, names in value.items()}
@@ -115,7 +115,7 @@ class CoreSettings(BaseModel):
     @field_validator("slots")
     @classmethod
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Return `value`. Raises `ValueError`, with the nearest name, if there is no slot of one of its names."""
+        """Return `value`. Raises `ValueError`, with the nearest slot name, if one of its keys names no slot."""
         for name in value:
             if find_slot(name) is None:
                 raise ValueError(f"there is no slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")
@@ -193,7 +193,7 @@ class Setting:
 
 
 def all_settings() -> dict[str, Setting]:
-    """Return all settings of the core and of the active plugins, by name.
+    """Return all settings of the core and of the active plugins, keyed by name.
 
     Third-party settings start with their package name, as in `my_package.words`. Raises `ConfigError` if two settings
     models own the same name, or a program's own model uses the name of a member's setting.
@@ -222,7 +222,7 @@ def all_settings() -> dict[str, Setting]:
 
 
 def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by full name; those of a third party may be given as a table with the name of its package.
+    """Return the settings keyed by full name. Third-party settings may also be in a table named after their package.
 
     Raises `ConfigError` for a name that is given in both forms.
     """
@@ -233,7 +233,7 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with alternative names replaced, as each settings model may define in a method `translate`."""
+    """Return the settings with alternative names replaced by the settings models' `translate` methods, if any."""
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)
@@ -268,9 +268,9 @@ def not_loaded(plugins: Plugins | None = None) -> str:
 def read_environment() -> Iterator[tuple[str, Any]]:
     """Yield the names and values of settings from environment variables.
 
-    Text that is not JSON is the value itself: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work.
-    `KARENINA_PLUGINS` is left to `Selection.of`. Any other unknown variable `KARENINA_...` is yielded under its own
-    name, so that the configuration reports it.
+    A value that is not valid JSON is used as a string: `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3`
+    both work. `KARENINA_PLUGINS` is left to `Selection.of`. Any other unknown variable `KARENINA_...` is yielded under
+    its own name, so that the configuration reports it.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
     for name, setting in all_settings().items():
@@ -283,9 +283,9 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
-    """Return the value of `name=text`: the text itself if the setting takes text, else the result of `read`.
+    """Return the value of `name=text`: `text` itself if the setting takes strings, else the result of `read`.
 
-    `read` parses JSON by default, and is also used for unknown names. If it raises `ValueError`, the text itself is
+    `read` parses JSON by default, and is also used for unknown names. If it raises `ValueError`, `text` itself is
     returned.
     """
     setting = all_settings().get(name)
@@ -293,7 +293,7 @@ def read_value(name: str, text: str, read: Callable[[str], Any] = _json) -> Any:
 
 
 def _read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
-    """Return `text` if the annotation allows text, paths or words, else the result of `read`.
+    """Return `text` if the annotation allows strings, paths or literals, else the result of `read`.
 
     Return `text` unchanged if `read` raises `ValueError`.
     """

@@ -37,7 +37,7 @@ _PLAIN = {
     "bool_parsing": "write true or false",
     **dict.fromkeys(("decimal_parsing", "float_parsing"), "write a number"),
     "int_parsing": "write a whole number",
-    "missing": "it is missing; add it",
+    "missing": "this field is required; add it",
 }
 
 
@@ -64,7 +64,7 @@ class VerificationConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, values: Any) -> Any:
-        """Return the values of all settings by full name.
+        """Return the values of all settings, defaults included, keyed by full name.
 
         Raises `ConfigError` with every problem, not only the first.
         """
@@ -146,7 +146,7 @@ class VerificationConfig(BaseModel):
 
 
 def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
-    """Return why `name`, a full name or that of an environment variable, is not a setting, and how to fix it."""
+    """Return why `name`, a full setting name or an environment variable, is not a setting, and how to fix it."""
     plain = name.removeprefix(PREFIX).lower() if name.startswith(PREFIX) else name
     if (distribution := read_catalog()["settings"].get(plain)) is not None:
         return f"{name}: its plugin is missing: {active_plugins().why_absent(distribution)}"
@@ -158,11 +158,11 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
         return f"{name}: there is no such configuration name{did_you_mean(name, owned, listed)}{not_loaded()}"
     variables = [key.upper().replace(".", "__") for key in owned]
     near = did_you_mean(plain.upper(), variables, listed).replace("mean '", f"mean '{PREFIX}")
-    return f"{name}: there is no setting {plain!r}: correct this environment variable, or unset it{near}{not_loaded()}"
+    return f"{name}: there is no setting {plain!r}; correct or unset this environment variable{near}{not_loaded()}"
 
 
 def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
-    """Return a message for each name, a key of `prompt_config`, that is neither a prompt task nor a family of tasks."""
+    """Return a message for each key of `prompt_config` that is neither a prompt task nor a family of tasks."""
     tasks = prompt_tasks()
     return [
         f"prompt_config.{name}: no stage has a prompt task of that name{did_you_mean(name, tasks)}{not_loaded()}"
@@ -172,7 +172,7 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
 
 
 def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
-    """Return an error of pydantic as one line: the setting, its owner unless it is the core, the reason and the value.
+    """Return a pydantic error as one line: the setting, its owner unless it is the core, the reason and the value.
 
     The value is left out if it may contain a secret.
     """
@@ -184,9 +184,9 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return `, not VALUE` for a value that cannot contain a secret: a number, or text for a setting of fixed words.
+    """Return `, not VALUE` if the value cannot be a secret: a number, or a string for a setting with fixed choices.
 
-    Return an empty string for any other value.
+    Strings are cut to 60 characters. Return an empty string for any other value.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")
@@ -250,7 +250,7 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
 
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
-    """Return the texts that plugins add to the prompt of `task` for judges with this `interface`, sorted."""
+    """Return the instructions that plugins add to the prompt of `task` for judges with this `interface`, sorted."""
     texts = [
         offer.value(task=task, interface=interface) for offer in plugins.implementations(karenina_prompt_instructions)
     ]

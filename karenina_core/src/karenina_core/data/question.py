@@ -94,7 +94,7 @@ class Question(BaseModel, defer_build=True):
     @field_validator("question", "id")
     @classmethod
     def _visible(cls, text: str) -> str:
-        """Return `text`. Raises `ValueError` if it consists only of white space; an empty text passes."""
+        """Return `text`. Raises `ValueError` if it consists only of whitespace; an empty string passes."""
         if text and not text.strip():
             raise ValueError("the text must contain a visible character")
         return text

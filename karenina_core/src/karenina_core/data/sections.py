@@ -170,7 +170,7 @@ class VerificationResultRubric(Section):
         return None
 
     def _by_kind(self) -> dict[str, dict[str, Any]]:
-        """Return the scores by kind, then by trait name.
+        """Return the scores keyed by kind, then by trait name.
 
         The core's kinds come first, and are empty if they have no scores.
         """
@@ -282,7 +282,7 @@ ROOT_FIELDS: Final = ("evaluation_input", "used_full_trace", "trace_extraction_e
 
 
 def _free_fields() -> dict[str, str]:
-    """Return the result fields that stages set by name, because no artifact sets them, each with its section."""
+    """Return the section of each result field that stages set by name, because no artifact sets it."""
     from karenina_core.artifacts.keys import standard_keys
 
     by_key = {key.field for key in standard_keys().values() if key.section is not None}

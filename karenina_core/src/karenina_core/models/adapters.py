@@ -37,9 +37,9 @@ class AdapterSpec:
 
     - `check(model)` raises `AdapterConfigError` for problems that would fail every item, such as a missing key or file.
       It is called before a run and makes no request.
-    - `mismatches(model, asked, others)` is called before a run. It yields messages about questions in `asked`, those of
-      the run, that have no recording, and about recordings whose question is neither in `asked` nor in `others`, those
-      that the run leaves out.
+    - `mismatches(model, asked, others)` is called before a run. It yields messages about questions of the run (`asked`)
+      that have no recording, and about recordings whose question is neither in the run nor among the questions that the
+      run leaves out (`others`).
     - `unavailable()` returns why the adapter cannot be used, with the command to install what is missing, or None. It
       imports nothing heavy.
     - `needs_agent(model, info)` returns whether this answer must come through the agent port although the model has no
@@ -99,7 +99,10 @@ class RegisteredAdapter:
 
 
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
-    """Return `model.extra` as the adapter's settings, a `kind`. Raises `AdapterConfigError`, which shows no values."""
+    """Return `model.extra` as an instance of `kind`, the adapter's settings model.
+
+    Raises `AdapterConfigError` if it is invalid; the message contains no values, because they may be secret.
+    """
     from pydantic import ValidationError
 
     from karenina_core.text import join_problems

@@ -27,7 +27,7 @@ _MASK: Final = "*" * 10
 
 def _refuse_mask(value: Any) -> Any:
     """Return `value`. Raises `ValueError` if it is or contains a masked secret."""
-    if masked := next((place for place, text in _texts(value) if _MASK in text), None):
+    if masked := next((place for place, text in _strings(value) if _MASK in text), None):
         raise ValueError(
             f"{masked} is a masked secret ({_MASK}) from a dump of a configuration: remove it, so that the key is "
             "taken from the environment, or write the secret itself"
@@ -35,8 +35,8 @@ def _refuse_mask(value: Any) -> Any:
     return value
 
 
-def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
-    """Yield the place, such as `extra.headers.0`, and the text of every string in a JSON value.
+def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
+    """Yield the place and the value of every string in a JSON value. A place looks like `extra.headers.0`.
 
     The place of a value that is itself a string is `it`.
     """
@@ -44,15 +44,15 @@ def _texts(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
         yield place, value
     elif isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _texts(inner, f"{key}" if place == "it" else f"{place}.{key}")
+            yield from _strings(inner, f"{key}" if place == "it" else f"{place}.{key}")
 
 
 class ModelConfig(StrictSettings, defer_build=True):
     """The configuration of a model that answers or judges.
 
     `id` is the user's own short name for the model, unique among the answering models and among the judges; `interface`
-    is the name of an adapter (see `karenina plugins`); `model_name` is the provider's name for the model. `extra` holds
-    settings of the adapter, which validates them. Secrets are never printed, logged or written to files.
+    is the name of an adapter (see `karenina plugins`); `model_name` is the provider's name for the model. `extra`
+    contains the adapter's settings, which the adapter validates. Secrets are never printed, logged or written to files.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -160,7 +160,7 @@ class CallNotes:
     open_seconds: float = 0.0
 
     def add(self, other: CallNotes) -> None:
-        """Add the numbers of `other` to this one."""
+        """Add the retries, times and journal keys of `other` to these notes."""
         for category, times in other.retries.items():
             self.retries[category] = self.retries.get(category, 0) + times
         self.waited += other.waited

@@ -111,7 +111,7 @@ def _tail(rest: str) -> str:
 
 
 def _any_of(names: Iterable[str]) -> str:
-    """Return a regular expression for any of the names, in which `*` stands for other characters."""
+    """Return a regular expression for any of the names, in which `*` matches other characters."""
     return "|".join(re.escape(name).replace(r"\*", _ANY) for name in names)
 
 
@@ -124,7 +124,7 @@ def break_special_tokens(text: str) -> str:
 
 
 def restore_special_tokens(value: Any) -> Any:
-    """Return a JSON value with the special tokens in its texts as they were before `break_special_tokens`."""
+    """Return a JSON value with the special tokens in its strings as they were before `break_special_tokens`."""
     if isinstance(value, str):
         return _patterns()[1].sub(_restore, value) if _BAR in value else value
     if isinstance(value, dict):

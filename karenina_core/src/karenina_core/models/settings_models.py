@@ -71,7 +71,7 @@ class StrictSettings(BaseModel):
     def _suggest_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Return the validated settings.
 
-        Raises `ValidationError` in which unknown names come with the nearest known one.
+        Raises a `ValidationError` that suggests the nearest known name for each unknown name.
         """
         try:
             return handler(values)

@@ -110,9 +110,9 @@ def filter_entry_points(
 def load_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection, accept: Callable[[object, PluginInfo], T]
 ) -> Iterator[tuple[PluginInfo, T | None]]:
-    """Load the entry points of one group, and yield what `accept` returns for each object.
+    """Load the entry points of one group, and yield each with the value that `accept` returns for its object.
 
-    Yield None for entry points that may not be loaded, that fail to load, or for which `accept` raises.
+    The value is None for entry points that may not be loaded, that fail to load, or for which `accept` raises.
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
@@ -123,7 +123,7 @@ def load_entry_points(
 
 
 def load_entry_point(point: EntryPoint) -> object:
-    """Import and return the object that an entry point names. Errors of the import are raised unchanged.
+    """Import and return the object that an entry point names. Import errors are raised unchanged.
 
     Loading is left to stevedore, as in other Python projects. By itself, stevedore would look entry points up in a
     cache on disk and use any of several with the same name, so its list is replaced with the entry point chosen here.
@@ -146,7 +146,7 @@ def canonical(distribution: str) -> str:
 
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
-    """Return `info` if it is the one to use for its name, else a copy with the reason why it is not."""
+    """Return `info` if its distribution is the one to use for the name, else a copy with the reason why it is not."""
     owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):
         return info

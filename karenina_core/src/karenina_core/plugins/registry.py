@@ -83,7 +83,8 @@ class Plugins:
         """Return the installed plugins that the selection allows.
 
         `found` replaces the installed entry points, for tests; its order has no effect. With `kinds`, only plugins of
-        these kinds are loaded, hook owners are not called (`offered`), and unknown names in the selection are ignored.
+        these kinds are loaded, the `offered` functions of hook owners are not called, and unknown names in the
+        selection are ignored.
         """
         chosen = selection if selection is not None else Selection.of()
         specified = [point for point in found or () if point.group == GROUP]
@@ -200,7 +201,11 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object of one or more entry points and check what it offers. Return the failure, or None."""
+        """Register the object of one or more entry points, check what it offers, and list the entry points as loaded
+        or failed.
+
+        Return the failure, or None.
+        """
         fresh = id(plugin) not in self._plugins
         failure = self._register(plugin, infos[0].distribution, infos[0].version)
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
@@ -210,7 +215,7 @@ class Plugins:
                 for value, hook in pairs:
                     name = name_of(value, hook, plugin)
                     if (each, name) in offers:
-                        raise PluginError(f"the {each} {name} is offered twice, again through {hook}: offer it once")
+                        raise PluginError(f"the {each} {name} is offered twice, also through {hook}: offer it once")
                     offers[each, name] = why_refused(value)
         except Exception as error:
             failure = type_and_message(error)
@@ -238,7 +243,7 @@ class Plugins:
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register a plugin with pluggy, unless it already is. Return the reason if it is rejected, else None."""
         hashing: object = plugin.__hash__
-        failure = "it is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
+        failure = "the plugin is not hashable; give its class eq=False" if hashing is None else version_mismatch(plugin)
         if failure is not None or id(plugin) in self._plugins:
             return failure
         try:
@@ -277,7 +282,7 @@ class Plugins:
                 self._record(replace(owner.info, state="failed", failure=f"offered: {type_and_message(error)}"))
 
     def _record(self, info: PluginInfo) -> None:
-        """List the entry point with its state, in place of what was listed for it before."""
+        """List the entry point with its current state, replacing any earlier entry."""
         self._infos[(info.kind, info.name, info.distribution)] = info
 
 

@@ -45,7 +45,7 @@ class HookOwner:
 
     @cached_property
     def hooks(self) -> list[str]:
-        """The names of the hooks, in the order of the module."""
+        """The names of the hooks, in the order in which the module defines them."""
         parse = pluggy.PluginManager(PROJECT).parse_hookspec_opts
         return [name for name in vars(self.module) if parse(self.module, name) is not None]
 
@@ -59,7 +59,7 @@ class Specifications:
 
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
-        """Import the modules of `points`. If two specify the same hook, neither is used; the core's always are."""
+        """Import the modules of `points`. If two specify the same hook, neither is used, except for the core's."""
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
         owners = [owner for _, owner in loaded if owner is not None]
@@ -133,7 +133,11 @@ class _Manager(pluggy.PluginManager):
 
 
 def _owner(module: object, info: PluginInfo) -> HookOwner:
-    """Return the hook owner for a module. Raises `TypeError` or `ImportError` if it has no hooks for this core."""
+    """Return the hook owner for a module.
+
+    Raises `TypeError` if the object is not a module, and `ImportError` if it specifies no hook or was made for another
+    version of the plugin interface.
+    """
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")
     if failure := version_mismatch(module):

@@ -91,7 +91,7 @@ class VerificationContext:
         if model is None:
             raise MissingArtifact(
                 f"stage {self._planned.name} runs once for all judges of an answer, so there is no parsing model; "
-                'give the model explicitly, or make the stage scope = "item"'
+                'pass the model explicitly, or make the stage scope = "item"'
             )
         return model
 
@@ -158,7 +158,10 @@ class VerificationContext:
     # ---- artifacts
 
     def get_artifact(self, key: ArtifactKey[T]) -> T:
-        """Return the value of an artifact. Raises `MissingArtifact` if not set, `UndeclaredArtifact` if undeclared."""
+        """Return an artifact's value.
+
+        Raises `MissingArtifact` if no stage has set it, and `UndeclaredArtifact` if this stage does not declare it.
+        """
         self._check_read(key)
         value = self._state.read(key.name)
         if value is None and not self._state.has(key.name):
@@ -169,7 +172,10 @@ class VerificationContext:
         return cast("T", value)
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return the artifact's value; None if it was not set. Raises `UndeclaredArtifact` if undeclared."""
+        """Return an artifact's value; None if it was not set.
+
+        Raises `UndeclaredArtifact` if the stage does not declare it.
+        """
         self._check_read(key)
         return cast("T | None", self._state.read(key.name))
 
@@ -186,7 +192,8 @@ class VerificationContext:
         self._state.artifacts[key.name] = value
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
-        """Replace an artifact of another stage. The result records the stage, both values and the reason.
+        """Replace an artifact of another stage, and log a warning. The result records the stage, both values and the
+        reason.
 
         Raises `NothingToRevise` if there is no value yet, `UndeclaredArtifact` if the stage does not revise it, and
         `ArtifactTypeError` if the value has a wrong type.
@@ -230,7 +237,7 @@ class VerificationContext:
             fields[name] = [*(before or ()), *more]
         else:
             raise ValueError(  # noqa: TRY004 - the wrong value is another stage's, not an argument
-                f"the result field {name!r} holds a {type(before).__name__}, to which this cannot be added"
+                f"the result field {name!r} contains a {type(before).__name__}, to which this cannot be added"
             )
 
     def _fields_for(self, name: str) -> dict[str, Any]:
@@ -241,7 +248,10 @@ class VerificationContext:
     # ---- verdicts
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
-        """Declare that the item is not correct, and why. The first veto sets the outcome; the result contains all."""
+        """Declare that the item is not correct, and log the reason.
+
+        The first veto of an item sets its outcome; the result contains all of them.
+        """
         stage, why = self._planned.name, replace_surrogates(str(reason))
         self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
         self.log.warning("%s vetoes: %s", stage, why)
@@ -326,7 +336,7 @@ class VerificationContext:
         an awaitable, and a plain function runs in a thread.
 
         Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category decides whether to retry;
-        any other exception from `ask` counts as permanent.
+        any other exception from `ask` is permanent.
         """
         try:
             return await self._state.item.ports.consult(service, query, ask, self.call_info)
@@ -389,5 +399,5 @@ class VerificationContext:
 
 class _StageLog(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: Any, kwargs: Any) -> tuple[Any, Any]:
-        """Return the message with the question's id in front of it."""
+        """Return the message prefixed with the question's id."""
         return f"[{(self.extra or {}).get('question')}] {msg}", kwargs

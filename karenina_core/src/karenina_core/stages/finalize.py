@@ -67,13 +67,13 @@ def make_result(state: State) -> VerificationResult:
         return _make_result(state)
     except Exception as failure:
         error = ItemError(
-            FinalizeResult.name, f"the result could not be created: {describe_error(failure)}", Outcome.STAGE_ERROR
+            FinalizeResult.name, f"the result cannot be built: {describe_error(failure)}", Outcome.STAGE_ERROR
         )
         return _make_result(State(state.item, started=state.started, error=error))
 
 
 def _make_result(state: State) -> VerificationResult:
-    """Return the result of an item. Raises whatever building it raises, unlike `make_result`."""
+    """Return the result of an item. Unlike `make_result`, raises if the result cannot be built."""
     verdict = verify_result(state)
     sections = _sections(state)
     template = sections.setdefault("template", {})
@@ -152,7 +152,7 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 
 def _validate_result(values: dict[str, Any]) -> VerificationResult:
-    """Return a result with these values. Non-JSON values become text; fields of a wrong type move to extensions."""
+    """Return a result with these values. Non-JSON values become strings; fields of wrong types move to extensions."""
     try:
         return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))
     except Exception:
@@ -181,7 +181,7 @@ def _to_json_values(value: Any, levels: int) -> Any:
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
-    """Return the result fields by section: from artifacts, then those set by name.
+    """Return the result fields by section: those from artifacts, then those set by name.
 
     An item's fields override its answer's.
     """
@@ -199,7 +199,7 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    """Return the values of a result, with those of a wrong type moved to the extensions."""
+    """Return the values of a result, with those of the wrong type moved to the extensions."""
     invalid = values["extensions"].setdefault("karenina-core", {}).setdefault("unfit_fields", {})
     for problem in error.errors(include_url=False):
         section, *field = (str(part) for part in problem["loc"])

@@ -73,8 +73,8 @@ class Stage:
     - `optional`: artifacts that it reads if they exist; it comes after their producers.
     - `produces`: artifacts that it creates; a stage that runs must set all of them (None is a value).
     - `revises`: artifacts of other stages that it may replace; other readers come after the last reviser.
-    - `after`, `before`: names of stages, or slots, which stand for all stages in them. They only order the stages of a
-      plan, and add none to it.
+    - `after`, `before`: names of stages, or slots, which mean all stages in them. They only order the stages of a plan,
+      and add none to it.
     - `scope`: `"item"`, or `"answer"` for a stage that runs once for all judges of an answer.
     - `settings`: the pydantic model of the settings that the stage owns; stages of one distribution may share one.
     - `reads`: settings of other owners that it reads, with the values to use if the owner is not installed.
@@ -85,8 +85,8 @@ class Stage:
     - `prompts`: its prompt tasks, so that prompts can be shown without a call.
     - `judge_ports`: the ports of a judge that it calls, which are checked before a run.
     - `usage_key`: the name under which its model calls are counted.
-    - `precedence`, `fallback`: a slot that takes one stage gets the included stage of the highest precedence, else the
-      one marked as fallback.
+    - `precedence`, `fallback`: in a slot that takes one stage, the included stage with the highest precedence is
+      selected, else the one marked as fallback.
     - `error_outcome`: the outcome of an item if the stage raises.
     - `runs_after_error`: whether it runs even if an earlier stage failed.
     """
@@ -234,7 +234,10 @@ class CheckStage(Stage):
 
     @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:
-        """Check the answer. After `PortError` or `StructuredError`, the check is recorded as not performed."""
+        """Check the answer and return what was found.
+
+        If this method raises `PortError` or `StructuredError`, the check is recorded as not performed.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no detect(): define it")
 
     def triggers(self, detected: bool) -> bool:
@@ -246,7 +249,10 @@ class CheckStage(Stage):
         return f"{self.prefix} check: {detection.reasoning or 'detected'}"
 
     async def execute(self, context: VerificationContext) -> None:
-        """Detect, record the result, and veto the item if the check triggers."""
+        """Run the check, record its result, and veto the item if it triggers.
+
+        If a model call fails, a warning is logged and the check is recorded as not performed.
+        """
         try:
             finding = await self.detect(context)
         except (PortError, StructuredError) as error:

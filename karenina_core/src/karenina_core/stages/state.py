@@ -100,7 +100,7 @@ class PortProvider(Protocol):
         """Return the instructions that plugins add to the prompt of `task` for models of `interface`."""
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo) -> str:
-        """Return the reply of a service to `query`, stored earlier or requested by `ask`.
+        """Return the reply of a service to `query`, from the journal if it is stored there, else requested with `ask`.
 
         Raises `PortError` if the request fails.
         """
@@ -205,9 +205,10 @@ class State:
 
 
 class StageCalls:
-    """The calls of one stage for one item: `usage` is their sum, `failed` the number that failed on every attempt.
+    """The calls of one stage for one item.
 
-    In a run that makes no calls, `no_recorded_reply` is the error of the first call without a recorded reply.
+    `usage` is the sum of their tokens, and `failed` the number of calls that failed on every attempt. In a run that
+    makes no calls, `no_recorded_reply` is the error of the first call without a recorded reply.
     """
 
     __slots__ = ("_info", "_planned", "_state", "failed", "no_recorded_reply", "usage", "with_truth")

@@ -70,7 +70,7 @@ class QuestionSource(Protocol):
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with the shared traits added.
 
-        `trait_names` selects traits (None: all). Raises `ValueError` if a trait of the question has the name of a
+        `trait_names` selects traits (None: all). Raises `ValueError` if a trait of the question has the same name as a
         shared one.
         """
 

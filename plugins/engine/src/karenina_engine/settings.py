@@ -99,8 +99,8 @@ logger = logging.getLogger("karenina")
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings under the names of this implementation.
 
-    What was translated or left out is logged, once per process. A setting that is given under both names keeps the
-    value of this implementation's name.
+    Each name that is translated or dropped is logged, once per process. A setting that is given under both names keeps
+    the value of this implementation's name.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
@@ -139,9 +139,10 @@ def _note(name: str, new: str, cure: str, replaced: bool) -> None:
 
 
 def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that returns a value as the setting `name`, and converts texts of digits to integers."""
+    """Return a function that returns a value as the setting `name`, and converts strings of digits to integers."""
 
     def translate(value: Any) -> dict[str, Any]:
+        """Return the value under `name`, as an integer if it is a string of digits."""
         return {name: int(value) if isinstance(value, str) and value.strip().isdecimal() else value}
 
     return translate
@@ -177,7 +178,7 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's fields under the names of this implementation, and log what was translated or left out.
+    """Return a model's fields under the names of this implementation, and log each that is translated or dropped.
 
     A model without an id gets its name as id.
     """
@@ -292,7 +293,7 @@ class EngineSettings(BaseModel):
     @field_validator("model_concurrency")
     @classmethod
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
-        """Raise `ValueError` if a limit is for a model that is not configured. Not checked if no model is known."""
+        """Raise `ValueError` if a limit is for a model that is not configured. Skipped if no models are known."""
         values = info.context or {}
         ids = [model.id for role in ("answering_models", "parsing_models") for model in values.get(role, ())]
         for id in value:

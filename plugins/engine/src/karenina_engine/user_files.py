@@ -92,7 +92,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise TrustFileError(_broken_message(path, str(error))) from error
     entries = data.get("trusted") if isinstance(data, dict) else None
     if not isinstance(entries, dict) or data.get("version") != 1:
-        raise TrustFileError(_broken_message(path, 'it is not of the form {"version": 1, "trusted": {...}}'))
+        raise TrustFileError(_broken_message(path, 'it does not have the form {"version": 1, "trusted": {...}}'))
     wrong = [digest for digest in entries if not _is_digest(digest)]
     if wrong:
         raise TrustFileError(_broken_message(path, f"{wrong[0]!r} is not a SHA-256 digest"))
@@ -101,11 +101,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _broken_message(path: Path, why: str) -> str:
     """Return the message for a malformed file of trusted digests."""
-    return f"{path}: this file of trusted digests is broken ({why}); repair it, or delete it and trust your files again"
+    return (
+        f"{path}: this file of trusted digests is malformed ({why}); repair it, or delete it and trust your files again"
+    )
 
 
 def _is_digest(text: str) -> bool:
-    """Return whether a text is a SHA-256 in lowercase hexadecimal."""
+    """Return whether a string is a SHA-256 in lowercase hexadecimal."""
     return len(text) == _DIGEST_LENGTH and not set(text) - set("0123456789abcdef")
 
 
@@ -134,7 +136,7 @@ def read_private(path: Path) -> str | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a private file, so that its content does not change between reading and replacing it.
+    """Lock a private file inside the `with` block, so that its content cannot change between reading and replacing it.
 
     Creates the file's folder. Raises `OSError` if other users can write to the folder, and `TimeoutError` if another
     process holds the lock for longer than `LOCK_SECONDS`.

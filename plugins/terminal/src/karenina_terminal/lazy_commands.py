@@ -24,7 +24,7 @@ class WholeSummaries(TyperGroup):
     """A command group that lists whole summaries, which are wrapped and not truncated."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands."""
+        """Write the list of visible commands with their whole summaries."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [
             (name, command.get_short_help_str(limit=_LONGEST))
@@ -45,7 +45,7 @@ class StrictCommand(TyperCommand):
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in {id(param): param for param in params if params.count(param) > 1}.values():
                 if isinstance(param, TyperOption) and not (param.multiple or param.is_flag or param.count):
-                    raise typer.BadParameter("it takes one value but is given twice; give it once", ctx, param)
+                    raise typer.BadParameter("this option takes one value, but is given twice", ctx, param)
         rest: list[str] = super().parse_args(ctx, args)
         return rest
 
@@ -78,7 +78,7 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
 
 
 def _unloaded() -> None:
-    """Stand in for the function that is not imported yet."""
+    """Stand in for the function that has not been imported yet. Raises `AssertionError` if called."""
     raise AssertionError("a lazy command was called without its context")
 
 

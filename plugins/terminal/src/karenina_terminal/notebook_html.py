@@ -32,7 +32,7 @@ Part = Element | None
 
 
 def render_html(*parts: Part) -> str:
-    """Return the parts as HTML; None is skipped.
+    """Return the parts as HTML; parts that are None are skipped.
 
     Notebooks do not render `$...$` in it as math, because texts may contain dollar signs.
     """
@@ -42,7 +42,7 @@ def render_html(*parts: Part) -> str:
 
 
 def make_note(text: str) -> Element:
-    """Return a paragraph without line breaks. A text of more than `MAX_TEXT` characters is truncated."""
+    """Return a paragraph with line breaks removed. A text of more than `MAX_TEXT` characters is truncated."""
     element = Element("p")
     element.text = shorten(text, MAX_TEXT)
     return element
@@ -88,7 +88,7 @@ def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
 
 
 def _fill(place: Element, cell: Cell) -> None:
-    """Put an element or a text, truncated to `MAX_CELL` characters, into a table cell."""
+    """Put an element, or a text cut to `MAX_CELL` characters, into a table cell."""
     if isinstance(cell, Element):
         place.append(cell)
     else:
@@ -112,7 +112,7 @@ def _block_html(block: Title | Facts | Grid) -> Part:
 
 @singledispatch
 def sections_of(_value: object) -> Iterable[Section]:
-    """Return the sections that represent a value; none if the value's class is not registered."""
+    """Return the sections that represent a value; an empty iterable if the value's class is not registered."""
     return ()
 
 

@@ -52,8 +52,8 @@ def parse_columns(
 ) -> dict[str, str] | None:
     """Return the mapping given by `--columns`, with the other table options under their names; None without options.
 
-    `given` are texts such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter` if a text has another form,
-    or if a name is given twice.
+    `given` contains strings such as `question=COLUMN,answer=COLUMN`. Raises `typer.BadParameter` if one of them has
+    another form, or if a name is given twice.
     """
     columns: dict[str, str] = {}
     for words in given or ():
@@ -105,6 +105,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(**given: Any) -> None:
+        """Build the dataclasses from the options, and call the command with them."""
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)

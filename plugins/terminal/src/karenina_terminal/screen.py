@@ -110,9 +110,10 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """Print a `KareninaError` as an error and exit with 2; exit with 130 after Ctrl-C and 141 on a broken pipe.
+        """Print a `KareninaError` as an error and exit with 2; exit with 130 after Ctrl-C and with 141 on a broken
+        pipe.
 
-        Other exceptions are not caught, except the `OSError` for a file name that is too long.
+        An `OSError` about a file name that is too long is reported in the same way. Other exceptions are not caught.
         """
         try:
             yield

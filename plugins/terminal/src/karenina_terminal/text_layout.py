@@ -19,7 +19,7 @@ _GAP: Final = 2
 _LEAST_COLUMN: Final = 12
 """The width below which a text column is not narrowed."""
 _WHOLE_WORDS: Final = 24
-"""A column is not made so narrow that words of up to this length are broken."""
+"""The maximum length of words that are kept whole when columns are narrowed."""
 _MOST_LINES: Final = 100
 _MOST_OF_A_TITLE: Final = 200
 _MOST_OF_A_FACT: Final = 2000
@@ -179,7 +179,7 @@ def _widest_line(text: str) -> int:
 
 
 def _longest_word(texts: Iterable[str]) -> int:
-    """Return the width of the longest word in the texts; 0 if there is no word."""
+    """Return the width of the longest word in the texts; 0 if there are no words."""
     return max((cell_width(word) for text in texts for word in text.split()), default=0)
 
 

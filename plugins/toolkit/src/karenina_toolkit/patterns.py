@@ -60,7 +60,9 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
     value: object = flags  # parameters may be of any type
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 0 or value & ~sum(_FLAGS.values()):
-            raise ValueError(f"the flags {value} contain a bit that is none of {', '.join(f're.{n}' for n in _FLAGS)}")
+            raise ValueError(
+                f"the flags {value} contain an unknown bit; known are {', '.join(f're.{n}' for n in _FLAGS)}"
+            )
         return tuple(sorted(name for name, bit in _FLAGS.items() if value & bit))
     if not isinstance(value, list | tuple):
         raise ValueError(f"flags must be a list of names, such as ['IGNORECASE'], not {value!r:.200}")  # noqa: TRY004

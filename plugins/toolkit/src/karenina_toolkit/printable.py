@@ -10,7 +10,7 @@ _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
 """The Unicode categories of characters that have no width of their own: marks and formats."""
 _SPACES: Final = 8
-"""How many times the shown length is read from a text, because white space is collapsed."""
+"""The multiple of the shown length that is read from a text, because white space is collapsed afterwards."""
 
 
 def clean(text: str) -> str:

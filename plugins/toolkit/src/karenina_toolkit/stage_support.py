@@ -107,7 +107,7 @@ def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Sk
 
     A finding is RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED, ABSTENTION_DETECTED or
     SUFFICIENCY_DETECTED (which fails if it is False). The calling stage must declare each finding as optional. A
-    finding that is not set counts as passed.
+    finding that is not set is treated as passed.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

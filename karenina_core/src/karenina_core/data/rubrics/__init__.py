@@ -73,7 +73,7 @@ class Rubric(BaseModel, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _sorted_by_kind(cls, data: Any) -> Any:
-        """Return traits given as an iterable as one list for each kind; JSON values become traits.
+        """Return an iterable of traits as one list for each kind, with JSON values converted to traits.
 
         Return other data unchanged. Raises `ValueError` for an item that is neither a trait nor a mapping.
         """
@@ -94,7 +94,7 @@ class Rubric(BaseModel, defer_build=True):
     @field_validator("other_traits", mode="before")
     @classmethod
     def _by_type(cls, value: Any) -> Any:
-        """Return the traits with JSON values replaced by traits of the kind that their `type` names."""
+        """Return the list with JSON values replaced by instances of the trait class registered for their `type`."""
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             return value
         return [trait_from_json(trait) if isinstance(trait, Mapping) else trait for trait in value]
@@ -161,12 +161,12 @@ class DynamicRubric(Rubric, defer_build=True):
     def _check_concepts(self) -> Self:
         """Return the rubric.
 
-        Raises `ValueError` for a trait without summary and description, unless it cannot be scored.
+        Raises `ValueError` if a trait has neither a summary nor a description, unless the trait cannot be scored.
         """
         for trait in self.traits:
             if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
                 raise ValueError(
-                    f"the dynamic trait {trait.name!r} has neither summary nor description, so that its presence in an "
+                    f"the dynamic trait {trait.name!r} has neither a summary nor a description, so its presence in an "
                     "answer cannot be checked; add a summary"
                 )
         return self

@@ -88,12 +88,12 @@ def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
 
 
 def trait_kinds() -> Mapping[str, type[RubricTrait]]:
-    """Return the registered trait kinds by name, in the order of their registration (the core's first)."""
+    """Return the registered trait kinds, keyed by name, in the order of their registration (the core's first)."""
     return dict(_KINDS)
 
 
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
-    """Return the trait with the JSON values that `trait_to_json` returned.
+    """Return the trait that `trait_to_json` converted to `data`.
 
     Return an `UnknownTrait`, which keeps all fields, if `type` is not registered or `unscorable` is set. Raises
     `ValueError` (pydantic's `ValidationError` is one) if `type` is missing or a field is invalid.
@@ -136,7 +136,10 @@ class ScaledTrait(RubricTrait):
     @model_validator(mode="before")
     @classmethod
     def _schema_of_a_class(cls, data: Any) -> Any:
-        """Return the values; a `kind` that is a pydantic class, or a table with a `schema`, becomes its JSON Schema."""
+        """Return the values with `template_schema` filled in if `kind` is a pydantic class or has a `schema`.
+
+        For kind template, `higher_is_better` is None by default.
+        """
         if not isinstance(data, Mapping):
             return data
         values = dict(data)
@@ -151,14 +154,16 @@ class ScaledTrait(RubricTrait):
 
     @model_validator(mode="after")
     def _scale_fits_kind(self) -> ScaledTrait:
-        """Return the trait with its scores' limits filled in: 1 and 5, or those of its classes.
+        """Return the trait with missing score limits filled in: 1 and 5, or the positions of the first and last class.
 
         Raises `ValueError` if the classes, the schema, the direction or the limits do not match the kind.
         """
         if (self.classes is not None) != (self.kind == "literal"):
-            raise ValueError('kind "literal" needs `classes` (name to description, in order), and no other kind has it')
+            raise ValueError(
+                'kind "literal" requires `classes` (name to description, in order), and no other kind accepts them'
+            )
         if (self.template_schema is not None) != (self.kind == "template"):
-            raise ValueError('kind "template" needs `template_schema`, and no other kind has it')
+            raise ValueError('kind "template" requires `template_schema`, and no other kind accepts it')
         if self.kind == "template" and self.higher_is_better is not None:
             raise ValueError("a trait of kind template has no direction: remove higher_is_better")
         low, high = self.min_score, self.max_score

@@ -54,7 +54,8 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
     def _consistent(self) -> Self:
         """Return the trait.
 
-        Raises `ValueError` for a dot in its name, a trace excluded by `context_mode`, or an API key.
+        Raises `ValueError` if its name contains a dot, if it needs a trace that `context_mode` excludes, or if
+        `model_override` contains an API key.
         """
         if "." in self.name:
             raise ValueError(
@@ -72,11 +73,10 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 class CallableRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a function computes from the answer's text.
 
-    `f(text)` returns a bool, for kind score a number (an int or float), and for kind literal the name of a class. The
-    function is given by its import path or as source text, which runs only if the user trusts it. Nothing is ever
-    pickled or unpickled: `pickled` only preserves a function that another program stored, and a trait that has only
-    this function cannot be scored. A slow function must limit its own time: after `item_timeout` a run ignores it, but
-    cannot stop it.
+    `f(text)` returns a bool, a number (for kind score) or the name of a class (for kind literal). The function is given
+    by its import path or as source text, which runs only if the user trusts it. Nothing is ever pickled or unpickled:
+    `pickled` only preserves a function that another program stored, and a trait that has only this function cannot be
+    scored. A slow function must limit its own time: after `item_timeout` a run ignores it, but cannot stop it.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -98,8 +98,8 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
     def _one_function(self) -> Self:
         """Return the trait.
 
-        Raises `ValueError` unless it has exactly one of `function`, `source` and `pickled`, and that is valid. Also
-        raises `ValueError` for `invert_result` with any kind other than boolean.
+        Raises `ValueError` unless exactly one of `function`, `source` and `pickled` is given and valid, and for
+        `invert_result` with any kind other than boolean.
         """
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -186,8 +186,8 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
     """A quality that a judge model scores from the answer's text.
 
     `extra` contains the fields that plugins own (`Stage.trait_settings`) by full name, such as `my_package.words`. In
-    files, they stand beside the trait's own fields; a table named after the package is also read. Fields that are None
-    are dropped.
+    files, they are written beside the trait's own fields; a table named after the package is also read. Fields that are
+    None are dropped.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -221,10 +221,10 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
 
 @register_trait_kind
 class MetricRubricTrait(RubricTrait, defer_build=True):
-    """A trait that counts the expected statements in an answer, and computes metrics, 0 to 1, from the counts.
+    """A trait that counts the expected statements in an answer, and computes metrics from 0 to 1 from the counts.
 
     - `tp_only`: `tp_instructions` list what a correct answer contains. Every other statement is a false positive. There
-      are no true negatives, so that `specificity` and `accuracy` cannot be computed.
+      are no true negatives, so `specificity` and `accuracy` cannot be computed.
     - `full_matrix`: `tn_instructions` also list what an answer must not contain.
     """
 
@@ -242,8 +242,8 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
     def _computable(self) -> Self:
         """Return the trait.
 
-        Raises `ValueError` for a repeated metric or one that cannot be computed in the evaluation mode. Also raises it
-        if `tn_instructions` are missing from `full_matrix` or given for `tp_only`.
+        Raises `ValueError` if a metric is repeated or cannot be computed in the evaluation mode, and if
+        `tn_instructions` are missing from `full_matrix` or given for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):
             raise ValueError(f"a metric is named twice in {list(self.metrics)}")
@@ -256,7 +256,7 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
         missing = [metric for metric in self.metrics if metric in _NEEDS_TRUE_NEGATIVES]
         if missing:
             raise ValueError(
-                f"{', '.join(missing)} cannot be computed in tp_only, which has no true negatives; "
+                f"{', '.join(missing)} cannot be computed in tp_only mode, which has no true negatives; "
                 "set evaluation_mode to full_matrix and add tn_instructions"
             )
         return self

@@ -1,6 +1,6 @@
 """A model call: its target, messages and size, and the interfaces of the objects that handle it.
 
-`PanelModel` stands for a panel of judges where a configuration names a single judge.
+`PanelModel` represents a panel of judges where a configuration names a single judge.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class CallCounts:
 
 
 class PanelModel(ModelConfig):
-    """A panel in the place of a judge. Results contain its `id` and names, but it is never called itself.
+    """A panel of judges in place of a single judge. Results contain its `id` and names, but it is never called itself.
 
     `members` are the judges that the panel asks about every answer, and `others` those that it asks about some answers
     only.

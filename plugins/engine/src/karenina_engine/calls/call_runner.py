@@ -360,5 +360,5 @@ def describe_unknown_ends(model: str, reason: str, count: int) -> str:
     if reason == NO_REASON:
         return f"the server of {model} ended {replies} without a finish reason"
     if reason == _MORE_REASONS:
-        return f"the server of {model} ended {count} more for other unknown reasons"
+        return f"the server of {model} ended {count} more replies for other unknown reasons"
     return f"the server of {model} ended {replies} with the unknown reason {reason!r}"

@@ -63,7 +63,7 @@ class JournalLabels:
             {name: value for name, value in values.items() if name not in ("answering_models", "parsing_models")},
             _entries(values.get("answering_models")),
             _entries(values.get("parsing_models")),
-            _texts(command.get("columns")),
+            _string_entries(command.get("columns")),
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
@@ -147,8 +147,8 @@ def _entries(value: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def _texts(value: Any) -> dict[str, str]:
-    """Return the entries of a table that are texts; an empty table if `value` is not a table."""
+def _string_entries(value: Any) -> dict[str, str]:
+    """Return the entries of a table whose values are strings; an empty dict if `value` is not a table."""
     columns = value if isinstance(value, dict) else {}
     return {str(name): column for name, column in columns.items() if isinstance(column, str)}
 
@@ -156,7 +156,7 @@ def _texts(value: Any) -> dict[str, str]:
 def _name(path: Any) -> str | None:
     """Return the last part of a path, since another machine's folders mean nothing here.
 
-    Returns None if `path` is not a text, or names no file.
+    Returns None if `path` is not a string, or names no file.
     """
     if not isinstance(path, str) or not path:
         return None
@@ -164,7 +164,7 @@ def _name(path: Any) -> str | None:
 
 
 def plain_name(name: str | None) -> str:
-    """Return a file name that no command reads as an option; an empty text for None."""
+    """Return a file name that no command reads as an option; an empty string for None."""
     return f"./{name}" if name is not None and name.startswith("-") else name or ""
 
 

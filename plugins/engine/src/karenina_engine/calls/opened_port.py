@@ -130,6 +130,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     call = Call(opened.endpoint, request.messages, info, asked, self_contained=self_contained, composite=composite)
 
     def send() -> Awaitable[AgentReply]:
+        """Run the agent in one call, or turn by turn if the call is composite."""
         if composite:
             return _run_turns(opened, request, options, calls, call.notes)
         return _run_whole(opened, request, options)
@@ -162,6 +163,7 @@ async def _run_turns(
         endpoint, asked = replace(opened.endpoint, port="turn"), _describe(with_tools)
 
         async def guard(send: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+            """Make a turn as a call of its own, with the conversation so far."""
             call = Call(endpoint, [*request.messages, *trace], info, asked)
             return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
 
@@ -174,7 +176,7 @@ async def _run_turns(
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
-    """Return the options with the tools of the model's servers, after starting these.
+    """Start the model's tool servers, and return the options with their tools added.
 
     Raises `PortError` if they cannot be started.
     """
@@ -329,8 +331,8 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
             if adapter.spec.agent and not adapter.spec.recorded
         )
         yield (
-            f"tools are configured for it, but the adapter {spec.interface!r} has no agent port to use them; these "
-            f"have one: {', '.join(able) or 'no installed adapter'}"
+            f"tools are configured, but the adapter {spec.interface!r} has no agent port to use them; adapters that "
+            f"have one: {', '.join(able) or 'none is installed'}"
         )
     for source in sources:
         try:

@@ -42,7 +42,7 @@ def is_reusable(reply: Reply) -> bool:
 def is_empty(reply: Reply) -> bool:
     """Return whether a model's reply has no content although it ended normally.
 
-    Parser replies never count as empty. Older versions stored empty replies; this version does not.
+    Parser replies are never treated as empty. Older versions stored empty replies; this version does not.
     """
     if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
         return False
@@ -54,20 +54,20 @@ def is_empty(reply: Reply) -> bool:
 
 
 def dump_reply(reply: Reply) -> str:
-    """Return the reply as JSON text, which `load_reply` reads."""
+    """Return the reply as a JSON string, which `load_reply` reads."""
     return dump_json(_WRITERS[type(reply)](reply))
 
 
 def load_reply(port: str, text: str) -> Reply:
-    """Return the reply in a JSON text that `dump_reply` wrote. `port` is the kind of port that the reply came through.
+    """Return the reply in a JSON string that `dump_reply` wrote. `port` is the kind of port that it came through.
 
-    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_reply` did not write the text.
+    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_reply` did not write the string.
     """
     return _READERS[port](json.loads(text))
 
 
 def dump_error(error: PortError) -> str:
-    """Return a call's error as JSON text, which `load_error` reads. Its `retry_after` is not included."""
+    """Return a call's error as a JSON string, which `load_error` reads. Its `retry_after` is not included."""
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
         values["status"] = error.status
@@ -79,9 +79,9 @@ def dump_error(error: PortError) -> str:
 
 
 def load_error(text: str) -> PortError:
-    """Return the error in a JSON text that `dump_error` wrote.
+    """Return the error in a JSON string that `dump_error` wrote.
 
-    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_error` did not write the text.
+    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if `dump_error` did not write the string.
     """
     values = json.loads(text)
     partial = values.get("partial")
@@ -107,7 +107,7 @@ def copy_error(error: PortError) -> PortError:
 
 
 def dump_json(value: Any) -> str:
-    """Return `value` as JSON text that can be written to any file.
+    """Return `value` as a JSON string that can be written to any file.
 
     Raises `TypeError` if JSON has no equivalent of it.
     """
@@ -117,7 +117,7 @@ def dump_json(value: Any) -> str:
 def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
     """Return `value` as UTF-8 encoded JSON, without sorting keys.
 
-    `fallback` converts what JSON has no equivalent of. Without it, such a value raises `TypeError`.
+    `fallback` converts values that have no JSON equivalent. Without it, such a value raises `TypeError`.
     """
     try:
         return to_json(value, fallback=fallback)
@@ -146,7 +146,7 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
 def _load_usage(counts: Any) -> Usage:
     """Return the usage in a list that `_dump_usage` wrote. Raises `ValueError` if it is not such a list."""
     if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
-        raise ValueError(f"a usage is a list of counts, not {counts!r}")
+        raise ValueError(f"a usage must be a list of counts, not {counts!r}")
     return Usage(*counts)
 
 

@@ -70,7 +70,7 @@ class RetryPolicy:
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
         """Return the end of the error message of a call that is not retried: attempts, waits and what to do.
 
-        Returns an empty text if there is nothing to add.
+        Returns an empty string if there is nothing to add.
         """
         parts = []
         tries = 1 + sum(notes.retries.values())

@@ -245,7 +245,7 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
     """Return whether the plan would include the stage with these settings changed.
 
-    Invalid changes count as False, and an invalid configuration without changes as True.
+    Returns False if the changed configuration is invalid, and True if it is invalid without any changes.
     """
     try:
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
@@ -301,7 +301,7 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin-owned values of the traits in `rubrics`. None stands for no rubric."""
+    """Yield the plugin-owned values of the traits in `rubrics`. None means that there is no rubric."""
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, LLMRubricTrait) and trait.extra:

@@ -54,7 +54,7 @@ def default_ids(benchmark: QuestionSource) -> Sequence[str]:
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
     if drafts and not ids:
         problem = "every question of the benchmark is marked `finished: false`, as a draft"
-        raise ConfigError([f"{problem}: name those to run (--question), or set `finished` to true in the file"])
+        raise ConfigError([f"{problem}; select those to run (--question), or set `finished` to true in the file"])
     return ids
 
 
@@ -63,9 +63,9 @@ def select_questions(
 ) -> Sequence[Question]:
     """Return the questions of a run, each with its merged rubric; by default all except drafts.
 
-    `question_ids` selects questions, including drafts; repeated ids count once. Raises `ConfigError` for an id, or a
-    trait name in `rubric_trait_names`, that the benchmark does not contain. If the benchmark is streamed and more than
-    `MAX_IN_MEMORY` questions are selected, each is read again on every access.
+    `question_ids` selects questions, including drafts; an id that is repeated selects its question once. Raises
+    `ConfigError` for an id, or a trait name in `rubric_trait_names`, that the benchmark does not contain. If the
+    benchmark is streamed and more than `MAX_IN_MEMORY` questions are selected, each is read again on every access.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]

@@ -152,9 +152,9 @@ def require_trust(
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Return the trust that a run's `trust` argument stands for.
+    """Return the trust that a run's `trust` argument means.
 
-    "all" stands for trust in everything, and None for the trust that the user has stored.
+    "all" means trust in everything, and None the trust that the user has stored.
     """
     if trust is None:
         return load_trust()
@@ -285,7 +285,7 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Examine the workspace root in a file."""
+        """Examine the workspace root in a file, which is restricted if it leads out of the file's folder."""
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
         self.data += files
@@ -404,14 +404,14 @@ class _Finder:
             return True
         if mark == "below":
             self.data += self._data_in(value)
-            texts = list(_texts_in(value))
+            texts = list(_strings_in(value))
             files = [file for text in texts for file in find_data(self._folder, text)]
             return len(files) == len(texts) and all(file.inside for file in files)
         return mark == "name" and isinstance(value, str) and is_plain_name(value)
 
     def _data_in(self, value: object) -> list[NamedFile]:
-        """Return the data files that a value names. Of the texts in a list or table, only existing files count."""
-        names = [name for name in _texts_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
+        """Return the data files that a value names. In a list or table, names of missing files are ignored."""
+        names = [name for name in _strings_in(value) if isinstance(value, str | Path) or _exists(self._folder, name)]
         return [file for name in names for file in find_data(self._folder, name)]
 
     def _add(
@@ -431,7 +431,7 @@ class _Finder:
         """
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))
-        files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _texts_in(value))]
+        files = self._data_in(value) if mark == "below" else [*find_programs(self._folder, _strings_in(value))]
         restricted = RestrictedValue(name, text, shown, meaning, setting, places=places, files=tuple(files))
         earlier = self.found.get((restricted.name, restricted.value))
         if earlier is None:
@@ -450,17 +450,17 @@ def _exists(folder: Path, name: str) -> bool:
     return "\0" not in name and os.path.lexists(folder / name)
 
 
-def _texts_in(value: object) -> Iterator[str]:
-    """Yield all texts and paths in a value, including those in nested lists and tables.
+def _strings_in(value: object) -> Iterator[str]:
+    """Yield all strings and paths in a value, including those in nested lists and tables.
 
     Other values, such as numbers, yield nothing.
     """
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, Mapping):
-        yield from (text for pair in value.items() for part in pair for text in _texts_in(part))
+        yield from (text for pair in value.items() for part in pair for text in _strings_in(part))
     elif isinstance(value, Iterable):
-        yield from (text for part in value for text in _texts_in(part))
+        yield from (text for part in value for text in _strings_in(part))
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
@@ -491,7 +491,7 @@ def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
 
 
 def _json(value: object) -> str:
-    """Return `value` as JSON text with sorted keys. What JSON cannot express is converted by `str`."""
+    """Return `value` as a JSON string with sorted keys. Values without a JSON equivalent are converted by `str`."""
     return json.dumps(to_jsonable_python(value, fallback=str), sort_keys=True)
 
 
@@ -509,7 +509,7 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Return a table with its values hidden, except texts that contain `${`. Anything else is hidden as a whole."""
+    """Return a table with its values hidden, except strings that contain `${`. Any other value is hidden as a whole."""
     if not isinstance(values, Mapping):
         return _HIDDEN
     return {name: text if isinstance(text, str) and "${" in text else _HIDDEN for name, text in values.items()}

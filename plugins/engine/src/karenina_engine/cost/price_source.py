@@ -81,6 +81,7 @@ class Rates:
         """
 
         def one(price: Decimal | None, otherwise: Decimal) -> int:
+            """Return a price per token, in picodollars. None is replaced by `otherwise`."""
             return to_picodollars((otherwise if price is None else price) / _MILLION)
 
         return cls(

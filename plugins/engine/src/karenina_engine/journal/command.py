@@ -84,7 +84,7 @@ def has_same_benchmark_config(benchmark: QuestionSource, command: Mapping[str, A
 
 
 def digest_values(value: Any) -> str:
-    """Return a digest of `value` as JSON. What JSON cannot express is digested as its `str`."""
+    """Return a digest of `value` as JSON. Values without a JSON equivalent are digested as their `str`."""
     return hashlib.sha256(dump_json_bytes(to_jsonable_python(value, fallback=str), str)).hexdigest()
 
 
@@ -157,7 +157,7 @@ def _holds_secret(value: Any) -> bool:
 
 
 def _to_json(value: Any) -> Any:
-    """Return `value` as JSON-compatible data. What JSON cannot express is replaced by the name of its type."""
+    """Return `value` as JSON-compatible data. Values without a JSON equivalent are replaced by their type's name."""
     return json.loads(
         json.dumps(to_jsonable_python(value, fallback=lambda other: f"(no data: {type(other).__name__})"))
     )
@@ -186,8 +186,8 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
         if SECRECY.get(name) != "key":
             raise ConfigError(
                 [
-                    f"{name} of the model {stored['id']!r} is not stored, because it may hold a secret, and it is not "
-                    "in the configuration file: give the whole `karenina run` command again"
+                    f"{name} of the model {stored['id']!r} is not stored, because it may contain a secret, and it is "
+                    "not in the configuration file: give the whole `karenina run` command again"
                 ]
             )
         del values[name]

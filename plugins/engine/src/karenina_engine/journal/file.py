@@ -141,7 +141,8 @@ def _has_code(error: sqlite3.Error) -> bool:
 def rename_existing(path: Path) -> None:
     """Rename an existing journal, and the files beside it that contain its last changes, to a free name.
 
-    Does nothing if there is no journal at `path`. Raises `JournalError` if a file cannot be renamed.
+    The new name is logged. Does nothing if there is no journal at `path`. Raises `JournalError` if a file cannot be
+    renamed.
     """
     if not path.exists():
         return
@@ -366,7 +367,7 @@ def read_owner(path: Path) -> int | None:
 def is_locked(path: Path) -> bool:
     """Return whether a process is using the journal.
 
-    Removes the lock file of a killed process. If the folder does not allow this, the answer is False.
+    Removes the lock file of a killed process. Returns False if the folder does not allow this.
     """
     from filelock import FileLock, Timeout
 
@@ -424,8 +425,8 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
         )
     if version > FORMAT:
         raise JournalError(
-            f"the journal {path} has format {version}, and this version of Karenina reads up to {FORMAT}: update "
-            "it (pip install -U karenina), or start a new journal (--fresh keeps this one under another name)"
+            f"the journal {path} has format {version}, but this version of Karenina reads only up to {FORMAT}: update "
+            "Karenina (pip install -U karenina), or start a new journal (--fresh keeps this one under another name)"
         )
     if version < FORMAT:
         raise JournalError(

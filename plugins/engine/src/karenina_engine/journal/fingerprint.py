@@ -63,7 +63,7 @@ def digest_recordings(model: ModelConfig) -> str | None:
 def digest_json(value: Any) -> bytes:
     """Return a digest of the core's version and of `value` as JSON.
 
-    What JSON cannot express is represented by its name.
+    Values without a JSON equivalent are represented by their names.
     """
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
@@ -134,7 +134,7 @@ class Fingerprints:
     def _trusted(self, question: Question) -> bytes:
         """Return which of the question's sources are trusted, since a result must not outlive the trust it needed.
 
-        Returns no bytes if none is, so that a run without trust has the same fingerprints.
+        Returns empty bytes if none is trusted, so that a run without trust has the same fingerprints.
         """
         if not (self._trust.everything or self._trust.digests):
             return b""

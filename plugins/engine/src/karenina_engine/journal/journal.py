@@ -109,6 +109,7 @@ class Journal:
 
     @property
     def _database(self) -> sqlite3.Connection:
+        """The connection of the writer."""
         return self._writer.database
 
     @classmethod
@@ -471,7 +472,7 @@ class Journal:
         try:
             row = make_result_row(self.run_id, index, item, fingerprint, outcome, text, again)
         except ROW_ERRORS as error:
-            raise UnstorableRow(f"the journal {self.path} cannot store it: {describe_error(error)}") from error
+            raise UnstorableRow(f"the journal {self.path} cannot store the result: {describe_error(error)}") from error
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
@@ -526,7 +527,7 @@ def _missing_reply_error(path: Path, call: CallRecord, *, damaged: bool) -> NoRe
             "the call again"
         )
     return NoRecordedReply(
-        f"the journal {path} holds no reply of {target} to this call{stage}{purpose}, and a replay makes no calls: "
+        f"the journal {path} contains no reply of {target} to this call{stage}{purpose}, and a replay makes no calls: "
         "either the call has changed since (prompt, model, parameter or version) or the run ended before it"
         f"{REPLAY_CURE}"
     )

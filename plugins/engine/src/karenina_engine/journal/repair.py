@@ -144,7 +144,7 @@ def _copy(file: Path, other: Path) -> None:
 
 
 def _put_in_place(ready: Path, path: Path) -> None:
-    """Replace the journal at `path` by the repaired one, and remove SQLite's files beside it."""
+    """Replace the journal at `path` with the repaired one, and remove SQLite's files beside it."""
     for ending in ("-wal", "-shm", "-journal"):  # before the rename, since SQLite would apply them to the new file
         path.with_name(path.name + ending).unlink(missing_ok=True)
     ready.replace(path)

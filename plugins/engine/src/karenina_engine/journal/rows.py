@@ -92,7 +92,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         reusable = call.self_contained and (not call.is_model_call or is_reusable(reply))
         spent = (0, 0, 0) if call.composite else (usage.input_tokens, usage.output_tokens, usage.calls)
         if not all(type(count) is int for count in spent):
-            raise TypeError(f"its usage does not consist of whole numbers: {spent}")
+            raise TypeError(f"the usage of the reply does not consist of whole numbers: {spent}")
     else:
         assert outcome.error is not None
         text, finish, reusable, spent = dump_error(outcome.error), None, False, (0, 0, 0)
@@ -206,7 +206,7 @@ def _is_model(model: object) -> bool:
 
 def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
     """Raise `JournalDamaged` for a row of a table. `where` describes the row."""
-    raise JournalDamaged(path, f"{where} in its table {table!r} is not as it was written")
+    raise JournalDamaged(path, f"{where} in its table {table!r} has changed since it was written")
 
 
 def _counts(text: str) -> dict[str, int]:

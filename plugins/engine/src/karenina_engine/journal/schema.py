@@ -158,7 +158,7 @@ def find_foreign_object(database: sqlite3.Connection) -> str | None:
     for name, (kind, _, sql) in theirs.items():
         if name not in ours:
             virtual = "virtual " if sql.upper().startswith("CREATE VIRTUAL") else ""
-            return f"it holds {'an' if kind == 'index' else 'a'} {virtual}{kind} {_short(name)}"
+            return f"it contains {'an' if kind == 'index' else 'a'} {virtual}{kind} {_short(name)}"
         if theirs[name] != ours[name]:
             return f"its {kind} {_short(name)} differs from that of a journal"
     missing = next((name for name in ours if name not in theirs), None)
@@ -166,7 +166,7 @@ def find_foreign_object(database: sqlite3.Connection) -> str | None:
 
 
 def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
-    """Return the kind, table and definition (white space normalized) of everything in the schema, by name."""
+    """Return the kind, table and definition (white space normalized) of everything in the schema, keyed by name."""
     rows = database.execute("SELECT name, type, tbl_name, sql FROM sqlite_master").fetchall()
     return {str(name): (str(kind), str(table), " ".join(str(sql).split())) for name, kind, table, sql in rows}
 

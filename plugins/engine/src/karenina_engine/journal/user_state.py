@@ -181,7 +181,7 @@ def _state_files(folder: Path) -> Iterator[Path]:
 def _is_stale(journal: Path, file: Path) -> bool:
     """Return whether the journal no longer exists.
 
-    If its whole folder is missing, it counts as existing for `_UNREACHABLE` seconds after the command was stored.
+    If its whole folder is missing, it is treated as existing for `_UNREACHABLE` seconds after the command was stored.
     """
     if journal.exists():
         return False

@@ -205,7 +205,7 @@ class JournalView:
                 yield ItemId.of(row[2], row[3], row[4], row[5]), row[10]
 
     def count_results(self) -> Counter[str]:
-        """Return the number of results in the last run, by question id."""
+        """Return the number of results in the last run, keyed by question id."""
         counts = self._all(
             "SELECT question_id, count(*) FROM results WHERE run = (SELECT max(id) FROM runs) GROUP BY question_id"
         )

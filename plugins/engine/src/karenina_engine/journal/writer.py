@@ -171,7 +171,8 @@ class JournalWriter:
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
         """Write the rows one at a time, after one of them could not be stored in a batch.
 
-        Returns the errors of rows that cannot be stored, by the row's `id()`.
+        Returns the errors of rows that cannot be stored, by the row's `id()`. If nothing waits for such a row, its
+        error is logged as a warning.
         """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
@@ -180,7 +181,7 @@ class JournalWriter:
                     self.database.execute(row.statement, row.values)
                 except ROW_ERRORS as error:
                     problem = describe_error(error)
-                    refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot store it: {problem}")
+                    refused[id(row)] = UnstorableRow(f"the journal {self.path} cannot store a row: {problem}")
                     if row.stored is None:
                         logger.warning("the journal %s cannot store a result: %s", self.path, problem)
             self.database.executemany(STORE_SPENT, spent)

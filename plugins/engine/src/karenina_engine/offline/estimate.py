@@ -204,7 +204,10 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return the indexes of items whose result is in the journal and that need not run again, as keys (all True)."""
+    """Return a dict whose keys are the indexes of items that need not run again, because the journal has their results.
+
+    Every value is True.
+    """
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
@@ -224,9 +227,9 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
 
 @dataclass(slots=True)
 class _RemainingWork:
-    """The remaining work.
+    """The answers and items that a run still has to produce.
 
-    `answers` counts answers by model, and `items` counts items by model and judge. `places` and `answered` are the
+    `answers` counts answers by model, and `items` counts items by model and judge. `places` and `answered` contain the
     questions and the answers that they belong to.
     """
 
@@ -238,7 +241,9 @@ class _RemainingWork:
     answered: set[tuple[str, int]] = field(default_factory=set)
 
     def count(self, done: Mapping[int, bool]) -> None:
-        """Count the items of the matrix whose index is not in `done`."""
+        """Count the items of the matrix whose index is not in `done`, and the answers and questions that they belong
+        to.
+        """
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
@@ -422,7 +427,7 @@ def _usage_of(prompt: Prompt) -> tuple[Span, Span, Span]:
 
 
 def _tokens_of(texts: Sequence[str]) -> Span:
-    """Return the number of tokens in texts. Each placeholder answer in them counts as a model's text reply."""
+    """Return the number of tokens in strings. Each placeholder answer in them counts as a model's text reply."""
     total = _ZERO
     for text in texts:
         answers = text.count(_ANSWER)

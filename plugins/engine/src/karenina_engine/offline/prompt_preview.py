@@ -59,10 +59,10 @@ _TEXTS: Final[Mapping[str, str]] = {
 
 
 def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: bool = False) -> str:
-    """Return JSON text that is valid under `schema`.
+    """Return a JSON string that is valid under `schema`.
 
-    Strings are the beginning of `words`, so that a quotation is found in the answer. Booleans are `yes`. A list has one
-    item, unless the schema sets other limits. Null stands for parts that are nested too deeply or not understood. With
+    Strings in it are the beginning of `words`, so that a quotation is found in the answer. Booleans are `yes`. A list
+    has one item, unless the schema sets other limits. Parts that are nested too deeply or not understood are null. With
     `empty`, everything that may be null is null, and lists are as short as allowed.
     """
     return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
@@ -136,7 +136,7 @@ def _number(part: Schema) -> float:
 
 
 def _text(part: Schema, words: str) -> str:
-    """Return a text of the format or length that the schema requires, which begins like `words` if possible."""
+    """Return a string of the format or length that the schema requires, which begins like `words` if possible."""
     if part.get("format") in _TEXTS:
         return _TEXTS[part["format"]]
     text = words[: min(_MAX_LENGTH, part.get("maxLength", _MAX_LENGTH))] or "-"
@@ -234,7 +234,7 @@ async def preview_prompts(
     trust: Trust,
     answer: str = PLACEHOLDER,
 ) -> PromptPreview:
-    """Run the pipeline for `question` and record its prompts; `answer` stands for the answering model's answer.
+    """Run the pipeline for `question` and record its prompts; `answer` is the answering model's answer.
 
     The first answering model and the first judge in the configuration are used, or a placeholder without an adapter if
     there is none. No call is made and no adapter is opened, so neither keys nor servers are needed. Judges reply true
@@ -335,7 +335,7 @@ async def _preview_once(
                 if record.error is not None:
                     records.failed[planned.name] = record.error
                 records.reasons[planned.name] = (
-                    record.reason or record.error or "the placeholder answer does not lead to it"
+                    record.reason or record.error or "the placeholder answer does not trigger it"
                 )
     finally:
         await pipeline.end(judged)
@@ -361,13 +361,13 @@ def _unused_prompts(records: _Records) -> Iterable[UnusedPrompt]:
 
 
 def _placeholder_model(role: str) -> ModelConfig:
-    """Return a model without an adapter, which stands for a missing one."""
+    """Return a model without an adapter, to be used in place of a missing one."""
     return ModelConfig(id=role, interface="none", model_name=f"({role} model)")
 
 
 @dataclass(frozen=True, slots=True)
 class _PreviewPorts:
-    """A recorder of requests, which calls no model. What adapters declare about a model applies to it too."""
+    """Ports that record requests and call no model. The adapters' declarations about models still apply."""
 
     factory: PortFactory
     records: _Records
@@ -397,7 +397,7 @@ class _PreviewPorts:
         return LLMReply(self.answer)
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return what the adapter declares. Without an adapter, a model with MCP servers counts as an agent."""
+        """Return what the adapter declares. Without an adapter, return whether the model has MCP servers."""
         return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 
     def recorded(self, model: ModelConfig) -> bool:

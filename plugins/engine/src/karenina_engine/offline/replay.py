@@ -159,8 +159,8 @@ class ReplayReplies:
         if outcome is None and not self._may_ask(call):
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(
-                f"the journal {self.journal.path} holds no reply of {call.endpoint.model.id!r} to this call of stage "
-                f"{info.stage}, and rescoring may send only prompts that show a changed truth",
+                f"the journal {self.journal.path} contains no reply of {call.endpoint.model.id!r} to this call of "
+                f"stage {info.stage}, and rescoring may send only prompts that show a changed truth",
                 category=ErrorCategory.PERMANENT,
             )
         if outcome is None and info.shared:
@@ -289,10 +289,14 @@ def find_prompts(
     prompts: dict[str, SentPrompt] = {}
 
     def add(call: CallRecord) -> None:
+        """Store the prompt of a call under its key, unless one is stored already. Calls in other processes have
+        none.
+        """
         if isinstance(call, Call):
             prompts.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
 
     async def run() -> None:
+        """Replay all items in chunks of questions, for the calls that this passes to `add`."""
         for start in range(0, len(ids), _CHUNK):
             async with aclosing(replay_items(replay, ids[start : start + _CHUNK], add)) as items:
                 async for _ in items:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 CHANGE_HEAD: Final = ("Question", "Models", "Replicate", "Before", "After", "Changed", "Why")
 CHANGE_TEXTS: Final = (0, 1, 3, 4, 5, 6)
-"""The columns of `CHANGE_HEAD` that hold text; the replicate is a number."""
+"""The columns of `CHANGE_HEAD` that contain text; the replicate is a number."""
 _MOST_SHOWN: Final = 20
 
 
@@ -256,7 +256,7 @@ def rescore(
     with JournalView(journal) as view:
         asked, run = view.count_results(), view.run_digest()
     if not asked:
-        raise ConfigError([f"the journal {journal} holds no result of its last run: there is nothing to rescore"])
+        raise ConfigError([f"the journal {journal} contains no result of its last run, so there is nothing to rescore"])
     chosen = benchmark.ids if question_ids is None else question_ids
     selected = [benchmark.get(id).id if question_ids is not None else id for id in chosen if id in benchmark]
     ids = [id for id in selected if id in asked]
@@ -324,7 +324,7 @@ def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
     """
     moved = prepare_output(path)
     if moved is not None:
-        logger.warning("%s held earlier results: they are kept in %s", path, moved)
+        logger.warning("%s contained earlier results, which are kept in %s", path, moved)
     with open_line_writer(path) as add:
         yield add
 
@@ -350,7 +350,10 @@ def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore these questions, and return the report in the order of the run."""
+    """Rescore these questions, and return the report in the order of the run.
+
+    An item for which a stage lacked a reply becomes an error.
+    """
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
         async for item in items:
@@ -379,14 +382,14 @@ def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> No
             result.template.verify_result = None
             meta.completed_without_errors = False
             meta.error = (
-                f"{record.name}: the journal {replies.journal.path} holds no reply to its call, whose prompt "
+                f"{record.name}: the journal {replies.journal.path} contains no reply to its call, whose prompt "
                 "changed; allow the call with --ask (in Python ask=True)"
             )
             return
 
 
 def find_change(then: VerificationResult | EarlierResult, now: VerificationResult) -> Change | None:
-    """Return what changed between two results of an item; None if nothing changed."""
+    """Return the differences between two results of the same item, or None if there are none."""
     fields = _differences(_field_results(then), _field_results(now))
     traits = _differences(_traits(then), _traits(now))
     was, is_now = then.template.verify_granular_result, now.template.verify_granular_result
@@ -397,13 +400,13 @@ def find_change(then: VerificationResult | EarlierResult, now: VerificationResul
 
 
 def _field_results(result: VerificationResult | EarlierResult) -> dict[str, bool | None]:
-    """Return whether each field and regular expression passed, by name."""
+    """Return whether each field and regular expression passed, keyed by name."""
     template = result.template
     return {**(template.field_results or {}), **(template.regex_validation_results or {})}
 
 
 def _traits(result: VerificationResult | EarlierResult) -> dict[str, Any]:
-    """Return the scores of all traits by name."""
+    """Return the scores of all traits, keyed by name."""
     return dict(result.rubric.get_all_trait_scores()) if result.rubric is not None else {}
 
 

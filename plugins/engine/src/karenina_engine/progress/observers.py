@@ -86,7 +86,7 @@ class Observers:
         self.observes_item_starts = "karenina_item_started" in self._listeners
 
     def observes(self, what: str) -> bool:
-        """Return whether any observer handles the start or the end of a `run`, `answer`, `item`, `stage` or `call`."""
+        """Return whether any observer handles the start or end of a `run`, `answer`, `item`, `stage` or `call`."""
         return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
 
     def run_started(self, event: RunStarted) -> None:

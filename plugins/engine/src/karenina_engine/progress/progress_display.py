@@ -44,7 +44,7 @@ class ProgressDisplay:
         self._bar: ProgressBar | None = None
 
     def start(self, items: int) -> None:
-        """Start the display of a run of `items` items."""
+        """Start the display of a run with this number of items."""
         progress = RunProgress(items)
         self._bar = self._make_bar(progress) if items >= self._least else None
         self._progress = progress
@@ -59,7 +59,7 @@ class ProgressDisplay:
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
-        """Show that items ended. The first call starts the display of a run of `total` items."""
+        """Show that items ended. The first call starts the display of a run with `total` items."""
         if self._progress is None:
             self.start(total)
         for outcome in outcomes:

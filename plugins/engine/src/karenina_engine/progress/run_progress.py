@@ -79,7 +79,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def speed(self) -> list[str]:
-        """Return the rate, the time left at this rate, and the cost, as texts. Unknown ones are left out."""
+        """Return the rate, the time left at this rate, and the cost, as strings. Unknown values are left out."""
         parts = []
         rate = self._rate()
         if rate:
@@ -90,7 +90,7 @@ class RunProgress:
         return [*parts, cost] if cost is not None else parts
 
     def calls(self) -> list[str]:
-        """Return a text for each active server: its calls in flight, limit, and calls that wait for a retry."""
+        """Return a string for each active server: its calls in flight, limit, and calls that wait for a retry."""
         texts = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:
@@ -115,7 +115,7 @@ class RunProgress:
         return (self._new - done) / (now - then) if now > then else 0.0
 
     def _kinds_of_errors(self) -> str:
-        """Return the number of items that were not judged by outcome, as text."""
+        """Return the number of unjudged items for each kind of error, as text."""
         return ", ".join(f"{count} {kind}" for kind, count in sorted(self._errors.items()))
 
 

@@ -52,7 +52,7 @@ class FailureCounts:
         self._first: dict[str, str] = {}
 
     def add(self, error: str, question_id: str) -> None:
-        """Count the failure of an item of this question. Of its error, `_STORED_LENGTH` characters are stored."""
+        """Count the failure of an item of this question. Errors are stored cut to `_STORED_LENGTH` characters."""
         error = _without_id(error, question_id)
         kind = failure_kind(error, question_id)
         if kind not in self._counts and len(self._counts) >= MAX_KINDS:
@@ -214,7 +214,7 @@ class RunTally:
         tally.add(outcome, question, granular)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, sorted by the group's ids."""
+        """Return the summary of each group, named after its models and sorted by their ids."""
         answering = Counter(model for model, _ in self._groups)
         return {
             (model, judge): self._groups[model, judge]

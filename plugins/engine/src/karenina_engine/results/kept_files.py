@@ -37,7 +37,8 @@ _MOST_WARNINGS: Final = 10
 _MOST_READ: Final = 20_000_000
 """The maximum size, in bytes, of a file whose digest is computed by a store that writes nothing."""
 _NOWHERE: Final = (
-    "the run has neither a journal nor a result file, beside which it would be: give one (in Python: journal, output)"
+    "the run has neither a journal nor a result file, beside which the file would be stored: give one (in Python: "
+    "journal, output)"
 )
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class FileStore:
             size = len(data)
         if (size := max(size, len(data))) > self.most:
             limit = f"the limit is {format_size(self.most)} (kept_file_bytes)"
-            raise FileLeftOut(f"it has {format_size(size)}, and {limit}")
+            raise FileLeftOut(f"the file is {format_size(size)}, and {limit}")
         return data
 
     def _store(self, digest: str, content: bytes) -> None:
@@ -237,7 +238,7 @@ class ItemFiles:
         return ItemFiles(self._store, self._whose, before=self)
 
     def list_in(self, result: VerificationResult) -> VerificationResult:
-        """List these files and those of the answer in a result, which is changed and returned."""
+        """List these files and those of the answer in a result. The result is changed in place and returned."""
         result.metadata.files = self.listed()
         return result
 
@@ -323,10 +324,10 @@ class KeptFiles:
 def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
     """Return the file of an entry in the first folder that contains it unchanged, or the problem with it."""
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
-        return FoundFile(problem=entry.left_out or "it has no digest")
+        return FoundFile(problem=entry.left_out or "the result does not state its digest")
     if (entry.size or 0) > MOST_COMPARED:
-        return FoundFile(problem=f"it has {format_size(entry.size or 0)}, and was not compared with its digest")
-    problem = "it is not beside the results"
+        return FoundFile(problem=f"it is {format_size(entry.size or 0)}, and was not compared with its digest")
+    problem = "it is not in the folders beside the results"
     for folder in folders:
         try:
             with _open_store(folder, make=False) as opened, open_file_at(entry.sha256, opened) as file:

@@ -1,6 +1,6 @@
 """Running statistics of results: rates with confidence intervals, and summaries of rubric trait scores.
 
-The intervals account for several items per question.
+The intervals take into account that one question may have several items.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score. `label` is the class that it stands for, or None. Scores of other types only count in `n`."""
+        """Count a score. `label` is the class of a literal trait, or None. Scores of other types only count in `n`."""
         self.n += 1
         if label is not None:
             self.labels[label] += 1  # the score is the number of a class, so its mean would be meaningless
@@ -321,7 +321,7 @@ class TraitTally:
                 tally.skipped += 1
 
     def summaries(self) -> dict[str, TraitSummary]:
-        """Return the summary of each trait by name."""
+        """Return the summary of each trait, keyed by name."""
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:

@@ -17,7 +17,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import ROOT_FIELDS, SECTIONS, ModelIdentity, VerificationResultMetadata
 
 NAME: Final = "reference"
-"""The key in `extensions` under which other fields are kept."""
+"""The key in `extensions` under which fields without a counterpart are kept."""
 _OF_FAILURE: Final = {
     "recursion_limit": Outcome.AUTO_FAILED,
     "trace_validation": Outcome.AUTO_FAILED,
@@ -100,7 +100,7 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
-    """Return a unique name for each model of a role, by the model as JSON text.
+    """Return a unique name for each model of a role, keyed by the model as a JSON string.
 
     It is the provider's name, with additions where two names would be equal.
     """
@@ -124,7 +124,7 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
     """Return a result's model as an object.
 
-    Early files contain it as a text, such as `openai/gpt-4o`. Unknown parts are "unknown".
+    Early files contain it as a string, such as `openai/gpt-4o`. Unknown parts are "unknown".
     """
     meta = row["metadata"]
     model = meta.get(role)

@@ -1,4 +1,4 @@
-"""The file that a run writes its results to. An existing file with this name is never lost.
+"""The result file of a run. An existing file with this name is never lost.
 
 The first line is a header, which names the run and its distributions. Each other line is a result.
 """
@@ -195,9 +195,11 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
     """
 
     def write_error(error: OSError) -> ConfigError:
+        """Return the error for a file that cannot be written."""
         return ConfigError([f"the output {path} cannot be written: {error.strerror or error}"])
 
     def add(lines: Iterable[str]) -> None:
+        """Write lines to the file. Raises `ConfigError` if it cannot be written."""
         for line in lines:
             try:
                 file.write(line + "\n")
@@ -299,6 +301,7 @@ class ResultFile:
         self._check_not_replaced()
 
         def write(file: BinaryIO) -> None:
+            """Copy the lines in matrix order. Raises `OSError` if another program has replaced the file."""
             with self._path.open("rb", buffering=0) as lines:
                 for at in range(0, len(order), _SORT_BATCH):
                     file.writelines(self._read(lines, order[at : at + _SORT_BATCH]))
@@ -309,7 +312,7 @@ class ResultFile:
     def _check_not_replaced(self) -> None:
         """Raise `OSError` if the path now names another file, which must not be replaced."""
         if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
-            raise OSError(f"{self._path} was replaced by another program during the run, and was not changed")
+            raise OSError(f"{self._path} was replaced by another program during the run; the new file was not changed")
 
     def _read(self, file: FileIO, numbers: Sequence[int]) -> Iterator[bytes | memoryview]:
         """Yield the lines with these numbers, in the given order. Lines close to each other are read together."""
@@ -328,5 +331,5 @@ class ResultFile:
         file.seek(first)
         piece = file.read(last - first)
         if len(piece) < last - first:
-            raise OSError(f"{self._path} was changed by another program during the run: lines are missing")
+            raise OSError(f"{self._path} was changed by another program during the run: some lines are missing")
         return piece

@@ -188,7 +188,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                 yield parse_result(line, f"{path}, line {number}")
                 count += 1
         if not count:
-            logger.warning("%s holds no results", path)
+            logger.warning("%s contains no results", path)
     except bounded_files.FileError as error:
         raise ResultFileError(f"the result file {error.path} cannot be read: {error.what}; {error.cure}") from error
 
@@ -218,7 +218,7 @@ def _read_rows(path: Path) -> Rows | None:
 
 
 def _parse_or_none(text: bytes) -> Any:
-    """Return the JSON value in a text; None if the text is not JSON."""
+    """Return the JSON value in a string; None if the string is not JSON."""
     try:
         return from_json(text)
     except ValueError:
@@ -228,10 +228,10 @@ def _parse_or_none(text: bytes) -> Any:
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
     """Yield the results in these JSON values, which are converted if all are from the reference.
 
-    Raises `ResultFileError`, naming the place, if a value is not a result.
+    Logs a warning if there are none. Raises `ResultFileError`, naming the place, if a value is not a result.
     """
     if not rows:
-        logger.warning("%s holds no results", path)
+        logger.warning("%s contains no results", path)
     if not rows or any(is_own(row) for _, row in rows):
         for place, row in rows:
             yield parse_result(to_json(row), f"{path}, {place}")
@@ -248,7 +248,7 @@ def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
 
 @cache
 def _note_reference(path: Path, count: int) -> None:
-    """Log, once per process, that a file's verdicts are those of the reference implementation."""
+    """Log, once per process, that the results in a file keep the verdicts of the reference implementation."""
     logger.warning(
         "%s was written by the reference implementation: its %d results keep their verdicts",
         path,
@@ -259,7 +259,7 @@ def _note_reference(path: Path, count: int) -> None:
 def _check_is_result_file(line: bytes, path: Path) -> None:
     """Raise `ResultFileError` if a file's first line shows that it is of another kind.
 
-    The message states which command is for that kind of file.
+    The message states which command reads that kind of file.
     """
     if line.startswith(_SQLITE):
         raise ResultFileError(
@@ -291,9 +291,9 @@ def _describe_invalid_json(problem: str) -> str:
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
-    """Return the result in a JSON text.
+    """Return the result in a JSON string.
 
-    Raises `ResultFileError`, naming `place`, if the text is not JSON or not a result of this version.
+    Raises `ResultFileError`, naming `place`, if the string is not JSON or not a result of this version.
     """
     try:
         return VerificationResult.model_validate_json(text.rstrip())

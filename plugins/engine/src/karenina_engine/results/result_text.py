@@ -52,7 +52,7 @@ def outcome_symbol(outcome: Outcome) -> str:
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
     """Return a row for each field of a result: name, extracted value, truth, and whether it passed.
 
-    Whether it passed is None if the field was not compared.
+    The last cell is None if the field was not compared.
     """
     template = result.template
     extracted = template.parsed_llm_response
@@ -69,7 +69,7 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text. `none` is the text for null."""
+    """Return a JSON value as readable text. `none` is returned for null."""
     if value is None:
         return none
     if isinstance(value, str):
@@ -129,7 +129,7 @@ def set_html(results: Results, totals: Summarized) -> str:
 
 
 def _selection_text(shown: int, count: int) -> str:
-    """Return which results a table shows that has fewer rows than there are results."""
+    """Return a sentence that says which results are in a table with fewer rows than there are results."""
     if not shown:
         return f"All {count:,} results are correct."
     which = f"the first {shown} of those" if shown == MAX_ROWS else f"the {shown} of {count:,} results"
@@ -137,7 +137,7 @@ def _selection_text(shown: int, count: int) -> str:
 
 
 def _head(several: bool) -> list[str]:
-    """Return the head of a table of results. `several` adds the column of models."""
+    """Return the column headings of a table of results. `several` adds the column of models."""
     models = ["Models"] if several else []
     return ["Outcome", "Question", *models, "Answer", "Extracted", "Truth", "Why"]
 
@@ -165,7 +165,7 @@ def result_html(result: VerificationResult) -> str:
 
 
 def _facts(result: VerificationResult) -> Iterator[tuple[str, Cell]]:
-    """Yield what `result_html` shows. Of the fields, up to `_MAX_FIELDS` are shown."""
+    """Yield the names and contents of the rows that `result_html` shows, with at most `_MAX_FIELDS` fields."""
     meta = result.metadata
     yield "Question", meta.question_text
     yield "Answer", result.template.raw_llm_response

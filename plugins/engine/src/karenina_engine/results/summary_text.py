@@ -20,7 +20,7 @@ MAX_FAILURES: Final = 5
 MAX_GROUPS: Final = 50
 """The maximum number of groups that a summary shows."""
 GROUP_TEXTS: Final = (0, 1)
-"""The columns of `group_table` that hold text; the others hold numbers."""
+"""The columns of `group_table` that contain text; the others contain numbers."""
 _MAX_NAME: Final = 200
 
 
@@ -78,7 +78,9 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
 
 def group_table(summary: Summary) -> list[list[str]]:
-    """Return a table with a row of headings and a row for each group; empty if there are fewer than two groups."""
+    """Return a table with a heading row and a row for each of the first `MAX_GROUPS` groups; empty for a single
+    group.
+    """
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:
         return []

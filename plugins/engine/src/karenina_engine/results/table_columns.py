@@ -73,12 +73,12 @@ class StageRow(NamedTuple):
 
 
 def make_row(columns: Iterable[Column[S]], source: S) -> Row:
-    """Return a row's cells by column name."""
+    """Return a row's cells, keyed by column name."""
     return {column.name: column.value(source) for column in columns}
 
 
 def as_json(value: object) -> str:
-    """Return a value as compact JSON text."""
+    """Return a value as a compact JSON string."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -119,12 +119,12 @@ def _number(value: object) -> float | None:
 
 
 def _text(value: object) -> str | None:
-    """Return a value as text; None for None."""
+    """Return a value as a string; None for None."""
     return None if value is None else str(value)
 
 
 def _cell(values: Mapping[str, Any] | None, name: str) -> str | None:
-    """Return a table's entry as JSON text; None if there is no such entry or no table."""
+    """Return a table's entry as a JSON string; None if there is no such entry or no table."""
     return as_json(values[name]) if values is not None and name in values else None
 
 

@@ -39,7 +39,7 @@ class Table:
         return iter(self.rows())
 
     def cells(self) -> dict[str, list[Cell]]:
-        """Return the cells of each column by column name."""
+        """Return a list of the cells of each column, keyed by column name."""
         rows = list(self.rows())
         return {column.name: [row[column.name] for row in rows] for column in self.columns}
 
@@ -175,4 +175,4 @@ _TABLES: Final[Mapping[str, tuple[columns.Columns[Any], Callable[[VerificationRe
     "stages": (columns.STAGES, _stages),
 }
 RESULT_TABLES: Final = tuple(_TABLES)
-"""The names of the tables that can be made from results."""
+"""The names of the tables that `result_table` builds from results."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OnResult = Callable[[VerificationResult], None]
 OnIndexedResult = Callable[[int, VerificationResult], None]
-"""Called with an item's index in the matrix and its result."""
+"""Called with an item's index in the matrix and the item's result."""
 
 
 T = TypeVar("T")
@@ -91,6 +91,7 @@ async def collect_results(
     results: list[tuple[int, VerificationResult]] = []
 
     def keep(index: int, result: VerificationResult) -> None:
+        """Collect a result with its index, and pass it to `on_result`, if that is set."""
         results.append((index, result))
         if on_result is not None:
             on_result(result)
@@ -124,7 +125,7 @@ def _result_file(session: RunSession, path: Path) -> ResultFile:
         path, ours=session.journal.holds_all_lines if goes_on and session.journal is not None else None
     )
     if moved is not None:
-        logger.warning("%s held earlier results: they are kept in %s", path, moved)
+        logger.warning("%s contained earlier results, which are kept in %s", path, moved)
     return ResultFile(path)
 
 
@@ -146,6 +147,7 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     failure: list[BaseException] = []
 
     def target() -> None:
+        """Run the coroutine in this thread, and record its result or the exception that it raised."""
         try:
             outcome.append(context.run(lambda: run_blocking(work)))
         except BaseException as error:

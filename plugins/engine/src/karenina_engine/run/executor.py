@@ -212,7 +212,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._cancel_at(asyncio.get_running_loop().time() + grace)
 
     def _cancel_at(self, end: float) -> None:
-        """Cancel the workers at the time `end` of the event loop's clock, or when no call is in flight any more."""
+        """Cancel the workers at the time `end` of the event loop's clock, or once no call is in flight any more."""
         loop = asyncio.get_running_loop()
         over = self._session.runner.calls.in_flight == 0 or loop.time() >= end
         loop.call_later(_LAST_STEPS, *((self.cancel,) if over else (self._cancel_at, end)))

@@ -113,7 +113,7 @@ class Matrix:
         return len(self) // len(self.judges)
 
     def part(self, orders: Iterable[int]) -> Iterator[AnswerTask]:
-        """Yield the answers with these orders, which must ascend. Other questions are not read.
+        """Yield the answers with these orders, which must be in ascending order. Other questions are not read.
 
         Raises `PlanError` if a question has no valid plan.
         """

@@ -79,17 +79,20 @@ class Panel(Protocol):
 
     @property
     def model(self) -> PanelModel:
-        """The model that stands for the panel in the place of a judge."""
+        """The model that represents the panel in place of a judge."""
 
     async def evaluate(self, answer: PanelAnswer) -> VerificationResult:
-        """Return the result of the panel on an answer, made by `answer.result_of`.
+        """Return the result of the panel on an answer, built by `answer.result_of`.
 
-        Implementations may raise what `answer.ask` raises.
+        Implementations may let exceptions from `answer.ask` propagate.
         """
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return `base` without a verdict, because the panel could not judge the answer. `why` becomes the error."""
+    """Return a copy of `base` without verdict, scores and vetoes, because the panel could not judge the answer.
+
+    `why` becomes the error of the item.
+    """
     values = {
         name: getattr(base.template, name) for name in ("raw_llm_response", "trace_messages", "parsed_gt_response")
     }
@@ -109,7 +112,7 @@ def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PA
 
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer, and the sums over the judges; None if no result has any."""
+    """Return the usage of the answer, and the sums over the judges; None if no result has a usage."""
     usage: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():

@@ -99,6 +99,7 @@ def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> 
     """
 
     def bounds(model: ModelConfig) -> Bounds:
+        """Return the bounds for a model, with the number that its adapter declares. `ModelLabel` has no adapter."""
         declared = (
             find_adapter(plugins, model.interface).spec.concurrency if not isinstance(model, ModelLabel) else None
         )
@@ -182,6 +183,7 @@ class PortFactory:
         """
 
         async def request() -> LLMReply:
+            """Query the service once, within `request_timeout`, and return the reply with lone surrogates replaced."""
             return LLMReply(
                 replace_surrogates(await call_service(ask, self.parts.config.core.request_timeout)), NO_USAGE
             )

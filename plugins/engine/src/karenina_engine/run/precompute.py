@@ -228,7 +228,7 @@ class _Worker:
     async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
         """Run the items of an answer, and return whether the journal had every reply.
 
-        If it had not, nothing is added to the chunk.
+        If a reply was missing, nothing is added to the chunk.
         """
         session, resume_state = self._session, self._resume_state
         kept, again = resume_state.kept, resume_state.again

@@ -60,7 +60,7 @@ _MOST_COMPARED: Final = 100
 
 @contextmanager
 def open_run(request: RunRequest) -> Iterator[RunSession]:
-    """Prepare a run, and hold its journal, if it has one, inside the `with` block.
+    """Prepare a run, and keep its journal, if it has one, locked inside the `with` block.
 
     The journal is created, opened or renamed only after all checks, so a run that cannot start leaves it unchanged.
     Raises `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
@@ -69,7 +69,7 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
     from karenina_engine.journal.journal import Journal
 
     if request.replay and request.journal is None:
-        raise ConfigError(["a replay needs a journal, which replaces the models: give one (journal, --journal)"])
+        raise ConfigError(["a replay needs a journal in place of the models: give one (journal, --journal)"])
     session = prepare_run(request, offline=request.replay)
     benchmark, config = request.benchmark, request.config
     if not request.replay:
@@ -96,7 +96,7 @@ def prepare_session(
     With an open `journal`, the run stores its replies and results there, and resumes an earlier run of the same
     request. `command` describes how the run was started, for the journal to store (`karenina_engine.journal.command`).
     Raises `PlanError` if a question has no valid plan, and `ConfigError` for any other problem of the request.
-    `open_run` also opens the journal and makes the command.
+    `open_run` also opens the journal and creates the command.
     """
     offline = journal is not None and journal.replaying
     if journal is not None:
@@ -226,7 +226,7 @@ def unfinished_ids(
 ) -> list[str]:
     """Return the ids of questions for which at least one item has no judged or undecided result in `files`.
 
-    Results of questions whose text has changed count as missing. Logs a warning about such questions, and about a file
+    Results of questions whose text has changed are ignored. Logs a warning about such questions, and about a file
     that has no result of this run. Raises `ResultFileError` if a file cannot be read.
     """
     from karenina_engine.results.result_set import read_results
@@ -253,7 +253,7 @@ def _judge_ids(config: VerificationConfig) -> list[str | None]:
 def _items_by_question(
     ids: Sequence[str], config: VerificationConfig, judges: Sequence[str | None]
 ) -> Mapping[str, Set[ItemId]]:
-    """Return the keys of all items of the run, by question id."""
+    """Return the keys of all items of the run, grouped by question id."""
     core = config.core
     return {
         id: {
@@ -283,7 +283,9 @@ class _ReadResults:
     models: dict[str, None] = field(default_factory=dict)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result."""
+        """Count a result: of an unknown question, of a question whose text has changed, or of an item of the
+        benchmark.
+        """
         meta, id = result.metadata, result.question_id
         if id not in self.benchmark:
             self.strange[id] += 1
@@ -318,7 +320,7 @@ class _ReadResults:
             contents = "other questions or replicates" if same_models else "; ".join(self.models)
             own = sorted({_model_names(item.answering, item.judge if self.has_judges else None) for item in wanted})
             logger.warning(
-                "--skip-done %s skips nothing: it has results of %s, but this run is of %s; give the results of a run "
+                "--skip-done %s skips nothing: its results are of %s, but this run is of %s; give the results of a run "
                 "with the same questions and replicates, and the same ids of models and judges",
                 *(self.file, in_one_line(contents), in_one_line("; ".join(own))),
             )

@@ -22,7 +22,7 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 _QUEUED: Final = 2
-"""The number of jobs that a process holds at a time, so that it need not wait for the next one."""
+"""The number of jobs that a process has at a time, so that it need not wait for the next one."""
 _OUT_OF_ORDER: Final = 4
 """The number of results per process that may be finished before an earlier job."""
 _PIPE_BYTES: Final = 1 << 20
@@ -78,7 +78,7 @@ Work = Callable[[WorkerState], Callable[[J], R]]
 
 @dataclass(slots=True, eq=False)
 class _Process:
-    """A worker process, its pipes, and the numbers of its jobs."""
+    """A worker process, with its pipes and the numbers of its jobs."""
 
     pid: int
     jobs: Connection[Any, Any]
@@ -163,9 +163,9 @@ class ProcessPool(Generic[J, R]):
                     loop.remove_reader(connection.fileno())
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
-        """Send jobs to processes that have too few, and return whether there are jobs that have not been yielded.
+        """Send jobs to processes that have too few, and return whether any jobs have not been yielded yet.
 
-        If all processes have died, jobs end without a result.
+        If all processes have died, the jobs end without a result.
         """
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
         for process in sorted(self._processes, key=lambda worker: len(worker.numbers)):
@@ -315,6 +315,7 @@ def _detach(parent: int, state: WorkerState) -> None:
     import ctypes
 
     def end(_number: int, _frame: object) -> None:
+        """Handle a signal: let the current job end early."""
         state.ending = True
 
     signal.set_wakeup_fd(-1)

@@ -124,7 +124,7 @@ class ResumeState:
         try:
             text = result.model_dump_json()
         except ValueError as error:
-            raise UnstorableRow(f"it is not JSON: {describe_error(error)}") from error
+            raise UnstorableRow(f"the result is not JSON: {describe_error(error)}") from error
         await self.journal.finish(task.index(judge), item, fingerprint, result.outcome.value, text, again=again)
         return result, text
 

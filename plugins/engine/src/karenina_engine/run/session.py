@@ -202,6 +202,7 @@ class RunSession:
         """
 
         def stop() -> None:
+            """Stop the run, and call `then` afterwards."""
             self.stop(why, grace=grace)
             then()
 

@@ -161,7 +161,7 @@ class StageContract(PluginContract):
     def test_its_result_is_the_same_after_a_round_trip_through_json(self) -> None:
         state = self.run().state
         result = make_result(state)
-        assert "the result could not be created" not in (result.metadata.error or "")
+        assert "the result cannot be built" not in (result.metadata.error or "")
         assert VerificationResult.model_validate_json(result.model_dump_json()) == result
         extensions = [values for section, values in state.fields.items() if section.startswith("extensions:")]
         assert list(result.extensions.values()) == extensions, (

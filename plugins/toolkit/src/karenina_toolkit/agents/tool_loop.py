@@ -74,7 +74,7 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions) -> Ag
 async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool]
 ) -> AgentReply:
-    """Run turn after turn until the model answers without a tool call, or its last allowed turn is over.
+    """Run turns until the model answers without a tool call, or its last allowed turn is over.
 
     Raises `PortError` if a request fails, unless it is an empty turn after tool results, which ends the run.
     """
@@ -188,6 +188,7 @@ class AgentClock:
         """Wrap `guard` so that the clock runs only while it asks the model, not while it waits."""
 
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
+            """Call `guard` with the clock stopped; the clock runs only while `ask` is awaited."""
             self._stop()
             try:
                 return await guard(lambda: self._with_clock(ask), trace)
@@ -212,7 +213,7 @@ class AgentClock:
             clock.reschedule(None)
 
     def _resume(self) -> None:
-        """Let a stopped clock run on with the time that was left. Do nothing if it is not stopped."""
+        """Resume a stopped clock with the time that was left. Do nothing if it is not stopped."""
         clock = self._clock
         if clock is not None and not clock.expired() and self._left is not None:
             clock.reschedule(asyncio.get_running_loop().time() + self._left)
@@ -249,7 +250,7 @@ class _Work:
     size: TraceSize = field(default_factory=TraceSize)
 
     def add(self, turn: Turn) -> tuple[ToolCall, ...]:
-        """Add a turn, and return its tool calls."""
+        """Add a turn, and return its tool calls. A turn that continues a paused one is merged with it."""
         if self.paused:
             self.trace[-1] = _join(self.trace[-1], turn.message)
         else:

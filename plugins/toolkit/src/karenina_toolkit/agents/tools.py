@@ -26,7 +26,7 @@ _LONGEST_NAME: Final = 200
 
 
 def collect_tools(options: AgentOptions) -> dict[str, Tool]:
-    """Return the tools of an agent run by name: those of its workspace, if it has one, then `options.tools`.
+    """Return the tools of an agent run, keyed by name: those of its workspace, if it has one, then `options.tools`.
 
     Raises `ValueError` if the workspace is not a folder, or if two tools have the same name.
     """
@@ -54,7 +54,8 @@ def describe_origin(tool: Tool) -> str:
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
     """Return the tool message that answers `call`. If the tool fails, this is an error message for the model.
 
-    Raises `PortError` only if the tool raises it, because its server is lost and the agent cannot continue without it.
+    A result of more than `LONGEST_RESULT` characters is cut off, with a note. Raises `PortError` only if the tool
+    raises it, because its server is lost and the agent cannot continue without it.
     """
     try:
         text = await _result(call, tools)
@@ -72,7 +73,7 @@ async def run_tool(call: ToolCall, tools: Mapping[str, Tool]) -> Message:
 
 
 def measure_size(value: object) -> int:
-    """Return the number of characters in all texts of a JSON value, plus one for each value in it."""
+    """Return the number of characters in all strings of a JSON value, plus one for each value in it."""
     size = 0
     waiting = [value]
     while waiting:

@@ -227,7 +227,8 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return `file:line: text` for each match, and how many files were not searched.
+        """Return a line `file:line: text` for each of the first `MOST_MATCHES` matches, and how many files were not
+        searched.
 
         Raises `ToolError` for an invalid pattern, and if the search exceeds its time limit.
         """

@@ -164,7 +164,7 @@ def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
 
 
 def _types_of(known: Mapping[str, Tool] | Collection[str], name: str) -> Mapping[str, Any]:
-    """Return the schemas of a tool's parameters by name; empty if `known` has only names, or the tool states none."""
+    """Return the schemas of a tool's parameters by name; empty if `known` has only names or there is no schema."""
     schema: Mapping[str, Any] = known[name].schema if isinstance(known, Mapping) else {}
     properties = schema.get("properties")
     return properties if isinstance(properties, Mapping) else {}
@@ -182,7 +182,7 @@ def is_quoted(text: str, place: int) -> bool:
 
 
 def _is_one_object(body: str) -> bool:
-    """Return whether a text is the JSON of an object, or its beginning, and nothing follows."""
+    """Return whether a string is the JSON of one object, or the beginning of one, with nothing after it."""
     if not body.startswith("{"):
         return not body
     try:
@@ -192,7 +192,10 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call without an end continues like a call; if nothing follows, it must start its line."""
+    """Return whether a call without an end was cut off.
+
+    What follows must continue like a call. If nothing follows, the call must start its line.
+    """
     if body.strip():
         return body.lstrip()[0] in "<{"
     return not _without_wrappers(text[text.rfind("\n", 0, begin.start()) + 1 : begin.start()])
@@ -245,7 +248,7 @@ def _literal(node: ast.expr) -> Any:
         return {str(ast.literal_eval(key)): _literal(value) for key, value in pairs if key is not None}
     value = ast.literal_eval(node)
     if value is not None and not isinstance(value, bool | int | float | str):
-        raise ValueError("no value of JSON")
+        raise ValueError("the literal has no equivalent in JSON")
     return value
 
 
@@ -334,7 +337,7 @@ def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
 
 
 def _parse_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values that `text` consists of. Raises `ValueError` for anything else."""
+    """Yield the JSON values that `text` consists of. Raises `ValueError` if it contains anything else."""
     place = 0
     while match := _NEXT.match(text, place):
         value, place = _DECODER.raw_decode(text, match.end())
@@ -342,7 +345,7 @@ def _parse_values(text: str) -> Iterator[Any]:
 
 
 def _parse_call(value: object, known: Collection[str]) -> ToolCall:
-    """Return a JSON value as a call. Raises `ValueError` if it is not a call of a known tool."""
+    """Return the call in a JSON value. Raises `ValueError` if the value is not a call of a known tool."""
     if not isinstance(value, Mapping):
         raise ValueError("no object")  # noqa: TRY004 - it is data from outside
     inner = value.get("function")

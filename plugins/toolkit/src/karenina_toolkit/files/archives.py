@@ -58,7 +58,10 @@ class Archive:
         return name in self._archive.NameToInfo
 
     def read(self, name: str) -> bytes:
-        """Return the content of an entry. Raises `KeyError` if there is none, `FileError` if it cannot be unpacked."""
+        """Return the content of an entry.
+
+        Raises `KeyError` if there is no such entry, and `FileError` if it cannot be unpacked.
+        """
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
@@ -121,7 +124,7 @@ class Archive:
 
 
 def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
-    """Yield the unpacked deflate data of `raw` in pieces. Raises `EOFError` if its end is missing."""
+    """Yield the unpacked deflate data of `raw` in pieces. Raises `EOFError` if the data ends too early."""
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
     while not inflater.eof and (packed := raw.read(_PIECE)):
         while packed:
@@ -129,7 +132,7 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
             packed = inflater.unconsumed_tail
     yield inflater.flush()  # the rest of the last block: a few kilobytes
     if not inflater.eof:
-        raise EOFError("its end is missing")
+        raise EOFError("the compressed data ends too early")
 
 
 @contextmanager

@@ -197,7 +197,7 @@ def unreadable_error(path: Path, error: OSError) -> FileError:
 
 
 def too_large_error(path: Path, what: str, most: int) -> FileError:
-    """Return the error for a file that is larger than the limit `most`."""
+    """Return the error for a file that is larger than the limit `most`. `what` is the problem, with the size."""
     return FileError(path, "", what, size_limit_cure(most))
 
 
@@ -220,10 +220,10 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _open_below(folder: Path, path: Path) -> int:
-    """Return a descriptor of the file `path`, which must lie in `folder`. Raises `OSError` if it leads out of it."""
+    """Return a descriptor of the file `path` in `folder`. Raises `OSError` if the path leads out of the folder."""
     root, file = resolve_links(folder), resolve_links(path)
     if not file.is_relative_to(root):
-        raise OSError(errno.EXDEV, f"it leads out of {folder}")
+        raise OSError(errno.EXDEV, f"the path leads out of {folder}")
     if os.open not in os.supports_dir_fd:  # Windows, where only administrators make links
         return os.open(file, _FLAGS)
     with open_folder(root, file.parent) as parent:

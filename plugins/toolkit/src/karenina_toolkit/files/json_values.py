@@ -73,9 +73,9 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return the first problem in a value made of lists, mappings and scalars; None if there is none.
+    """Return the first problem in a value that consists of lists, mappings and scalars; None if there is none.
 
-    If `halves` is false, texts are not searched for halves of surrogate pairs.
+    If `halves` is false, strings are not searched for halves of surrogate pairs.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
@@ -175,7 +175,7 @@ def _count_values(text: str, limit: int) -> int:
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
     """Yield the rows at the path `rows` of a JSON document; without a path, the items of a list.
 
-    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` stands for every item of
+    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`, where `*` means every item of
     a list or an object. A `*` at the end may be left out for a list. The scalars of the objects along the path are the
     `outer` values of a row. Raises `FileError` if the path leads nowhere, or the rows have too many cells.
     """

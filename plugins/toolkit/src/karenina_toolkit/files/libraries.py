@@ -36,8 +36,8 @@ _MOST_FORMULAS: Final = 1000
 class SheetFacts:
     """What a workbook contains besides the cells that are read. All lists are empty with `any_size`.
 
-    `hidden` holds the indexes of hidden columns, `without_value` the cells with formulas whose value is not stored, and
-    `others` the titles of the sheets with cells that are not read.
+    `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas whose value is not stored,
+    and `others` the titles of the sheets with cells that are not read.
     """
 
     hidden: list[int] = field(default_factory=list)
@@ -145,7 +145,7 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
-    """Return the checked parts of an Excel file, by name.
+    """Return the checked parts of an Excel file, keyed by name.
 
     Raises `FileError` for too many unpacked bytes, cells or elements. After this check, openpyxl unpacks no more than
     that, because every part has the size that it states.

@@ -98,7 +98,7 @@ def read_records(
     - CSV: the first row that is not empty names the columns. The delimiter is `delimiter`, or the most frequent of
       comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. Empty rows are
       records whose cells are all None, except that those at the end of the file are dropped.
-    - Excel: the first sheet, or `sheet`. Cells have their own types: texts, numbers, booleans, dates and times.
+    - Excel: the first sheet, or `sheet`. Cells have their own types: strings, numbers, booleans, dates and times.
     - JSON lines: any value on each line; blank lines are skipped.
     - JSON: the items of a list, or the `rows` of a document, such as `examples`, `*` (for rows by their ids) or
       `data.*.paragraphs.*.qas.*`. The scalars of the objects that enclose a row are its `outer` values.
@@ -181,7 +181,7 @@ def _read_csv(
 
 
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
-    """Return the encoding to read with, and a note on it. Only `auto` is resolved; None stands for UTF-8."""
+    """Return the encoding to read with, and a note on it. Only `auto` is resolved; None means UTF-8."""
     if encoding != texts.AUTO:
         return encoding, ""
     recognized, note = texts.recognize_encoding(file, path)

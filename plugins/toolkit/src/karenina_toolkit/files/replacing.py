@@ -43,7 +43,7 @@ def replace_file(
     - `dir_fd`: an open folder that contains `path`, which must then be a bare name; nothing swapped in above that
       folder leads out of it.
 
-    The file gets a new inode: other hard links keep the old content. What is at `path` is checked when the new file is
+    The file gets a new inode: other hard links keep the old content. The file at `path` is checked when the new one is
     complete, so that `write` may rename an earlier file.
 
     Raises `OSError`, whose `filename` is `path`, for a folder in which no file can be created; for a `path` that is

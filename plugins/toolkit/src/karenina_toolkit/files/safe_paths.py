@@ -75,7 +75,7 @@ def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int
     included.
     """
     if not folder.is_relative_to(root):
-        raise OSError(errno.EXDEV, f"it does not lie in {root}")
+        raise OSError(errno.EXDEV, f"the path does not lie in {root}")
     here = _open_root(root)
     try:
         for part in folder.relative_to(root).parts:

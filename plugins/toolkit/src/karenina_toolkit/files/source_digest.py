@@ -20,7 +20,7 @@ def digest_folders(sources: Iterable[SourceFolder]) -> str:
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of all files in a folder. Of unreadable files, only the names count.
+    """Return a digest of the names and contents of all files in a folder. Unreadable files contribute only their names.
 
     The digest does not depend on the folder's location. A link that leads out of `source.within` (default: the folder)
     is not followed, and a folder to which several links point is read once.
@@ -63,7 +63,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _target(link: Path) -> Path:
-    """Return the target of a link, or the link itself if it leads in a circle."""
+    """Return the target of a link, or the link itself if it cannot be resolved, as in a loop."""
     try:
         return link.resolve()
     except (OSError, RuntimeError):

@@ -40,8 +40,8 @@ class Record:
     are counted from 1.
 
     `value` is a mapping from columns to cells, where empty cells are None, or any JSON value. Values from Excel and
-    Parquet have their own types, such as dates. `around` holds the objects that enclose the row in a JSON document, the
-    innermost last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
+    Parquet have their own types, such as dates. `around` contains the objects that enclose the row in a JSON document,
+    the innermost last, each with its path without `*`; `key` is the row's key if rows are the values of an object.
     `is_short` says whether a row of text had fewer cells than the header; the missing ones are None. `problem` says why
     a row could not be read; such a row has no value.
     """
@@ -131,6 +131,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     length = 0
 
     def limit_row() -> Iterator[str]:
+        """Yield the lines. Raises `FileError` if a row, which may span several lines, is too long."""
         nonlocal length
         for line in chain(start, lines):
             length += len(line)
@@ -210,10 +211,10 @@ def is_unnamed(column: str) -> bool:
 
 
 def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
-    """Return the names of the columns, with a generated name for a nameless one; cuts the end of `cells` off.
+    """Return the column names, with a generated name for each nameless column.
 
-    More than 20 nameless columns after the last named one are dropped. Raises `FileError` if two columns have the same
-    name.
+    If more than 20 nameless columns follow the last named one, they are dropped, also from `cells`. Raises `FileError`
+    if two columns have the same name.
     """
     named = max(place for place, cell in enumerate(cells, 1) if cell is not None)
     del cells[named + _MOST_UNNAMED :]

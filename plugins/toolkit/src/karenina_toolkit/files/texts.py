@@ -87,7 +87,7 @@ def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
 
     Byte-order marks decide, then the positions of zero bytes (UTF-16 and UTF-32), then whether the whole file is UTF-8.
     Otherwise it is cp1252, if it reads like a language written in cp1252. Raises `FileError` for everything else,
-    because a wrong encoding would silently change texts.
+    because a wrong encoding would silently change the text.
     """
     start = _read(file, path, _SAMPLE)
     encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)

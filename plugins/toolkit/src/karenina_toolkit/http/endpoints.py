@@ -86,22 +86,22 @@ def check_base_url(
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
     if meant is not None:
-        raise AdapterConfigError(f"{where}: it has no http:// or https://; did you mean {redact_url(meant)!r}?")
+        raise AdapterConfigError(f"{where}: the URL has no http:// or https://; did you mean {redact_url(meant)!r}?")
     try:
         url = urlsplit(base_url)
         _ = url.port
     except ValueError:  # its message may contain a part of a password
         raise AdapterConfigError(
-            f"{where}: it is not a URL, or its port is not a number; write it like {like}"
+            f"{where}: this is not a URL, or its port is not a number; write it like {like}"
         ) from None
     if url.scheme not in _PORTS or not url.hostname:
-        raise AdapterConfigError(f"{where}: it must begin with http:// or https:// and name a host")
+        raise AdapterConfigError(f"{where}: the URL must begin with http:// or https:// and name a host")
     if url.username is not None or url.password is not None:
         raise AdapterConfigError(
             f"{where}: the URL contains a user name or password; remove it, and put a key into endpoint_api_key"
         )
     if url.query or url.fragment:
-        raise AdapterConfigError(f"{where}: it has a query; {query}")
+        raise AdapterConfigError(f"{where}: the URL has a query; {query}")
     if url.path.endswith(_METHODS):
         raise AdapterConfigError(f"{where}: give the base URL, such as {like}, not the URL of one method")
     return url

@@ -65,7 +65,10 @@ _LOOKED_AT: Final = 5000
 
 
 def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a server refused a call because the account has no credit, so that no retry can succeed."""
+    """Return whether a server refused a call because the account has no credit, so that no retry can succeed.
+
+    Decided by the error codes, or known words at the beginning of the message.
+    """
     return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(message[:_LOOKED_AT]) is not None
 
 

@@ -262,7 +262,10 @@ def _until(date: str) -> float:
 
 
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
-    """Return the server's message, and its error type and code; servers nest them differently."""
+    """Return the server's message, and the error types and codes in the body; servers nest them differently.
+
+    If the body is not JSON or has another structure, it is the message itself, cut to `_LONGEST_ERROR` characters.
+    """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
     try:
@@ -302,7 +305,10 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Return `text` with passages of the prompt masked, also if they were written as JSON."""
+    """Return `text` with short messages of the prompt, and passages of at least `_WINDOW` characters, masked.
+
+    Passages are also found if they were written as JSON.
+    """
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
             text = text.replace(message.content, "[prompt]")

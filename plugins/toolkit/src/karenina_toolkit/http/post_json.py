@@ -74,9 +74,9 @@ async def post_json(
     - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout`.
     - The connection is closed before this returns.
 
-    Raises `PortError`, which shows neither the key nor texts from `body`, if the call fails. If `read` raises
-    `LookupError`, `TypeError`, `ValueError` or `AttributeError`, this too becomes a `PortError`: the server has sent no
-    usable reply.
+    Raises `PortError`, which shows neither the key nor strings from `body`, if the call fails. If `read` raises
+    `LookupError`, `TypeError`, `ValueError` or `AttributeError`, the server has sent no usable reply, and `PortError`
+    is raised too.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"
@@ -88,7 +88,7 @@ async def post_json(
     async with sender.open_session() as session:
         url = f"{base_url.rstrip('/')}{path}" if path else base_url
         response, raw = await sender.post(session, url, data=json.dumps(sent).encode(), headers=headers)
-    prompt = [Message.user(text) for text in _texts_in(sent.values())]
+    prompt = [Message.user(text) for text in _strings_in(sent.values())]
     if response.status >= 300:
         text = raw.decode("utf-8", "replace")
         raise status_error(where, response.status, response.headers, text, sender.secrets, prompt, CURES)
@@ -101,7 +101,7 @@ async def post_json(
     try:
         return read(data)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        what = f"its JSON is not of the expected form ({type(error).__name__})"
+        what = f"its JSON does not have the expected form ({type(error).__name__})"
         raise BrokenReply(f"{where} sent no usable reply: {what}") from None
 
 
@@ -134,7 +134,7 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send one request, and return the response, whatever its status, and its body.
+        """Send one request, and return the response (whatever its status) and its body.
 
         Raises `PortError` if no complete reply is received within the bounds and the time limit.
         """
@@ -184,12 +184,12 @@ def _key_of(model: ModelConfig) -> str | None:
     return find_api_key(model, model.endpoint_base_url, (), ())
 
 
-def _texts_in(values: Any) -> Iterator[str]:
-    """Yield the texts in a JSON value, except for the keys of objects; they may be parts of a prompt."""
+def _strings_in(values: Any) -> Iterator[str]:
+    """Yield the strings in a JSON value, which may be parts of a prompt. Keys of objects are left out."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, Mapping):
-        yield from _texts_in(values.values())
+        yield from _strings_in(values.values())
     elif not isinstance(values, bytes) and hasattr(values, "__iter__"):
         for value in values:
-            yield from _texts_in(value)
+            yield from _strings_in(value)

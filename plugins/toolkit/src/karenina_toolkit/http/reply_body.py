@@ -54,7 +54,7 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`."""
+        """Yield the decompressed data of `raw`. Raises `BrokenReply` if it cannot be decompressed."""
         if not self._packed or not raw:
             yield raw
             return
@@ -110,7 +110,9 @@ async def bound_body(
             marks += count_value_marks(unpacked)
             bounds.check_size(where, size)
             if marks > MOST_VALUES:
-                raise ReplyTooLarge(f"{where} sent a reply of more than {MOST_VALUES} JSON values, which was discarded")
+                raise ReplyTooLarge(
+                    f"the reply from {where} was discarded, because it contains more than {MOST_VALUES} JSON values"
+                )
             if by_event:
                 tail += unpacked
                 if any(end in tail for end in _ENDS_OF_EVENTS):
@@ -172,6 +174,7 @@ def make_bounding_hook(
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
     async def bound(response: Any) -> None:
+        """Replace the stream of a response with one that is decompressed and bounded."""
         _check_requested(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
@@ -256,6 +259,6 @@ def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> Non
     ends.without += 1
     why = "the stream ended without a finish reason"
     if ends.gives_reasons:
-        raise IncompleteStream(f"{why}, which the server gave before", usage)
+        raise IncompleteStream(f"{why}, although the server gave one before", usage)
     if ends.without <= _MOST_UNENDED:
         raise UnendedStream(f"{why}, so its reply may be incomplete", usage)

@@ -139,9 +139,9 @@ def find_secret_parts(url: str | None) -> list[str]:
 
 
 def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
-    """Return the texts that errors must not show: `values`, and the secret parts of the URL and of proxies.
+    """Return the strings that errors must not show: `values`, and the secret parts of the URL and of proxies.
 
-    Texts of three characters or fewer are left out, because they are too short to be secrets.
+    Strings of three characters or fewer are left out, because they are too short to be secrets.
     """
     secrets = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
     return [value for value in secrets if value is not None and len(value) > 3]

@@ -40,10 +40,10 @@ _PORTS = ("llm", "parser", "agent")
 
 
 def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
-    """Return the installed package called `name`, and the findings of its checks.
+    """Return the installed package named `name`, and the results of the checks on it.
 
     `name` may be that of a distribution, an import package or a plugin. The package's plugins are loaded and its ports
-    are made, but no model is called. Raises `PluginError` if nothing, or several distributions, have the name.
+    are created, but no model is called. Raises `PluginError` if nothing, or several distributions, have the name.
     """
     package = find_package(name)
     plugins = active_plugins()
@@ -104,8 +104,8 @@ def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Findin
 def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]) -> Iterator[Finding]:
     """Yield findings on each stage of a distribution: whether its declared names exist, and its place in the plan.
 
-    Other plugins count only if they belong to this project or to the `required` distributions, so that a flaw in
-    another package does not look like one in this package.
+    Other plugins are considered only if they belong to this project or to the `required` distributions, so that a flaw
+    in another package does not look like one in this package.
     """
     counted = {distribution, *required, *read_catalog()["members"]}
     offered = tuple(stage for stage in registered_stages(plugins) if stage.distribution in counted)

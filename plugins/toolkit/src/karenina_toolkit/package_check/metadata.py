@@ -132,7 +132,7 @@ def requirements(distribution: Distribution) -> Iterator[Requirement]:
 
 
 def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield whether the package fits this installation, declares what it imports, and is typed."""
+    """Yield findings on whether the package fits this installation, declares what it imports, and is typed."""
     yield from _check_versions(package)
     yield from _check_imports(package)
     yield from _check_types(package)

@@ -143,7 +143,7 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
 def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
     """Yield findings on each adapter of a distribution: whether it has what it declares.
 
-    The adapter's ports are made, but not called.
+    The adapter's ports are created, but not called.
     """
     for adapter in registered_adapters(plugins):
         if adapter.distribution == distribution:
@@ -162,7 +162,7 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
     if not spec.description.strip():
         yield "problem", "it has no description, which `karenina plugins` prints: write description=..."
     if not spec.ports:
-        yield "problem", "it has no port: give it llm=, parser= or agent=, a function that makes one"
+        yield "problem", "it has no port: give it llm=, parser= or agent=, a function that creates one"
     if spec.allowed_in_files is None:
         cure = "write allowed_in_files=True if it only calls servers of the user's own environment"
         yield "problem", f"it does not say whether a benchmark may choose it: {cure}, else allowed_in_files=False"
@@ -187,7 +187,7 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Make an adapter's ports for a made-up model, and yield what is wrong with their methods.
+    """Create an adapter's ports for a fictitious model, and yield what is wrong with their methods.
 
     If the adapter refuses the model both with and without an endpoint, the only finding is a warning.
     """

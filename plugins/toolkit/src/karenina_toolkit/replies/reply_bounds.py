@@ -64,7 +64,7 @@ class ReplyBounds:
         """Raise `ReplyTooLarge` if `size` bytes exceed the bound; `where` names the server."""
         if size > self.max_bytes:
             raise ReplyTooLarge(
-                f"{where} sent a reply of more than {self.max_bytes} bytes (decompressed), which was discarded; "
+                f"the reply from {where} was discarded, because it has more than {self.max_bytes} decompressed bytes; "
                 "raise max_reply_bytes to accept such replies"
             )
 
@@ -76,11 +76,11 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
     values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
-        raise ValueError(f"its JSON has more than {MOST_VALUES} values")
+        raise ValueError(f"the JSON has more than {MOST_VALUES} values")
     try:
         value = loads(raw)
     except RecursionError:
-        raise ValueError("its JSON is nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
     if raw.count(b"{") + raw.count(b"[") > DEEPEST:
         check_depth(value)
     return value
@@ -98,7 +98,7 @@ def check_depth(value: Any) -> None:
         level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, (dict, list))]
         if not level:
             return
-    raise ValueError(f"its JSON is nested deeper than {DEEPEST} levels")
+    raise ValueError(f"the JSON is nested deeper than {DEEPEST} levels")
 
 
 def _inside(value: Any) -> Any:
@@ -121,7 +121,7 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 def read_token_count(value: object) -> int:
     """Return a reply's token count: 0 if `value` is negative or not a number, and at most `MOST_TOKENS`.
 
-    Numbers may be written as text.
+    A number in a string is accepted.
     """
     if isinstance(value, str):
         value = _read_number(value)
@@ -133,7 +133,7 @@ def read_token_count(value: object) -> int:
 
 
 def _read_number(text: str) -> float:
-    """Return a number written as text; 0 if the text is not a number."""
+    """Return the number in a string; 0 if the string is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -152,7 +152,7 @@ def check_tool_call_count(where: str, calls: Sized) -> None:
 
 
 def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
-    """Return the reply with counts that can be stored and texts that can be encoded."""
+    """Return the reply with counts that can be stored and strings that can be encoded."""
     usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
     if (
@@ -171,7 +171,7 @@ def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
 
 
 def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
-    """Return the reply with counts that can be stored and texts that can be encoded."""
+    """Return the reply with counts that can be stored and strings that can be encoded."""
     usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
     if usage is reply.usage and text is reply.text and model is reply.model and reply.server_reason is None:
         return reply
@@ -179,7 +179,7 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
-    """Return the turn with counts that can be stored and texts that can be encoded.
+    """Return the turn with counts that can be stored and strings that can be encoded.
 
     Raises `BrokenReply` for ids that cannot be encoded and for arguments nested too deeply, and `ReplyTooLarge` for too
     many tool calls.
@@ -196,7 +196,7 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with counts that can be stored and texts that can be encoded.
+    """Return the reply with counts that can be stored and strings that can be encoded.
 
     Raises the same errors as `sanitize_turn`.
     """
@@ -233,7 +233,7 @@ def sanitize_usage(usage: Usage) -> Usage:
 
 
 def _message(where: str, message: Message) -> Message:
-    """Return a message with texts that can be encoded. Raises the errors of `sanitize_turn`."""
+    """Return a message with strings that can be encoded. Raises the errors of `sanitize_turn`."""
     if message.tool_calls:
         check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)
@@ -248,7 +248,7 @@ def _message(where: str, message: Message) -> Message:
 
 
 def _call(where: str, call: ToolCall) -> ToolCall:
-    """Return a tool call with texts that can be encoded. Raises `BrokenReply` if its id or arguments cannot be used."""
+    """Return a tool call with strings that can be encoded. Raises `BrokenReply` if its id or arguments are unusable."""
     _check_id(where, call.id)
     return ToolCall(call.id, _text(call.name), _values(where, dict(call.arguments)))
 
@@ -260,7 +260,7 @@ def _check_id(where: str, id: str | None) -> None:
 
 
 def _values(where: str, values: Any) -> Any:
-    """Return JSON values with texts that can be encoded. Raises `BrokenReply` if they are nested too deeply."""
+    """Return JSON values with strings that can be encoded. Raises `BrokenReply` if they are nested too deeply."""
     try:
         check_depth(values)
     except ValueError as error:

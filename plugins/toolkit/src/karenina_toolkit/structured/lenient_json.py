@@ -49,7 +49,7 @@ _LATEX: Final = lazy_pattern(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\
 
 
 def restore_backslashes(value: Any) -> Any:
-    r"""Return a JSON value with lost backslashes restored in its texts.
+    r"""Return a JSON value with lost backslashes restored in its strings.
 
     Judges forget to escape the backslashes of LaTeX commands and Windows paths, and JSON reads `\theta` as a tab.
     """
@@ -144,7 +144,7 @@ _WORDS: Final[dict[str, bool | None]] = {
 
 
 class LenientReader:
-    """A reader of objects; `pairs` makes an object from its entries, and `number` a number from its text."""
+    """A reader of objects; `pairs` builds an object from its entries, and `number` a number from its text."""
 
     def __init__(self, pairs: Pairs, number: Number) -> None:
         self._pairs = pairs

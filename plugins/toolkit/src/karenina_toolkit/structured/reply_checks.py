@@ -89,8 +89,8 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
     """Return the reply of the model and server `where`, sanitized, if it can be used.
 
     A judge's thoughts are not stored. If its text is empty and its thoughts contain the only JSON object, the thoughts
-    become the text. A reply without text counts as cut off if thoughts used all `max_tokens`, whatever the server says.
-    Raises `PortError` for a reply that failed or cannot be read, and `EmptyReply` for one without content.
+    become the text. A reply without text is treated as cut off if thoughts used all `max_tokens`, whatever the server
+    says. Raises `PortError` for a reply that failed or cannot be read, and `EmptyReply` for one without content.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ def ends_empty(trace: Sequence[Message]) -> bool:
 
 
 def _holds_object(text: str) -> bool:
-    """Return whether a text contains one JSON object that can be read."""
+    """Return whether a string contains exactly one JSON object that can be read."""
     try:
         read_object(text)
     except (ValueError, RecursionError):

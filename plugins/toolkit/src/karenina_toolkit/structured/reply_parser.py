@@ -35,7 +35,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
     The following is removed: a code fence, prose before and after the object (even with braces), thoughts
     (`split_reasoning`), a list around one object, a string around the object, and repetitions of the same object. The
-    object may be almost JSON (`LenientReader`). Lost backslashes are restored in texts (`restore_backslashes`), and a
+    object may be almost JSON (`LenientReader`). Lost backslashes are restored in strings (`restore_backslashes`), and a
     lone surrogate becomes U+FFFD. With `whole`, for a reply that was cut off, nothing is repaired.
 
     Raises `ValueError`, which says what is wrong, for text with no object or several, for an object that is malformed
@@ -48,7 +48,7 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
-    """Return the object in `text`, without mending its texts, and whether it had to be extracted or repaired.
+    """Return the object in `text`, without restoring its strings, and whether it had to be extracted or repaired.
 
     Raises `ValueError` as `read_object` does.
     """
@@ -106,13 +106,13 @@ def _inside(text: str) -> dict[str, Any]:
         outside.append(text[at : begin.start()])
         at = end
         if len(objects) > _MOST_COPIES:
-            raise ValueError("the reply holds more than one JSON object")
+            raise ValueError("the reply contains more than one JSON object")
     outside.append(text[at:])
     if not objects:
-        raise ValueError("the reply holds no JSON object")
+        raise ValueError("the reply contains no JSON object")
     filled = [value for value in objects if value] or objects
     if any(not json_equal(filled[0], other) for other in filled):
-        raise ValueError("the reply holds more than one JSON object")
+        raise ValueError("the reply contains more than one JSON object")
     _check_outside(outside)
     return filled[0]
 
@@ -160,7 +160,9 @@ def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
 
 
 def _last_end(text: str) -> int:
-    """Return where thoughts without an opening mark end: after the last mark that is outside of every object."""
+    """Return where thoughts without an opening mark end: after the last mark outside of every object; 0 if there is
+    none.
+    """
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
     if text.startswith("analysis"):
         ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))
@@ -190,7 +192,7 @@ def _check_outside(parts: list[str]) -> None:
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):
-        raise ValueError("the reply holds a JSON list, not a JSON object")
+        raise ValueError("the reply contains a JSON list, not a JSON object")
     closed = sum(part.count("}") - part.count("{") for part in parts)
     if _GOES_ON.match(after) or (closed and after.strip("}` \r\n")):
         raise ValueError("the JSON object in the reply is broken (it ends before its last key)")
@@ -243,7 +245,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(word: str) -> NoReturn:
     """Raise `ValueError` for `NaN`, `Infinity` or `-Infinity`."""
-    raise ValueError(f"{word} is no JSON value")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=read_float)

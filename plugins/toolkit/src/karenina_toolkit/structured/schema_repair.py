@@ -43,7 +43,8 @@ class _Root(dict[str, Any]):
         self.left -= 1
         if self.left < 0:
             raise SchemaTooComplex(
-                "too many values, or a schema with too many choices and references in each other: not compared"
+                "not compared, because there are too many values, or too many nested choices and references in the "
+                "schema"
             )
 
 
@@ -61,8 +62,8 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     """Return `data` with the repairs that are unambiguous and keep every value, and whether there was one.
 
     - A boolean: from "true", "yes", "y", "1" and 1; from "false", "no", "n", "0" and 0.
-    - A number: from a string that is a JSON number, also if an enum has numbers and not this text.
-    - A text: from a number, as it was written. "null" becomes null if text is not allowed.
+    - A number: from a string that is a JSON number, even if an enum contains numbers and not this string.
+    - A string: from a number, as it was written. "null" becomes null if strings are not allowed.
     - A list: from one scalar, unless it may mean several or none; from a string with a JSON list, or with semicolons or
       line breaks between entries.
     - An enum value: from one that differs in case, spaces or look-alike code points.
@@ -127,7 +128,7 @@ def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return `value` with its unambiguous repairs; what cannot be repaired is returned unchanged."""
+    """Return `value` with its unambiguous repairs; a value that cannot be repaired is returned unchanged."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -142,7 +143,7 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return the repair of a value for a schema that has neither options nor an enum."""
+    """Return a value repaired for a schema that has neither options nor an enum; unchanged if no repair applies."""
     kind = schema.get("type")
     if isinstance(value, dict):
         properties = schema.get("properties")
@@ -303,7 +304,7 @@ def _boolean(value: Any) -> Any:
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:
-    """Return the number that `word` is; `value` if it is none, or has a huge exponent.
+    """Return `word` as a number; return `value` if `word` is not a number, or has a huge exponent.
 
     A fraction is also returned as `value` if `kind` is "integer".
     """
@@ -318,7 +319,7 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
 
 
 def _parse_list(text: str) -> list[Any] | None:
-    """Return the list that a text contains as JSON; None for any other text."""
+    """Return the list in a JSON string; None if the string contains anything else."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -329,7 +330,7 @@ def _parse_list(text: str) -> list[Any] | None:
 
 
 def _split_list(text: str) -> list[Any] | None:
-    """Return the entries of a text with semicolons or line breaks between them; None for another text."""
+    """Return the entries of a string that are separated by semicolons or line breaks; None if there is no separator."""
     parts = [_BULLET.sub("", part).strip() for part in re.split(r";" if ";" in text else r"\n", text.strip())]
     return parts if len(parts) > 1 and all(parts) else None
 

@@ -57,7 +57,7 @@ class StructuredResult(Generic[T]):
 
     `data` is the object that `validate` received, `tries` is the number of calls, and `repaired` says whether the last
     reply had to be extracted or repaired; `usage` is the sum of all calls, including those with unusable replies.
-    `option_logprobs` holds those of the last reply (see `ParserReply`).
+    `option_logprobs` contains those of the last reply (see `ParserReply`).
     """
 
     value: T
@@ -124,7 +124,7 @@ async def call_structured(
 
 
 class _Form(Generic[T]):
-    """A form that a judge fills: `messages` holds those of the next request."""
+    """A form that a judge fills. `messages` contains the messages of the next request."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
 
 
 def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
-    """Return the explanation for the judge, and that for the user."""
+    """Return the explanation for the judge, without text that template code wrote, and the full one for the user."""
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
     elif isinstance(error, InvalidReply):
@@ -221,7 +221,7 @@ def _explain(error: ValueError, reply: ParserReply) -> tuple[str, str]:
 
 
 def _join_errors(error: ValidationError, *, everything: bool) -> str:
-    """Return pydantic's errors as one text; without `everything`, the texts written by template code are left out."""
+    """Return pydantic's errors as one string, without messages of template code unless `everything` is set."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"
@@ -232,7 +232,7 @@ def _join_errors(error: ValidationError, *, everything: bool) -> str:
 
 @cache
 def _pydantic_error_types() -> frozenset[str]:
-    """Return the error types with a text by pydantic itself; the texts of others are written by template code."""
+    """Return the error types whose messages pydantic writes itself; template code writes those of all others."""
     from pydantic_core.core_schema import ErrorType
 
     return frozenset(get_args(ErrorType)) - {"value_error", "assertion_error", "default_factory_not_called"}

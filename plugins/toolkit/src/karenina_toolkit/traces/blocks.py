@@ -46,20 +46,20 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
     if not value:
         return ()
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise TraceFormatError(f"its {key} is {type(value).__name__}, not a list")
+        raise TraceFormatError(f"the field {key!r} is {type(value).__name__}, not a list")
     return value
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """Return the id or name under `key`, as text; None if it is missing, null or empty.
+    """Return the id or name under `key` as a string; None if it is missing, null or empty.
 
-    Raises `TraceFormatError` if the value is neither text nor a whole number.
+    Raises `TraceFormatError` if the value is neither a string nor a whole number.
     """
     value = data.get(key)
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise TraceFormatError(f"its {key} is {type(value).__name__}, not text")
+        raise TraceFormatError(f"the field {key!r} is {type(value).__name__}, not text")
     return str(value)
 
 

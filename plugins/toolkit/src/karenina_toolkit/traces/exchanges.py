@@ -45,7 +45,7 @@ def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
     error, a token count, a blocked prompt) adds none, so the conversation ends with the request, unless the request is
     repeated.
 
-    Raises `TraceFormatError` for what cannot be read, and for a response with several replies.
+    Raises `TraceFormatError` for an exchange that cannot be read, and for a response with several replies.
     """
     return [conversation.messages for conversation in _conversations(exchanges)]
 
@@ -106,13 +106,15 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
     response = exchange.get("response") if isinstance(exchange, Mapping) else None
     for name, value in (("request", request), ("response", response)):
         if not isinstance(value, Mapping):
-            raise TraceFormatError(f"its {name} is {type(value).__name__}, not an object (streams are not read)")
+            raise TraceFormatError(f"the {name} is {type(value).__name__}, not an object (streams are not read)")
     assert isinstance(request, Mapping)
     assert isinstance(response, Mapping)
     opened = open_recording(request)
     reply, format = _reply(response)
     if opened.format is not None and format is not None and opened.format is not format:
-        raise TraceFormatError(f"its request is of {opened.format.name}, its response of {format.name}")
+        raise TraceFormatError(
+            f"the request has the format {opened.format.name}, but the response has the format {format.name}"
+        )
     previous = request.get("previous_response_id")
     return _ParsedExchange(
         opened.format or format, list(opened.entries), list(opened.before), reply, response.get("id"), previous
@@ -136,7 +138,7 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
         return [{"role": "assistant", "content": response["content"]}], ANTHROPIC
     if any(response.get(key) for key in _NO_REPLY):
         return [], None
-    raise TraceFormatError(f"its response has an unknown format: it has {', '.join(sorted(response)) or 'nothing'}")
+    raise TraceFormatError(f"the response has an unknown format: it has {', '.join(sorted(response)) or 'nothing'}")
 
 
 def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:
@@ -165,7 +167,7 @@ def _continue_referenced(conversations: Sequence[_Conversation], parsed: _Parsed
             conversation.entries = [*conversation.entries, *instructions, *parsed.asked]
             return conversation
     raise TraceFormatError(
-        f"it continues {parsed.previous_id!r}, which is not the last response of any exchange before it"
+        f"the request continues {parsed.previous_id!r}, which is not the last response of any earlier exchange"
     )
 
 

@@ -160,7 +160,7 @@ def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
 
 
 def _find_end(text: str, marks: Sequence[re.Match[str]]) -> int | None:
-    """Return the index of the mark that ends the reasoning of a text that starts with an opening mark; None if none."""
+    """Return the index of the mark that ends the reasoning after an opening mark at the start; None if none does."""
     closing = [place for place, mark in enumerate(marks) if mark["close"]]
     last = closing[0] if closing else None
     for place in closing[1:]:

@@ -47,7 +47,7 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
     """Return `recording` with the finish reason from `row`, the object that contains the recording, if there is one.
 
-    A text becomes an assistant message, and a list of messages becomes an object. A reason in the recording takes
+    A string becomes an assistant message, and a list of messages becomes an object. A reason in the recording takes
     precedence, and an object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
@@ -109,5 +109,5 @@ def _is_refusal(content: object) -> bool:
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
-    """Return whether a value is a list, tuple or other sequence, but not text."""
+    """Return whether a value is a list, tuple or other sequence, but not a string."""
     return isinstance(value, Sequence) and not isinstance(value, str)

@@ -67,7 +67,7 @@ def read_usage(data: Any) -> Usage:
 
 
 def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
-    """Add the counts of an object and its details to `counts`, by kind; among several of one kind, the largest."""
+    """Add the counts of an object and its details to `counts`, by kind. Of several of one kind, keep the largest."""
     for name, value in data.items():
         kind = _KINDS.get(name)
         if kind is not None:

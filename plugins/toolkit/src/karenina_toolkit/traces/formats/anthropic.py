@@ -43,7 +43,10 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add an assistant entry to the turn; text continues a line only after text of the same entry."""
+    """Add the blocks of an assistant entry to the turn. A tool result closes the turn; both are yielded.
+
+    Text continues a line only after text of the same entry.
+    """
     if not blocks:
         turn.begin()
     previous = ""
@@ -70,14 +73,17 @@ def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, st
 
 
 def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Yield the messages of a user's entry: each tool result, and the text between them."""
+    """Yield the messages of a user's entry: each tool result, and the text between them.
+
+    Raises `TraceFormatError` for a role that Anthropic's format does not have.
+    """
     role = entry["role"]
     blocks = _blocks_of(entry)
     if role == "tool" and blocks and all(block["type"].endswith("tool_result") for block in blocks):
         role = "user"  # the reference project writes such blocks with the role "tool"
     if role not in ("user", "system"):
         raise TraceFormatError(
-            f"its role is {role!r}, but Anthropic's format only has the roles 'user' and 'assistant'"
+            f"the role is {role!r}, but Anthropic's format only has the roles 'user' and 'assistant'"
         )
     yield from join_texts(role, (_read_user_block(block, names) for block in blocks))
 
@@ -146,9 +152,9 @@ def _blocks_of(entry: Entry) -> list[Entry]:
     content = entry.get("content")
     blocks = _blocks(content)
     if content is not None and not isinstance(content, (str, Sequence)):
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of blocks")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of blocks")
     if isinstance(content, Sequence) and not isinstance(content, str) and len(blocks) < len(content):
-        raise TraceFormatError("a block of its content has no type")
+        raise TraceFormatError("a content block has no type")
     return blocks
 
 

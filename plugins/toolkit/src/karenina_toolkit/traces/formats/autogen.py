@@ -104,7 +104,7 @@ class _Reader:
             if kind not in _REPEATED:
                 yield Message.system(describe_block(kind, {"content": content}))
         else:
-            raise TraceFormatError(f"its type is {kind!r:.80}, not that of a message or an event")
+            raise TraceFormatError(f"the type is {kind!r:.80}, not that of a message or an event")
 
     def _note_speakers(self, last: Message) -> Message:
         """Return the last message, with a note on the speakers if it is an answer and several agents spoke.
@@ -114,7 +114,7 @@ class _Reader:
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last
         if last.content.strip() == _TERMINATE:
-            raise TraceFormatError(f"its last message says only {_TERMINATE}, which ends a chat: leave it out")
+            raise TraceFormatError(f"the last message says only {_TERMINATE}, which ends a chat: leave it out")
         return replace(last, notes=(*_name_speakers(self._speakers), *last.notes))
 
     def _is_user(self, entry: Entry) -> bool:
@@ -156,7 +156,10 @@ class _Reader:
         return Message.tool(_read_text(result.get("output")), call, is_error=bool(result.get("exit_code")))
 
     def _stop(self, why: str) -> Iterator[Message]:
-        """Note why the chat was stopped in the last message; yield a system message if that is not the model's."""
+        """Add the reason why the chat was stopped to the notes of the last message.
+
+        If that message is not the model's, yield the reason as a system message instead.
+        """
         if self._last is None or self._last.role != "assistant":
             yield Message.system(f"[StopMessage] {why}")
             return
@@ -184,7 +187,7 @@ def _read_text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text")
     return "\n".join(part if isinstance(part, str) else _describe(part) for part in content)
 
 
@@ -197,14 +200,14 @@ def _objects(content: Any, item_name: str) -> Sequence[Entry]:
     """Return the objects in `content`. Raises `TraceFormatError` if it is not a list of objects."""
     listed = isinstance(content, Sequence) and not isinstance(content, str)
     if not listed or not all(isinstance(item, Mapping) for item in content):
-        raise TraceFormatError(f"its content is not a list of objects, each a {item_name}")
+        raise TraceFormatError(f"the content is not a list of objects, each a {item_name}")
     return list(content)
 
 
 def _read_call(call: Entry) -> ToolCall:
     """Return a tool call. Raises `TraceFormatError` if it has no name."""
     if not isinstance(call.get("name"), str):
-        raise TraceFormatError("one of its calls has no name")
+        raise TraceFormatError("a call has no name")
     return ToolCall(str(call.get("id") or ""), call["name"], read_arguments(call.get("arguments")))
 
 
@@ -218,8 +221,8 @@ def check_history(entries: Sequence[Entry]) -> None:
         name = entry.get("name")
         if entry.get("role") == "assistant" and isinstance(name, str) and name.lower() in _USERS:
             raise TraceFormatError(
-                f"entry {number} is of the assistant, but its name is {name!r}: AutoGen 0.2 records the roles from the "
-                "view of the agent that started the chat; swap the roles `assistant` and `user`"
+                f"entry {number} has the role assistant, but its name is {name!r}: AutoGen 0.2 records the roles from "
+                "the view of the agent that started the chat; swap the roles `assistant` and `user`"
             )
     last = entries[-1] if entries else {}
     if last.get("content") == _TERMINATE and isinstance(last.get("name"), str):
@@ -229,13 +232,13 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note with the agents that spoke before the last one, whose text is the answer.
+    """Return a note that names the last speaker, whose text is the answer, and the agents that spoke before it.
 
-    Return no note if only one agent spoke.
+    Return no note if only one agent spoke. The names are cut to `_LONGEST_NAMES` characters.
     """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
-    return (f"the answer is that of {speakers[-1]!r:.80}, which spoke last; before it spoke {named}",) if others else ()
+    return (f"the answer is that of {speakers[-1]!r:.80}, which spoke last, after {named}",) if others else ()
 
 
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
@@ -258,7 +261,7 @@ def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
         if len(conversations) == 1:
             return list(conversations[0])
         raise TraceFormatError(
-            f"its agent_states contain {len(conversations)} conversations; give the state of one agent"
+            f"the agent_states contain {len(conversations)} conversations; give the state of one agent"
         )
     return None
 

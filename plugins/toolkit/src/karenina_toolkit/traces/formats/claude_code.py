@@ -62,7 +62,11 @@ def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Yield the number and entry of each line that belongs to the conversation."""
+    """Yield the number and entry of each line that belongs to the conversation.
+
+    Repeated lines, prompts that were taken back with their replies, and lines of subagents are left out; the latter are
+    included if there are no other lines.
+    """
     lines = [
         (number, entry)
         for number, entry in enumerate(entries, 1)
@@ -119,5 +123,5 @@ def _blocks(content: Any, number: int) -> list[Any]:
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
-        raise TraceFormatError(f"entry {number}: its content is {type(content).__name__}, not text or a list of blocks")
+        raise TraceFormatError(f"entry {number}: the content is {type(content).__name__}, not text or a list of blocks")
     return list(content)

@@ -129,7 +129,7 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
     Raises `TraceFormatError` for a role that is not Google's.
     """
     if role not in ("user", "function", "tool", "system"):
-        raise TraceFormatError(f"its role is {role!r}, but Google's format only has the roles 'user' and 'model'")
+        raise TraceFormatError(f"the role is {role!r}, but Google's format only has the roles 'user' and 'model'")
     yield from join_texts(
         "system" if role == "system" else "user",
         (_result(kind, value, calls) if kind in _RESULTS else _part_text(kind, value) for kind, value, _ in parts),
@@ -192,17 +192,17 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
     parts: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):
         if not isinstance(part, Mapping):
-            raise TraceFormatError(f"a part of it is {type(part).__name__}, not an object")
+            raise TraceFormatError(f"a part is {type(part).__name__}, not an object")
         named = {_camel(str(key)): value for key, value in part.items() if value is not None}
         held = [key for key in named if key not in _ABOUT_A_PART]
         if len(held) > 1:
-            raise TraceFormatError(f"a part of it contains {held[0]} and {held[1]}; a part contains one thing")
+            raise TraceFormatError(f"a part contains {held[0]} and {held[1]}; a part contains one thing")
         parts.extend((key, named[key], bool(named.get("thought"))) for key in held)
     return parts
 
 
 def _camel(key: str) -> str:
-    """Return a name in snake case in camel case."""
+    """Return a snake-case name converted to camel case."""
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
 

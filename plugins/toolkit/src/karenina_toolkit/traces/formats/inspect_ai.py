@@ -48,7 +48,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Return a JSON value with attachment references replaced by a sample's texts.
+    """Return a JSON value with attachment references replaced by the attachments of the sample.
 
     Raises `TraceFormatError` for a reference to an attachment that is missing.
     """
@@ -74,7 +74,7 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
-        raise TraceFormatError(f"its role is {entry['role']!r:.80}")
+        raise TraceFormatError(f"the role is {entry['role']!r:.80}")
     if role == "assistant":
         yield from _read_assistant(entry)
     elif role == "tool":
@@ -91,7 +91,10 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _read_assistant(entry: Entry) -> Iterator[Message]:
-    """Yield the messages of an assistant's entry, which calls carried out by the server divide."""
+    """Yield the messages of an assistant's entry, which is divided by calls that the server carried out.
+
+    Arguments that could not be parsed are noted. Raises `TraceFormatError` if the entry cannot be read.
+    """
     content = entry.get("content")
     blocks: list[Any] = []
     if isinstance(content, str) or content is None or isinstance(content, Mapping):
@@ -99,7 +102,7 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
     elif isinstance(content, Sequence):
         blocks = list(content)
     else:
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
     pending: list[Any] = []
     for block in blocks:
         if not is_tool_use(block):
@@ -123,7 +126,7 @@ def _read_assistant(entry: Entry) -> Iterator[Message]:
 
 
 def _parts(blocks: Sequence[Any]) -> Parts:
-    """Return the parts of a message's blocks, None among them left out."""
+    """Return the parts of a message's blocks. Blocks that are None are ignored."""
     return split_parts([block for block in blocks if block is not None])
 
 
@@ -137,5 +140,5 @@ def _without_encrypted(block: Any) -> Any:
 def _call(call: Any) -> ToolCall:
     """Return a tool call. Raises `TraceFormatError` if it names no function."""
     if not isinstance(call, Mapping) or not isinstance(call.get("function"), str):
-        raise TraceFormatError("one of its tool_calls has no function")
+        raise TraceFormatError("an entry of tool_calls has no function")
     return ToolCall(str(call.get("id") or ""), call["function"], read_arguments(call.get("arguments")))

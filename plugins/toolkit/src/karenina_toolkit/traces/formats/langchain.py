@@ -54,7 +54,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
             if kind is None and "role" in entry:
                 kind, data = "chat", entry
             if kind is None or data is None:
-                raise TraceFormatError(f"its type is {entry.get('type')!r:.80}, not that of a message")
+                raise TraceFormatError(f"the type is {entry.get('type')!r:.80}, not that of a message")
             message = _read_message(kind, data, names)
         names.update((call.id, call.name) for call in message.tool_calls)
         yield message
@@ -140,5 +140,5 @@ def _call(call: Any, arguments: str) -> ToolCall:
     """
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str):
-        raise TraceFormatError("one of its tool calls has no name")
+        raise TraceFormatError("a tool call has no name")
     return ToolCall(str(call.get("call_id") or call.get("id") or ""), name, read_arguments(call.get(arguments)))

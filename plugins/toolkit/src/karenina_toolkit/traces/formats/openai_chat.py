@@ -44,13 +44,13 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     """Return one chat message. `names` maps call ids to tool names, for tool messages without a name.
 
     Pictures, sound and files are kept as `describe_block` writes them, such as `[image_url] {...}`; a refusal and the
-    transcript of audio count as text. Thoughts among the parts of an assistant message are reasoning, and its parts of
-    unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
+    transcript of audio are part of the text. Thoughts among the parts of an assistant message are reasoning, and its
+    parts of unknown types are in its `notes`. Raises `TraceFormatError` for any other shape.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
     if role is None:
-        raise TraceFormatError(f"its role is {given_role!r:.80}")
+        raise TraceFormatError(f"the role is {given_role!r:.80}")
     if role == "assistant":
         content = data.get("content") or ""
         thoughts: Sequence[str] = ()
@@ -83,7 +83,7 @@ def read_tool_call(data: Any) -> ToolCall:
     """Return one entry of `tool_calls`. Raises `TraceFormatError` if it names no function."""
     function = data.get("function", data.get("custom")) if isinstance(data, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise TraceFormatError("one of its tool_calls has no function with a name")
+        raise TraceFormatError("an entry of tool_calls has no function with a name")
     return _call(str(data.get("id") or ""), function)
 
 
@@ -162,7 +162,7 @@ def _add_parts(parts: Parts, content: Any) -> None:
         for part in content:
             _add_parts(parts, part)
     else:
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
@@ -172,7 +172,7 @@ def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
     """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
-        raise TraceFormatError("a part of its content has no type")
+        raise TraceFormatError("a content part has no type")
     if part.get("thought") is True or (isinstance(kind, str) and kind.startswith(_THOUGHTS)):
         parts.add_thought(_thought(part))
     elif kind is None or kind in _TEXTS:
@@ -210,7 +210,7 @@ def read_content(content: Any) -> str:
     if isinstance(content, str):
         return content
     if not isinstance(content, Sequence):
-        raise TraceFormatError(f"its content is {type(content).__name__}, not text or a list of parts")
+        raise TraceFormatError(f"the content is {type(content).__name__}, not text or a list of parts")
     return "\n".join(_part(part) for part in content)
 
 
@@ -279,7 +279,7 @@ def _part(part: Any) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
-        raise TraceFormatError("a part of its content has no type")
+        raise TraceFormatError("a content part has no type")
     text = part.get("text", part.get("refusal"))
     return text if isinstance(text, str) else describe_block(part["type"], part)
 
@@ -291,11 +291,11 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
     if not isinstance(message_data, Mapping):
         message_data = choice.get("delta") or None  # some servers send a stream chunk
     if not isinstance(message_data, Mapping):
-        raise ValueError("its choice has no message")  # noqa: TRY004 - it is data from outside
+        raise ValueError("the choice has no message")  # noqa: TRY004 - it is data from outside
     try:
         message = read_message({**message_data, "role": "assistant"})
     except TraceFormatError as error:
-        raise ValueError(f"its message cannot be read: {error}") from None
+        raise ValueError(f"the message cannot be read: {error}") from None
     model = data.get("model")
     end, server_reason = read_choice_end(choice)
     return Turn(
@@ -326,7 +326,7 @@ def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the first choice of a completion. Raises `ValueError` if it has none."""
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise ValueError("it has no choices")
+        raise ValueError("the completion has no choices")
     first: Mapping[str, Any] = choices[0]
     return first
 

@@ -66,7 +66,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
-                raise TraceFormatError(f"its role is {entry['role']!r:.80}")
+                raise TraceFormatError(f"the role is {entry['role']!r:.80}")
             for message in _read_message(role, get_entries(entry, "parts"), names):
                 names.update((call.id, call.name) for call in message.tool_calls)
                 yield message
@@ -81,7 +81,7 @@ def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) 
     for part in entries:
         kind = part.get("type") if isinstance(part, Mapping) else None
         if not isinstance(kind, str):
-            raise TraceFormatError("one of its parts has no type")
+            raise TraceFormatError("a part has no type")
         if kind in _RESULTS:
             if begun and (parts.texts or calls):
                 yield _close(role, parts, calls)
@@ -167,7 +167,7 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
             comparable(message) for message in longest[: len(conversation)]
         ]:
             raise TraceFormatError(
-                "its spans contain several conversations: give the attributes of one span, or one conversation"
+                "the spans contain several conversations: give the attributes of one span, or one conversation"
             )
     return longest
 
@@ -200,22 +200,22 @@ def _read_span(span: Entry) -> list[Message]:
     for key in (INPUT, OUTPUT):
         value = _decode(span.get(key))
         if value is not None and (isinstance(value, str) or not isinstance(value, Sequence)):
-            raise TraceFormatError(f"its {key} is {type(value).__name__}, not a list of messages")
+            raise TraceFormatError(f"the {key} is {type(value).__name__}, not a list of messages")
         for number, entry in enumerate(value or (), 1):
             if not isinstance(entry, Mapping) or not isinstance(entry.get("role"), str) or "parts" not in entry:
-                raise TraceFormatError(f"{key}, entry {number}: it is not a message with a role and parts")
+                raise TraceFormatError(f"{key}, entry {number} is not a message with a role and parts")
             entries.append(entry)
     return list(read(entries))
 
 
 def _decode(value: Any) -> Any:
-    """Return the value of an attribute, parsed if it is a text with JSON. Raises `TraceFormatError` for broken JSON."""
+    """Return the value of an attribute, parsed if it is a JSON string. Raises `TraceFormatError` for invalid JSON."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise TraceFormatError(f"an attribute of it is not JSON: {error}") from None
+        raise TraceFormatError(f"an attribute is not JSON: {error}") from None
 
 
 def _iter_spans(document: Entry) -> Iterator[Entry]:

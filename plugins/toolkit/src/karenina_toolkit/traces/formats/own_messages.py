@@ -50,7 +50,7 @@ def _find_mistyped(message: Message) -> str | None:
     texts += [("note", note) for note in message.notes]
     is_error: object = message.is_error
     if not isinstance(is_error, bool):
-        return f"its is_error is {type(is_error).__name__}, not true or false"
+        return f"the field is_error is {type(is_error).__name__}, not true or false"
     for call in message.tool_calls:
         arguments: object = call.arguments
         if not isinstance(arguments, Mapping):
@@ -58,7 +58,7 @@ def _find_mistyped(message: Message) -> str | None:
         texts += [("id of a call", call.id), ("name of a call", call.name)]
     for name, value in texts:
         if not isinstance(value, str):
-            return f"its {name} is {type(value).__name__}, not text"
+            return f"the {name} is {type(value).__name__}, not text"
     return None
 
 
@@ -98,14 +98,14 @@ def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
         name = names.get(call_id or "")
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=about.get("is_error") is True)
     if role is None:
-        raise TraceFormatError(f"its role is {entry['role']!r:.80}")
+        raise TraceFormatError(f"the role is {entry['role']!r:.80}")
     return Message(role, content)
 
 
 def _read_reference_call(call: Any) -> ToolCall:
     """Return a tool call. Raises `TraceFormatError` if it has no name, or no object as its input."""
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
-        raise TraceFormatError("one of its tool_calls has no name")
+        raise TraceFormatError("an entry of tool_calls has no name")
     arguments = call.get("input") or {}
     if not isinstance(arguments, Mapping):
         raise TraceFormatError(f"the input of a call is {type(arguments).__name__}, not an object")

@@ -125,7 +125,8 @@ _SAID: Final = (
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
     """Return the messages of `entries`, in `format` or the detected format.
 
-    Raises `TraceFormatError` for an entry that is not in the format, a mixture of formats, and the newest entry first.
+    Raises `TraceFormatError` for an entry that is not in the format, a mixture of formats, and entries in order from
+    newest to oldest.
     """
     shown = format or detect_format(entries)
     needs_role = shown is None or shown.needs_role
@@ -135,7 +136,7 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
             raise TraceFormatError(f"entry {number} is not a message: it has no role; known formats are {NAMES}")
         if shown is None and not entry.keys() & set(_SAID) and entry.keys() - {"role"}:
             held = ", ".join(sorted(map(str, entry)))
-            raise TraceFormatError(f"entry {number} is of an unknown format: it has {held}; known formats are {NAMES}")
+            raise TraceFormatError(f"entry {number} has an unknown format: it has {held}; known formats are {NAMES}")
         checked.append(entry)
     _check_order(checked)
     return list((shown or OPENAI).read(checked))
@@ -148,7 +149,7 @@ def _check_order(entries: Sequence[Entry]) -> None:
         numbers = [time for time in times if isinstance(time, int | float)]
         texts = [time for time in times if isinstance(time, str)]
         if len(times) in (len(numbers), len(texts)) and _descends(numbers or texts):
-            raise TraceFormatError(f"its entries begin with the newest one by their {key}: put the oldest one first")
+            raise TraceFormatError(f"the entries are sorted by {key} from newest to oldest: put the oldest one first")
 
 
 def _descends(times: Sequence[Any]) -> bool:
@@ -172,6 +173,7 @@ def detect_format(entries: Sequence[object]) -> Format | None:
     if len(owners) > 1:
         (one, first), (other, second), *_ = owners.values()
         raise TraceFormatError(
-            f"entry {first} is of {one.name}, entry {second} of {other.name}; a trace has one format"
+            f"entry {first} has the format {one.name}, but entry {second} has the format {other.name}; a trace must "
+            "have only one format"
         )
     return next((candidate for candidate, _ in owners.values()), None)

@@ -87,7 +87,7 @@ def _find_first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 
 
 def _kind(label: re.Match[str]) -> str:
-    """Return what a role's label stands for, such as `assistant` or `result`."""
+    """Return the kind of message that a label introduces, such as `assistant` or `result`."""
     return _KINDS[label["label"].lower()]
 
 
@@ -218,7 +218,7 @@ def _read_printed_calls(content: str, calls: _Calls) -> Message:
 
 
 def _printed_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a printed call. Their values are texts, because the types are not printed."""
+    """Return the arguments of a printed call. Their values are strings, because the types are not printed."""
     return {key["key"]: value.rstrip("\n") for key, value in _sections(_PRINTED_ARGUMENT, text)}
 
 
