@@ -86,7 +86,7 @@ QUESTION_FAULTS = {
     ),
     "a truth that a primitive cannot compare": (
         "- question: q15\n  answer:\n"
-        "    a: {description: One, ground_truth: soon, verify_with: DateMatch}  #! DateMatch needs a whole date"
+        "    a: {description: One, ground_truth: soon, verify_with: DateMatch}  #! DateMatch needs a complete date"
     ),
     "an unknown primitive": (
         "- question: q16\n  answer:\n"

@@ -1,4 +1,4 @@
-"""What `remove_punctuation` keeps because it tells values apart, and what it removes."""
+"""The punctuation that `remove_punctuation` keeps because it distinguishes values, and the punctuation that it removes."""
 
 from __future__ import annotations
 

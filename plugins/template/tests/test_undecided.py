@@ -1,4 +1,6 @@
-"""Fields that cannot be decided: verdict, scores and reasons of an answer, and what its own `verify` may return."""
+"""Fields that cannot be decided: verdict, scores and reasons of an answer, and the results that its `verify` may
+return.
+"""
 
 from __future__ import annotations
 
@@ -252,7 +254,7 @@ def test_a_verify_that_returns_no_verdict_is_an_error(found: Any) -> None:
 
 
 class NumpyBool:
-    """A truth value that is no `bool`, as those of numpy are."""
+    """A truth value that is not a `bool`, like those of numpy."""
 
     def __init__(self, value: bool) -> None:
         self.value = value

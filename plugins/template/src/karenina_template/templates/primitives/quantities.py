@@ -44,7 +44,7 @@ class NumberWithUnit(Primitive, defer_build=True):
     Use it for a text field into which the judge copies the quantity. Numbers are compared exactly. They may have
     thousands separators, decimal commas, fractions, powers of ten, and words such as *million*; words such as *about*
     are ignored. Known units are compared by a table of spellings, others by their words; units are never converted. A
-    value without a unit is taken to have the truth's unit.
+    value without a unit is assumed to have the truth's unit.
 
     - `unit`: the unit of a truth that is given without one, such as the unit that the question asks for.
     - `decimal`: the decimal mark of numbers such as 1,234 and 1.234: "." (the default) or ",".
@@ -75,7 +75,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether number and unit are the same, or `Undecided` in the cases that the class lists."""
+        """Return whether number and unit are the same, or `Undecided` in the cases listed in the class's docstring."""
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
@@ -98,7 +98,7 @@ class NumberWithUnit(Primitive, defer_build=True):
     def _truth(self, expected: object) -> Quantity:
         """Return the truth as a quantity, with the unit in `unit` if it has none.
 
-        Raises `ValueError` if it is no number.
+        Raises `ValueError` if it is not a number.
         """
         text = text_of(expected)
         truth = None if text is None else read_quantity(text, self.decimal)
@@ -107,7 +107,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
-        """Return whether a value equals the truth in number and unit, or why that is undecided."""
+        """Return whether a value equals the truth in number and unit, or the reason as `Undecided`."""
         if not value.numbers:
             return Undecided("the value cannot be read as a number")
         same_unit = _compare_units(value.unit, truth.unit)
@@ -163,13 +163,13 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
 
 
 def _noun(word: str) -> str:
-    """Return a word in lower case without a plural s."""
+    """Return a word in folded case without its plural s; words of up to three letters keep it."""
     word = fold(word).casefold()
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
 
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
-    """Return whether the numbers are equal, or why that is undecided. Units are ignored."""
+    """Return whether the numbers are equal, or the reason as `Undecided`. Units are ignored."""
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:
         if value.high and truth.high:
