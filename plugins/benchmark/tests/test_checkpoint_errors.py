@@ -1,4 +1,4 @@
-"""A file that is no benchmark is refused whole, with file, place, problem and cure."""
+"""A file that is not a benchmark is rejected as a whole, with file, place, problem and cure."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ JSON_CASES = [
     (checkpoint({"@id": "x", "item": {}}), "question 1 (x)", "'text' is missing"),
     (checkpoint(item("a"), item(" ")), "question 2", "question: the text must contain a visible character"),
     (checkpoint({**item("a"), "@id": "x"}, {**item("b"), "@id": "x"}), "question 2 (x)", "question 1 has the same id"),
-    (checkpoint(item(acceptedAnswer="Paris")), "question 1", "acceptedAnswer must be one object"),
+    (checkpoint(item(acceptedAnswer="Paris")), "question 1", "acceptedAnswer must be a single object"),
     (checkpoint(item(acceptedAnswer={"text": 7})), "question 1", "raw_answer"),
     (checkpoint(rating=[{"description": "d"}]), "rating 1", "a rating is not a Rating object with a name"),
     (checkpoint(additionalProperty="x"), "the benchmark", "additionalProperty must be a list"),

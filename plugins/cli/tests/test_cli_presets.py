@@ -68,7 +68,7 @@ def test_a_file_is_used_before_a_preset_of_its_name(tmp_path: Path) -> None:
     done = run_karenina("plan", "-c", "nightly", plugins=make_plugins())
 
     assert "the file nightly in this folder, not the preset" in done.err
-    assert "the file name ending '' is not supported" in done.err
+    assert "the file extension '' is not supported" in done.err
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def test_an_id_that_most_questions_share_is_none(tmp_path: Path) -> None:
     done = import_file(write_lines(tmp_path / "a.jsonl", rows))
 
     assert done.code == 0, done.err
-    assert "'id' repeats for other questions, so it is not their id" in done.err
+    assert "'id' repeats for different questions, so it is not used as their id" in done.err
     assert len(Benchmark.load("out.yaml")) == 6
 
 

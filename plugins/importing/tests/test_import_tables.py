@@ -86,7 +86,7 @@ def test_contexts_keep_questions_apart() -> None:
     questions, answers, err = imported("a.csv", text)
     assert questions == ["Yes you may.\n\nDo.\n\nMay I?", "Never.\n\nMay I?"]
     assert answers == ["Yes", "No"]
-    assert "'text' is joined before each question" in err
+    assert "'text' is prepended to each question" in err
     again, _, _ = imported("a.csv", text, "--map-file", "out.mapping.yaml")
     assert again == questions
 
@@ -109,7 +109,7 @@ def test_rows_in_a_document_are_found_or_asked_for() -> None:
     Path("b.json").write_text(json.dumps(two), "utf-8")
     asked = import_file(Path("b.json"))
     assert asked.code == 2
-    assert "it has several lists of rows; name the path to the rows: --rows 'dev.*' or --rows 'test.*'" in asked.err
+    assert "the file contains several lists of rows; name the path to the rows: --rows 'dev.*' or --rows 'test.*'" in asked.err
     assert imported("b.json", two, "--rows", "test.*")[0] == ["B?"]
 
 

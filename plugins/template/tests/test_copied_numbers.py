@@ -28,9 +28,7 @@ class Answer(BaseAnswer):
 
 
 class Judge:
-    """A judge that first replies with `first` and, at a second look, with the last choice of each field that has
-    choices.
-    """
+    """A judge that first replies with `first` and, at a second look, with the last choice of each field."""
 
     def __init__(self, first: Mapping[str, Any], second: Mapping[str, Any] | None = None) -> None:
         self.first, self.second = first, second

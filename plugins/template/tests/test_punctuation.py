@@ -1,4 +1,4 @@
-"""The punctuation that `remove_punctuation` keeps because it distinguishes values, and the punctuation that it removes."""
+"""Punctuation that `remove_punctuation` keeps because it distinguishes values, and punctuation that it removes."""
 
 from __future__ import annotations
 

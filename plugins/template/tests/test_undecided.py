@@ -1,6 +1,4 @@
-"""Fields that cannot be decided: verdict, scores and reasons of an answer, and the results that its `verify` may
-return.
-"""
+"""Fields that cannot be decided: verdict, scores and reasons, and the results that a class's `verify` may return."""
 
 from __future__ import annotations
 

@@ -134,7 +134,10 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
 
 def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
-    """Return the ids that the benchmark still contains; None stays None. `note` prints how many are missing."""
+    """Return the ids that the benchmark still contains, or None if `ids` is None.
+
+    `note` prints how many are missing.
+    """
     if ids is None:
         return None
     left = [id for id in ids if id in benchmark]
@@ -165,7 +168,7 @@ def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Calla
 
 
 def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
-    """Print why `--trust-all` of the run does not apply any more, and what to do."""
+    """Print why the run's `--trust-all` no longer applies, and what to do."""
     file = command["benchmark"]
     changes = "; ".join(describe_changes(command)) or f"what {file} sets has another meaning with the installed plugins"
     note(

@@ -28,12 +28,13 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\
 _NULL = re.compile(r"~|null|Null|NULL|")
 _CORE = "tag:yaml.org,2002:"
 _MAX_DIGITS = (4000, 3500)
-"""The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits to text."""
+"""The maximum length of a decimal and a hexadecimal number: Python converts at most 4,300 decimal digits to a string.
+"""
 _MAX_REPEATS = 100_000
 _MIN_NODE_LIMIT = 10_000
 _BYTES_PER_NODE = 400
 """The limit on values is the limit on bytes divided by this: 250,000 values by default."""
-_YAML_CURE = "correct it there; a text that contains one of : ? # , [ ] { } may need quotes"
+_YAML_CURE = "correct it there; a string that contains one of : ? # , [ ] { } may need quotes"
 
 
 _Pairs = dict[str, "tuple[yaml.ScalarNode, yaml.Node]"]
@@ -134,10 +135,10 @@ class _Reader:
         self._repeats = 0
 
     def build(self, node: yaml.Node, path: Place, above: tuple[yaml.Node, ...]) -> Any:
-        """Return the plain value of a node at `path`. `above` are the enclosing nodes, for detecting cycles.
+        """Return the plain value of a node at `path`. `above` contains the enclosing nodes, for detecting cycles.
 
-        Errors in scalars are collected, and their value is None. Raises `BenchmarkFileError` for a cycle, an
-        unsupported tag, and too many repetitions through aliases.
+        Errors in scalars are collected, and the value of such a scalar is None. Raises `BenchmarkFileError` for a
+        cycle, an unsupported tag, and too many repetitions through aliases.
         """
         import yaml
 
@@ -233,11 +234,11 @@ class _Reader:
             case "str" | "!":
                 return text
         raise self._error(
-            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(_CORE)}", "put it in quotes to make it text"
+            node, f"{text[:60]!r} is not a valid {node.tag.removeprefix(_CORE)}", "put it in quotes to make it a string"
         )
 
     def _check_tag(self, node: yaml.Node, kind: str) -> None:
-        """Raise `BenchmarkFileError` if a node has another tag than that of its kind."""
+        """Raise `BenchmarkFileError` if a node has a tag other than the standard tag of its kind."""
         if node.tag not in (_CORE + kind, "!"):
             raise self._error(node, f"the tag {node.tag!r} is not supported", "write plain values")
 

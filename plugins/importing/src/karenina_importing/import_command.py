@@ -248,7 +248,7 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
 
 def _cure_of_rows(done: Imported) -> str:
     """Return what to do if no row can be converted."""
-    if all(problem.what.endswith("not only texts") for problem in done.problems):
+    if all(problem.what.endswith("not only text") for problem in done.problems):
         return "questions with images, sound or files are not supported yet: leave these rows out"
     if "question" not in done.found:
         return "map question with --map"
