@@ -21,7 +21,7 @@ SPLITS = [("main", "test"), ("main", "train"), ("hard", "test")]
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """The endpoints `/splits` and `/rows` of a dataset with `ROWS`; a dataset `moved` is somewhere else."""
+    """The endpoints `/splits` and `/rows` of a dataset with `ROWS`; a dataset called `moved` is redirected."""
 
     asked: list[tuple[str, str | None]]
     total = len(ROWS)

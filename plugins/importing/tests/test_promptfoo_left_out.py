@@ -1,4 +1,4 @@
-"""Parts of promptfoo's configurations that are not read are named: keys, columns, conversations and prompts."""
+"""Parts of promptfoo configurations that are not read are listed: keys, columns, conversations and prompts."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ TURNS = {"turns": ["Hello.", "My name is Ada.", "Book it."]}
 @pytest.mark.parametrize(
     ("prompt", "variables", "says"),
     [
-        ("{{message}}", {"conversation": TURNS}, "it is a conversation (the turns in conversation)"),
-        ("{{message}}", {"userTurns": TURNS["turns"]}, "it is a conversation (the turns in userTurns)"),
+        ("{{message}}", {"conversation": TURNS}, "the test is a conversation (the turns in conversation)"),
+        ("{{message}}", {"userTurns": TURNS["turns"]}, "the test is a conversation (the turns in userTurns)"),
         ("{% for one in _conversation %}{{one.input}}{% endfor %}{{q}}", {"q": "x"}, "(`_conversation`)"),
     ],
 )
