@@ -52,7 +52,7 @@ def run(world: ScriptedRuns, file: Path, *more: str) -> CommandResult:
 
 
 def interrupted_at(call: int) -> ScriptedRuns:
-    """Return a world that presses Ctrl-C at the call of this number."""
+    """Return a scripted world in which Ctrl-C is pressed at the call with this number."""
     world = ScriptedRuns()
 
     def on_call(_text: str) -> None:
@@ -210,7 +210,7 @@ def test_another_file_is_not_replaced(results: Path, arguments: Sequence[str]) -
         (("run.results.jsonl", "-o", "out.doc"), "the format of out.doc is not known: end its name with .jsonl"),
         (("run.results.jsonl", "--table", "field"), "there is no table 'field'; did you mean 'fields'"),
         (("run.results.jsonl", "--table", "calls"), "there is no table 'calls'|calls are in the journal"),
-        (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect on the format junit"),
+        (("run.results.jsonl", "--table", "fields", "--format", "junit"), "--table has no effect with the format junit"),
         (("missing.jsonl",), "missing.jsonl"),
         (("words.csv",), "contains a table but no whole results"),
         (("words.json",), "is not a result file"),
@@ -230,7 +230,7 @@ def test_bad_input_ends_with_2_and_a_cure(results: Path, arguments: Sequence[str
 
 
 class Counting:
-    """A third party's format."""
+    """A third party's export format."""
 
     @hookimpl
     def karenina_exporters(self) -> Sequence[Exporter]:
