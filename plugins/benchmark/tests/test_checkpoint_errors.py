@@ -43,7 +43,7 @@ JSON_CASES = [
     (checkpoint(**{"@type": "Dataset"}), "@type", "'Dataset', not a DataFeed"),
     (json.dumps({"@type": "DataFeed"}), "the benchmark", "'name' is missing"),
     (checkpoint(name=7), "the benchmark", "'name' must be text"),
-    (checkpoint({}), "question 1", "no `item`"),
+    (checkpoint({}), "question 1", "the `item` with a Question object is missing"),
     (checkpoint(item(), 5), "question 2", "DataFeedItem"),
     (checkpoint({"@id": "x", "item": {}}), "question 1 (x)", "'text' is missing"),
     (checkpoint(item("a"), item(" ")), "question 2", "question: the text must contain a visible character"),

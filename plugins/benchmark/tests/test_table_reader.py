@@ -98,7 +98,7 @@ WRONG = [
     ("t.jsonl", "", "the file is empty"),
     ("t.jsonl", '{"q": 1}\n\n{"q"\n', "line 3, column 5: the JSON is incomplete"),
     ("t.jsonl", "[1]\n", "line 1: the line is not a JSON object"),
-    ("t.xlsx", "nonsense", "it is not an Excel workbook"),
+    ("t.xlsx", "nonsense", "the file is not an Excel workbook"),
     ("t.ods", "x", "'.ods' are not supported; convert the file to one of .csv"),
     ("t.json", "[{}]", "all rows are empty"),
     ("t.json", '{"a": [1]}', "neither a benchmark nor a list of rows"),

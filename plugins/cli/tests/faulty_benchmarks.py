@@ -1,4 +1,4 @@
-"""Benchmark files with faults: a comment `#! words` marks each line with a fault, and says what its report contains."""
+"""Benchmark files with faults: a comment `#! words` marks each faulty line, and contains words of its report."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ QUESTION_FAULTS = {
 
 
 def make_file(head: list[str], questions: list[str]) -> str:
-    """Return a benchmark with these parts, and one question without a fault."""
+    """Return a benchmark with these parts, and one question without faults."""
     parts = [f"  {line}" for question in questions for line in question.split("\n")]
     return "\n".join(["karenina: 1", "name: Genes", *head, "questions:", *parts]) + GOOD
 
@@ -199,7 +199,7 @@ TENFOLD = {
 
 
 def find_marks(text: str) -> list[tuple[int, str]]:
-    """Return the lines with a fault, and the words that its report must contain."""
+    """Return the lines with faults, and the words that their reports must contain."""
     return [
         (number, match[1].strip())
         for number, line in enumerate(text.split("\n"), 1)

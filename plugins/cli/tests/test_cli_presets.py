@@ -14,7 +14,7 @@ MODEL = {"id": "m", "interface": "scripted", "model_name": "m", "endpoint_api_ke
 
 @pytest.fixture(autouse=True)
 def presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of the presets of a user with none."""
+    """Return the presets folder of a user without presets."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KARENINA_CONFIG_HOME", str(tmp_path / "home"))
     return tmp_path / "home" / "presets"

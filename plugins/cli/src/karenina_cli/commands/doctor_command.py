@@ -126,7 +126,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield findings on unmet requirements on Karenina distributions, and on distributions that are installed twice.
+    """Yield findings on unmet requirements for Karenina distributions, and on distributions that are installed twice.
 
     `found` replaces the installed distributions, in the order of `sys.path`.
     """
@@ -241,7 +241,7 @@ def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
 
 
 def _check_server(address: str) -> Finding:
-    """Connect to a server and return the finding. A server behind a proxy is not tried, and counts as fine."""
+    """Connect to a server and return the finding. A server behind a proxy is not tried, and has no problem."""
     from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
