@@ -213,7 +213,8 @@ def _check_junit(path: Path) -> None:
     if begins not in (b"", _OURS):
         raise ConfigError(
             [
-                f"--junit {path} exists and is not JUnit XML written by Karenina, so it is not replaced: name another file"
+                f"--junit {path} exists and is not JUnit XML written by Karenina, so it is not replaced: choose "
+                "another file"
             ]
         )
 
