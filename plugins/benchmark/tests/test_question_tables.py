@@ -159,7 +159,7 @@ def test_blank_rows_of_a_table_are_left_out(tmp_path: Path) -> None:
 def test_rows_that_are_too_short_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.csv").write_text("id,question,answer,category\n1,How many?,2,x\n2,Which gas?,geo\n", "utf-8")
     Benchmark.load(tmp_path / "a.csv")
-    assert "in rows with fewer cells than the header, the last cells are taken as empty: line 3" in caplog.text
+    assert "in rows with fewer cells than the header, the last cells are treated as empty: line 3" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -681,7 +681,7 @@ def test_verdicts_of_a_table_become_labels(tmp_path: Path) -> None:
     [
         (("--labels", "labels.csv"), "labels are for recorded answers: add --recordings"),
         ((*RECORD, "--labels", "labels.jsonl"), "labels are a table: give --labels a name such as labels.csv"),
-        ((*RECORD, "--labels", "labels.csv"), "has no verdict by a person on an answer: map label to a path"),
+        ((*RECORD, "--labels", "labels.csv"), "has no verdicts by people: map label to a path"),
     ],
 )
 def test_labels_that_cannot_be_written_are_refused(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:

@@ -96,7 +96,7 @@ UNCLEAR = [
     ("0.05", "5 %", "is the share"),
     ("(1,200)", "1200", "brackets may be negative"),
     ("1200", "(1,200)", "brackets may be negative"),
-    ("a loss of $5 million", "-$5M", "negative by its words"),
+    ("a loss of $5 million", "-$5M", "negative because of its words"),
     ("three and a half", "3", "not calculated"),
     ("3 and a half", "3", "not calculated"),
     ("half", "0.5", "not calculated"),

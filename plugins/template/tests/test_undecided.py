@@ -199,7 +199,7 @@ def test_all_combinations_of_undecided_fields_are_tried() -> None:
 def test_an_undecided_result_of_the_class_itself_does_not_pass() -> None:
     comparison = Comparison(OwnResults(gene="BCL2", day="1 February 2024"))
 
-    assert (comparison.passed(), comparison.why_undecided()) == (None, "field order: it cannot be decided")
+    assert (comparison.passed(), comparison.why_undecided()) == (None, "field order: the result cannot be decided")
 
 
 def test_the_answer_itself_keeps_its_undecided_results() -> None:

@@ -53,7 +53,7 @@ def load_benchmark(
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
     """Return the first error, which also says how many others there are and how to skip broken questions."""
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
-    option = "; or leave it out: --skip-broken (in Python: skip_broken=True)" if good else ""
+    option = "; or skip it: --skip-broken (in Python: skip_broken=True)" if good else ""
     return _first_of(broken, f"{more}{option}")
 
 

@@ -54,6 +54,7 @@ class Finding:
     question: str | None = None
 
     def __str__(self) -> str:
+        """Return the location, the problem and the cure on one line."""
         place = ", ".join(str(part) for part in (self.file, self.where) if part)
         text = f"{self.what}; {self.cure}" if self.cure else self.what
         return f"{place}: {text}" if place else text
@@ -151,6 +152,7 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
+        """Return whether the named files may be read, and add an error for each file that is not trusted."""
         try:
             return restricted_values.check_paths(file, names, chosen)
         except restricted_values.RestrictedValues as error:

@@ -89,7 +89,7 @@ def describe_version(version: object, newest: int) -> tuple[str, str]:
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
     cure = "update Karenina: pip install -U karenina" if newer else f"write {newest}, the version of the format"
-    return f"the file has format version {version!r}, and the installed Karenina reads {readable}", cure
+    return f"the file has format version {version!r}, but the installed Karenina reads {readable}", cure
 
 
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
@@ -108,7 +108,7 @@ def explain_error(error: ValueError | ValidationError, known: Collection[str] = 
         if problem["type"] == "extra_forbidden":
             message = f"there is no such field{did_you_mean(str(problem['loc'][-1]), known)}"
         elif problem["type"] == "missing":
-            problems.append(f"it needs {field!r}")
+            problems.append(f"{field!r} is missing")
             continue
         elif problem["type"] == "literal_error":
             message += _suggest_word(problem["input"], problem["ctx"]["expected"])

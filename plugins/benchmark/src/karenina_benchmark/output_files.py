@@ -212,10 +212,12 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         raise ConfigError([f"{record} is neither a JSON string nor an object with `response`"])
 
     def get_all(names: list[str]) -> list[Any]:
+        """Return the values of these columns, without None; the cells of a table become strings, except lists."""
         cells = [cell for name in names if (cell := record.get(name)) is not None]
         return [str(plain_cell(cell)) if is_table and not isinstance(cell, list) else cell for cell in cells]
 
     def named(role: str) -> list[str]:
+        """Return the columns for a role, the best one first. Raises `ConfigError` if a mapped column does not exist."""
         if role in mapped:
             column = find_column(map(str, values), mapped[role])
             if column is None:

@@ -68,12 +68,13 @@ def read_questions(
     question, or a duplicate id.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
-        raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "give one of the two")
+        raise BenchmarkFileError(table.file, "", "both `answer` and a template are given", "keep one of the two")
     chosen, metadata_columns = _choose_columns(table, columns) if not checked else (dict(columns or {}), [])
     questions: dict[str, tuple[Section, Question]] = {}
     texts: dict[str, str] = {}
 
     def add_row(position: int, row: Row) -> None:
+        """Add the question of a row. Raises `BenchmarkFileError` for an invalid row, or a repeated question or id."""
         values: dict[str, Any] = {name: row.values.get(column) for name, column in chosen.items()}
         where = row.where()
         if values["question"] is None or not str(values["question"]).strip():
@@ -144,7 +145,7 @@ def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[di
     for name in chosen:
         if name not in FIELDS and not is_question_field(name):
             cure = suggest_key(name, FIELDS, f"the fields are {', '.join(FIELDS)} and metadata")
-            raise BenchmarkFileError(table.file, "", f"`columns` has the unknown field {name!r}", cure)
+            raise BenchmarkFileError(table.file, "", f"`columns` contains the unknown field {name!r}", cure)
     if "question" not in chosen:
         raise BenchmarkFileError(
             table.file,

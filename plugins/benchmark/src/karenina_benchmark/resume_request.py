@@ -170,9 +170,12 @@ def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Calla
 def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
     """Print why the run's `--trust-all` no longer applies, and what to do."""
     file = command["benchmark"]
-    changes = "; ".join(describe_changes(command)) or f"what {file} sets has another meaning with the installed plugins"
+    changes = (
+        "; ".join(describe_changes(command))
+        or f"the settings in {file} have another meaning with the installed plugins"
+    )
     note(
-        f"--trust-all of the run does not apply, because something has changed since: {changes}. To run the code of "
+        f"The run's --trust-all does not apply, because something has changed since: {changes}. To run the code of "
         f"the benchmark, use `karenina trust {quote(str(file))}`, or the whole `karenina run` command again."
     )
 

@@ -264,6 +264,7 @@ def _loader() -> type[yaml.SafeLoader]:
         max_nodes = 0
 
         def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            """Compose a node. Raises `TooManyValues` if the document has more nodes than the file size limit allows."""
             self.max_nodes = self.max_nodes or max(_MIN_NODE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_NODE)
             self.nodes += 1
             if self.nodes > self.max_nodes:
@@ -316,6 +317,7 @@ def _dumper() -> type[yaml.SafeDumper]:
             super().increase_indent(flow, False)
 
     def represent_text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+        """Represent a string, quoted if it could be read as another type, or as a block if it has several lines."""
         style = None
         if is_special(data) or not all(ch == "\n" or (ch.isprintable() and ch not in "\ufeff") for ch in data):
             style = '"'

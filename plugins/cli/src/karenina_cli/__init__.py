@@ -85,6 +85,7 @@ def _raise_on_interrupt() -> None:
     import sys
 
     def report(unraisable: sys.UnraisableHookArgs) -> None:
+        """End the process on a `KeyboardInterrupt` that Python cannot raise; report other exceptions as usual."""
         if unraisable.exc_type is KeyboardInterrupt:  # raised in a destructor or a callback, where it would be lost
             _end_at_once()
         usual(unraisable)

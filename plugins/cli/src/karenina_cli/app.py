@@ -127,7 +127,8 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
         if _name(command) in COMMANDS:
             app.registered_commands.remove(command)
             typer.echo(
-                f"Warning: a plugin adds a command {_name(command)!r}, which is a command of Karenina: it is left out.",
+                f"Warning: a plugin adds a command {_name(command)!r}, which Karenina already has: the plugin's "
+                "command is left out.",
                 err=True,
             )
     try:

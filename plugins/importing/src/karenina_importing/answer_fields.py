@@ -240,7 +240,7 @@ def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
         filled = fill_columns(fields, values)
     except KeyError as error:
         names = ", ".join(values)
-        raise NoAnswer(f"no mapped value is called {error.args[0]!r}; there are {names}") from error
+        raise NoAnswer(f"no mapped value is called {error.args[0]!r}; the mapped values are {names}") from error
     for name, declared in fields.items():
         from_column = isinstance(declared, Mapping) and isinstance(declared.get("ground_truth"), Mapping)
         if from_column and "type" not in declared and isinstance(filled[name].get("ground_truth"), str):

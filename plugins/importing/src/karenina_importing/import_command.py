@@ -253,7 +253,7 @@ def _cure_of_rows(done: Imported) -> str:
     if "question" not in done.found:
         return "map question with --map"
     if "raw_answer" not in done.found and done.mapping.answer not in ("auto", "none"):
-        return "questions were found, but no right answers: map raw_answer with --map, or leave answer out"
+        return "questions were found, but no right answers: map raw_answer with --map, or add --map answer=none"
     return "questions were found: correct the mapping of the values named above"
 
 
@@ -272,7 +272,7 @@ def _refuse_labels(source: str, done: Imported) -> None:
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])
-    what = f"{source} has no verdict by a person on an answer"
+    what = f"{source} has no verdicts by people"
     raise ConfigError([f"{what}: map label to a path with --map, or remove --labels; the rows have the keys {keys}"])
 
 

@@ -229,7 +229,7 @@ def _renamed(comparison: Comparison) -> str:
     if not old:
         return ""
     return (
-        f"; {old[0]} has recordings under the name {_UNNAMED!r}, which are now named by their file: write it again "
+        f"; {old[0]} has recordings under the name {_UNNAMED!r}, which are now named after their file: write it again "
         "with `karenina run`"
     )
 

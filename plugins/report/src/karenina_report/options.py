@@ -172,6 +172,7 @@ def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO
     moved: Path | None = None
 
     def write_and_make_room(file: BinaryIO) -> None:
+        """Write the temporary file, and rename an existing output."""
         nonlocal moved
         write(file)
         file.flush()  # a full disk is detected before an earlier file is renamed

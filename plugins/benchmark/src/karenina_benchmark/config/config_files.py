@@ -155,7 +155,7 @@ def _parse(file: Path, text: str) -> Any:
         else:
             raise ValueError(f"the file extension {suffix!r} is not supported; use .toml, .yaml, .yml or .json")
     except RecursionError:
-        raise ValueError("it is nested too deeply; check the file") from None
+        raise ValueError("the file is nested too deeply; simplify it") from None
     except ValueError as error:
         if "int_max_str_digits" in str(error):
             raise ValueError(f"a whole number has more than {MAX_DIGITS} digits; shorten it") from None

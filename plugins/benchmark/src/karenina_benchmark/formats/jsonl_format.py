@@ -186,6 +186,7 @@ class _ScalarTexts(Mapping[Place, str]):
     json_object: Mapping[str, Any]
 
     def __getitem__(self, place: Place) -> str:
+        """Return the scalar at a place: a string unchanged, and any other value as JSON."""
         value: Any = self.json_object
         for part in place:
             value = value[part]

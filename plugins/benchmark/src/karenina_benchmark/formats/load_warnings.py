@@ -41,6 +41,7 @@ def find_warnings(
     unscorable: Found = {}
 
     def check_traits(traits: Iterator[RubricTrait], of: str) -> None:
+        """Collect the unknown and unused names of traits, and the reasons why traits cannot be scored."""
         for trait in traits:
             place = f"trait {trait.name!r}{of}"
             for name in _unknown_names(trait.unread) if not isinstance(trait, UnknownTrait) else ():

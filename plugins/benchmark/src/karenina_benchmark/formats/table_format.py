@@ -89,7 +89,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     short = [row.where() for row in table.rows if row.is_short] if path.suffix.lower() != ".xlsx" else []
     if short:
         shown = ", ".join(short[:_MOST_SHOWN]) + (f" and {len(short) - _MOST_SHOWN} more" * (len(short) > _MOST_SHOWN))
-        done.warnings.append(f"in rows with fewer cells than the header, the last cells are taken as empty: {shown}")
+        done.warnings.append(f"in rows with fewer cells than the header, the last cells are treated as empty: {shown}")
     own = chosen.fields.get("answer_template", "")
     compared = [entry for entry in done.rows if entry.row.values.get(own) is None]
     try:
@@ -101,6 +101,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     generated: set[str] = set()
 
     def make_template(row: Row) -> str | None:
+        """Return the row's declared template, or else the source in its own column, or None if there is neither."""
         fields = declared.get(row.line)
         if fields is None:
             return None if (written := row.values.get(own)) is None else str(written)

@@ -235,6 +235,7 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
     empty = False
 
     def cell_of(match: re.Match[str]) -> str:
+        """Return the text of the cell that a placeholder names; set `empty` if there is none."""
         nonlocal empty
         name = match[1].strip()
         column = find_column(values, name) or (roles.get(name) if roles is not None else None)

@@ -103,6 +103,7 @@ class TableRows(Iterator[Row]):
     warnings: tuple[str, ...] = ()
 
     def __next__(self) -> Row:
+        """Return the next row. Raises `BenchmarkFileError` if it cannot be read."""
         try:
             return next(self._rows)
         except FileError as error:

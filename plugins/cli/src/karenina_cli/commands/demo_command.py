@@ -91,6 +91,7 @@ def _run(screen: Screen, demo: Demo, answering: str, judge: str, output: Path, *
     done = 0
 
     def report(result: VerificationResult) -> None:
+        """Print a result or, without `show`, its outcome."""
         nonlocal done
         done += 1
         position = f"{done}/{len(session)}"

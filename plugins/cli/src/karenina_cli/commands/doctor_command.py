@@ -177,7 +177,9 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
         *(("judge", configured) for configured in config.core.parsing_models),
     ]
     if not models:
-        text = "none is configured: name some with --answering and --judge, or in a file with --config, to check them"
+        text = (
+            "no model is configured: specify models to check with --answering and --judge, or in a file with --config"
+        )
         yield Finding("Models", "warning", text)
     for role, model in models:
         named = f"{role} {model.id!r}: {model.display_string} can be used"

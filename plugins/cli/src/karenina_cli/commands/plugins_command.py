@@ -152,7 +152,7 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
 
     Names are looked up in the source of the specification's module, which may import types only under `TYPE_CHECKING`.
     """
-    signature = str(inspect.signature(specification)).replace("'", "")  # annotations are texts
+    signature = str(inspect.signature(specification)).replace("'", "")  # annotations are strings
     module = inspect.getmodule(specification)
     names = set(re.findall(r"[A-Za-z_]\w*", signature))
     imports: dict[str, set[str]] = {"karenina_core": {"hookimpl"}}

@@ -143,6 +143,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
         return findings
 
     def may_read(path: Path, names: Sequence[str]) -> bool | None:
+        """Record the paths outside the folder, and return whether they are trusted, or None if there are none."""
         findings.paths = restricted_values.paths_outside(path, names)
         findings.unopened = bool(findings.paths) and not stored.covers_values(
             path, restricted_values.names_and_values(findings.paths)
@@ -174,12 +175,14 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
+        """Add a source, or another place of a source that was already added."""
         digest = digest_of(source)
         code = pieces.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:
             code.places.append(place)
 
     def template(source: str, place: str) -> None:
+        """Add a template if it is code. If it cannot be loaded, add a message to `broken`."""
         try:
             load_template(source)
         except UntrustedTemplate as error:

@@ -153,12 +153,13 @@ def _parse_value(name: str, text: str) -> Any:
     from karenina_core.config import read_value
 
     def read(given: str) -> Any:
+        """Return a value in TOML or JSON. Raises `ValueError` for text, and `typer.BadParameter` for a broken table."""
         try:
             return _toml_or_json(given)
         except (ValueError, RecursionError) as error:
             if given.lstrip()[:1] in ("{", "["):
                 raise typer.BadParameter(f"--set {name}: the value is neither TOML nor JSON") from None
-            raise ValueError("it is a text") from error
+            raise ValueError("the value is a string") from error
 
     return read_value(name, text, read)
 

@@ -349,6 +349,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     pressed = False
 
     def stop(_number: int, _frame: Any) -> None:
+        """Stop the run soon on the first signal, and raise `KeyboardInterrupt` on any other."""
         nonlocal pressed
         if pressed or not session.running:
             raise KeyboardInterrupt
@@ -356,6 +357,7 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         session.stop_soon(INTERRUPTED, grace=GRACE, then=note_calls)
 
     def note_calls() -> None:
+        """Print how many calls in flight are being waited for, if there are any."""
         calls = session.limits.held
         if calls:
             note(

@@ -94,7 +94,7 @@ class Dataset:
             return chosen[0]
         names = ", ".join(f"{subset}/{split}" for subset, split in (chosen or splits)[:20]) or "none"
         what = "has no such split" if not chosen else "has several splits"
-        raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; there are {names}"])
+        raise ConfigError([f"hf:{self.name} {what}: choose one with --subset and --split; the splits are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
         """Return the JSON value of a reply, and the size of the reply in bytes.

@@ -49,7 +49,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     states = document.get(_STATES) if isinstance(document, Mapping) else None
     if not isinstance(states, list):
         raise BenchmarkFileError(
-            path, "", f"the file has no list `{_STATES}`, as HELM runs have", "choose another --from"
+            path, "", f"the file has no list `{_STATES}`, as HELM runs have", "choose another format with --from"
         )
     spec = document.get("adapter_spec")
     model = spec.get("model") if isinstance(spec, Mapping) else None

@@ -79,7 +79,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         return
     if not isinstance(log, Mapping) or not isinstance(log.get("samples") or [], list):
         what = "the file is neither an Inspect log, which has a list `samples`, nor a list of samples"
-        raise BenchmarkFileError(path, "", what, "choose another --from")
+        raise BenchmarkFileError(path, "", what, "choose another format with --from")
     samples = log.get("samples") or []
     _check_samples(path, log, len(samples))
     ids = {str(entry["id"]) for entry in samples if isinstance(entry, Mapping) and "id" in entry}

@@ -62,7 +62,9 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
     """
     task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(task, Mapping):
-        raise BenchmarkFileError(path, "", "the file is not an lm-evaluation-harness task", "choose another --from")
+        raise BenchmarkFileError(
+            path, "", "the file is not an lm-evaluation-harness task", "choose another format with --from"
+        )
     included = task.get("include")
     base: dict[str, Any] = {}
     for name in included if isinstance(included, list) else [included] if included else []:

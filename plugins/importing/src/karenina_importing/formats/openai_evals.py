@@ -129,7 +129,7 @@ def _registry_rows(path: Path) -> Iterator[SourceRow]:
     }
     if not evals:
         raise BenchmarkFileError(
-            path, "", "the file has no eval with a `class` of OpenAI Evals", "choose another --from"
+            path, "", "the file has no eval with a `class` of OpenAI Evals", "choose another format with --from"
         )
     first: dict[Path, tuple[str, Mapping[str, Any]]] = {}
     notes: dict[Path, list[str]] = {}

@@ -108,6 +108,7 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
         return sum(n * (n - 1) for n in counts.values()) / (raters * (raters - 1))
 
     def coefficient(observed: Array, totals: Array) -> Array:
+        """Return Fleiss' kappa for each sample, given its observed agreement and its ratings per class."""
         ratings = totals.sum(axis=-1)
         chance = ((totals / ratings[..., None]) ** 2).sum(axis=-1)
         coefficients: Array = (observed * raters / ratings - chance) / (1 - chance)
@@ -134,6 +135,7 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
         return (size * size - sum(n * n for n in counts.values())) / (size - 1)
 
     def coefficient(observed: Array, totals: Array) -> Array:
+        """Return Krippendorff's alpha for each sample, given its observed disagreement and its ratings per class."""
         size = totals.sum(axis=-1)
         coefficients: Array = 1 - (size - 1) * observed / (size * size - (totals * totals).sum(axis=-1))
         return coefficients

@@ -90,6 +90,7 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     index, files = ItemIndex(flipped), PageFiles()
 
     def write(file: BinaryIO) -> None:
+        """Write the page to an open file, with the index after the items that it lists."""
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:

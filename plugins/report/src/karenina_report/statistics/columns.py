@@ -83,6 +83,7 @@ def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer
     by_model = all(len(names) == 1 for names in ids.values())
 
     def name(result: VerificationResult) -> str:
+        """Return the judge's name, or `NO_JUDGE` if no judge was called."""
         meta = result.metadata
         if meta.parsing_id not in called:
             return NO_JUDGE

@@ -84,7 +84,7 @@ class AnswerKey:
         """
         counted = results if self.strategy is None else fields_of(self.strategy)
         reasons = [
-            f"field {name}: {result.why if isinstance(result, Undecided) else 'it cannot be decided'}"
+            f"field {name}: {result.why if isinstance(result, Undecided) else 'the result cannot be decided'}"
             for name, result in results.items()
             if name in counted and (result is None or isinstance(result, Undecided))
         ]
@@ -270,6 +270,7 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
+        """Call `ground_truth()` and the inherited method, and set `correct` to the truths unless they have set it."""
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):

@@ -68,8 +68,8 @@ class Template:
         if self.own_source is None:
             raise TemplateError(
                 f"the source of {self.answer_class.__name__} is not available: the class was not defined in a file, "
-                "its file has several classes with this name, or it uses names from outside the class; give the "
-                "template as source text"
+                "its file has several classes with this name, or it uses names from outside the class; pass the "
+                "template as source code"
             )
         return self.own_source
 

@@ -72,7 +72,7 @@ class AtLeastN:
         if n is None and arguments and isinstance(arguments[0], int):
             n = arguments.pop(0)  # type: ignore[assignment]  # checked on the line above
         if not isinstance(n, int) or isinstance(n, bool):
-            raise ValueError(f"AtLeastN needs a whole number n first, or as n=, not {n!r}")  # noqa: TRY004
+            raise ValueError(f"AtLeastN needs a whole number as its first argument or as n=, not {n!r}")  # noqa: TRY004
         checked = _conditions("AtLeastN", arguments, conditions)
         if not 1 <= n <= len(checked):
             raise ValueError(f"AtLeastN needs n from 1 to its {len(checked)} conditions, not {n}")

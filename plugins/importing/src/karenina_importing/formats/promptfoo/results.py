@@ -173,6 +173,7 @@ def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], A
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 
     def find(assertion: Mapping[str, Any]) -> Any:
+        """Return the first rendered value of this assertion, or None if there is none."""
         values = (
             _get(part, "metadata", "renderedAssertionValue") for part in parts if part.get("assertion") == assertion
         )

@@ -88,7 +88,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         if truth.numbers[0] < 0 and True not in verdicts and _LESS.search(text):
             positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is True for quantity in quantities):
-                return Undecided(f"{_shown(text)} may be negative by its words")
+                return Undecided(f"{_shown(text)} may be negative because of its words")
         if not verdicts or all(verdict is False for verdict in verdicts):
             return False
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
@@ -118,9 +118,9 @@ class NumberWithUnit(Primitive, defer_build=True):
             return value.numbers[0] / _HUNDRED == truth.numbers[0]
         if same_number is False and not value.unit and find_unit(truth.unit) == "%":
             is_share = value.numbers[0] * _HUNDRED == truth.numbers[0]
-            return is_share and Undecided("the value has no unit, and is the share that the percentage of the truth is")
+            return is_share and Undecided("the value has no unit, and equals the truth's percentage as a fraction")
         if same_number is False and self.unit == "%" and value.numbers[0] == truth.numbers[0] * _HUNDRED:
-            return Undecided("the truth has no unit, and may be a share")
+            return Undecided("the truth has no unit, and may be a fraction")
         return same_unit if same_number is True else same_number
 
 
@@ -185,7 +185,9 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     other = not set(value.numbers).isdisjoint(truth.numbers)
     if other and any(-number in (*value.numbers, *truth.numbers) for number in value.numbers):
         return Undecided("a number in brackets may be negative")
-    return other and Undecided("the value can be read as two numbers: its mark is a decimal mark, or one of thousands")
+    return other and Undecided(
+        "the value can be read as two numbers: its mark is a decimal mark or a thousands separator"
+    )
 
 
 def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:

@@ -98,6 +98,8 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """A number that was found in a text: its readings, its currency and its position."""
+
     numbers: tuple[Decimal, ...]
     currency: str
     start: int

@@ -236,7 +236,7 @@ def _bad_parameter(name: str, error: ValidationError, constructor: object) -> st
     for place, item in items:
         message = item["msg"].removeprefix("Value error, ")
         if item["type"] == "extra_forbidden":
-            problems.append(f"it has no parameter {place!r}{did_you_mean(place, fields)}")
+            problems.append(f"{name} has no parameter {place!r}{did_you_mean(place, fields)}")
         elif item["type"] == "missing":
             meaning = getattr(fields.get(place), "description", None)
             missing.append(f"{place!r}{f' ({meaning})' if meaning else ''}")
