@@ -81,7 +81,7 @@ def make_rescore_request(
         name = plain_name(labels.benchmark) or "BENCHMARK"
         raise ConfigError(
             [
-                f"{journal} is not from one of your runs in this place (it was copied, moved, or made by another "
+                f"{journal} was not written at this path by one of your runs (it was copied, moved, or made by another "
                 "user), so its benchmark file is not opened unless you name it:\n"
                 f"  karenina rescore {quote(str(journal))} {quote(name)}"
             ]

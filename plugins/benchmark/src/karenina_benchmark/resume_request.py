@@ -185,8 +185,8 @@ def _foreign_journal_text(labels: JournalLabels, journal: Path) -> str:
     line = make_run_line(labels, journal)
     hidden = ", replace each '***' with the hidden value (such as the path of a server's address)"
     return (
-        f"{journal} is not from one of your runs in this place (it was copied, moved, or made by another user), so "
-        "nothing was started: resume repeats only your own commands. The journal describes the command below. To "
+        f"{journal} was not written at this path by one of your runs (it was copied, moved, or made by another user), "
+        "so nothing was started: resume repeats only your own commands. The journal describes the command below. To "
         "continue from the journal, read the command, correct its paths and models"
         f"{hidden if '***' in line else ''}, and run it:\n  {line}"
     )

@@ -28,7 +28,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "status": (
         "commands.journal_command:status",
-        "Show the progress of a run from its journal, also while it runs.",
+        "Show the progress of a run from its journal, even while it is running.",
     ),
     "resume": (
         "commands.run_command:resume_app",

@@ -230,7 +230,9 @@ class _Converter:
         for key in ("question", "raw_answer", "answer", "strategy", "rubric"):
             if first.get(key) != data.get(key):
                 place = done.origins[id].place
-                raise _RowError(f"the {key} differs from that of {place}, which has the same id {id!r:.80}; map id")
+                raise _RowError(
+                    f"the {key} differs from that of {place}, which has the same id {id!r:.80}; map id to another path"
+                )
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
@@ -324,7 +326,8 @@ class _Converter:
             replicates = self.replicates.setdefault((id, model), set())
             if replicate in replicates:
                 raise _RowError(
-                    f"replicate: an earlier row of the same question and model has {replicate} too; map replicate"
+                    f"replicate: an earlier row of the same question and model has {replicate} too; map replicate to "
+                    "another path"
                 )
             self.recording_size.require(response, row.place, "answers")
             number = replicate or len(replicates) + 1

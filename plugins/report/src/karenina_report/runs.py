@@ -163,7 +163,10 @@ def _is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Name runs by their model, and also by their file if models are not unique."""
+    """Add the file, or else the path or number, to the names of runs if these are not unique.
+
+    If each source contains only one run (`one_each`) and all names are the same, the file replaces the name.
+    """
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
         return

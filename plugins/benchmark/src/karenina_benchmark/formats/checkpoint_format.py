@@ -148,7 +148,7 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
         source = template_source_of(question)
     except TemplateError as error:
         raise BenchmarkFileError(
-            path, _locate(number, question.id), str(error), "give the template as source instead of a class"
+            path, _locate(number, question.id), str(error), "pass the template as source code instead of a class"
         ) from error
     unread: dict[str, Any] = dict(question.unread)
     content: dict[str, Any] = {"@type": "Question", "text": question.question}

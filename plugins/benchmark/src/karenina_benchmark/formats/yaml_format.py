@@ -476,7 +476,10 @@ def serialize_question(question: Question, number: int, path: Path) -> dict[str,
         source = template_source_of(question)
     except TemplateError as error:
         raise BenchmarkFileError(
-            path, f"question {number} ({question.id})", str(error), "give the template as source instead of a class"
+            path,
+            f"question {number} ({question.id})",
+            str(error),
+            "pass the template as source code instead of a class",
         ) from error
     data: dict[str, Any] = {
         "question": question.question,

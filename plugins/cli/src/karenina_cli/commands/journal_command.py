@@ -32,7 +32,7 @@ def status(
     journal: JournalFile,
     as_json: JSONObject = False,
 ) -> None:
-    """Show the progress of a run from its journal, also while it runs."""
+    """Show the progress of a run from its journal, even while it is running."""
     screen = get_screen(ctx)
     with screen.report_errors():
         from karenina_cli.output.summary_output import ledger_rows

@@ -81,7 +81,7 @@ class EqualTruths:
         removing: list[str],
         harmless: list[str | SynonymMap],
     ) -> None:
-        """Store the string, and add a problem to `found` if it now equals an earlier, different truth.
+        """Store the string, and add a problem to `found` if the normalizers make it equal to a different truth.
 
         Differences that the `harmless` normalizers remove are ignored. The message names the normalizers `removing`.
         """

@@ -1,7 +1,7 @@
 """Fill in promptfoo templates, as far as they contain plain variables.
 
-promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are filled in. Statements (`{% if
-%}`), other expressions and environment variables are rejected, because nothing in a source is executed.
+promptfoo uses Nunjucks. Only `{{ name }}`, `{{ name.key[0] }}` and a few filters are filled in. Other expressions,
+statements (`{% if %}`) and environment variables are rejected, because nothing in a source is executed.
 """
 
 from __future__ import annotations

@@ -175,11 +175,13 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
         if value.high and truth.high:
             return (number, value.high[0]) == (right, truth.high[0])
         (low, high), single = ((number, value.high[0]), right) if value.high else ((right, truth.high[0]), number)
-        return low <= single <= high and Undecided("one of value and truth is a range, and the other a number in it")
+        return low <= single <= high and Undecided(
+            "either the value or the truth is a range, and the other is a number in it"
+        )
     if value.sign != truth.sign:
         limits = [(value.sign, number, right), (truth.sign, right, number)]
         fits = all(_is_within(sign, limit, tested) for sign, limit, tested in limits)
-        return fits and Undecided("one of value and truth is a limit, and the other within it")
+        return fits and Undecided("either the value or the truth is a limit, and the other is within it")
     if number == right:
         return True
     other = not set(value.numbers).isdisjoint(truth.numbers)
