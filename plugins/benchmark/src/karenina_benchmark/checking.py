@@ -76,17 +76,17 @@ class CheckReport:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """The findings that must be fixed before a run."""
-        return self._of("error")
+        return self._at_level("error")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """The findings that are probably mistakes."""
-        return self._of("warning")
+        return self._at_level("warning")
 
     @property
     def unchecked(self) -> tuple[Finding, ...]:
         """The parts that could not be checked."""
-        return self._of("unchecked")
+        return self._at_level("unchecked")
 
     def raise_errors(self) -> None:
         """Raise `BenchmarkErrors` if there are errors."""
@@ -103,7 +103,7 @@ class CheckReport:
             "findings": [finding.to_json() for finding in self.findings],
         }
 
-    def _of(self, level: Level) -> tuple[Finding, ...]:
+    def _at_level(self, level: Level) -> tuple[Finding, ...]:
         """Return the findings of one level."""
         return tuple(finding for finding in self.findings if finding.level == level)
 

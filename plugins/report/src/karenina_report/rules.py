@@ -78,14 +78,14 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 def _quietly() -> Iterator[None]:
     """Suppress log messages about the benchmark, which its run has already printed."""
     logger = logging.getLogger("karenina")
-    logger.addFilter(_refuse)
+    logger.addFilter(_drop_record)
     try:
         yield
     finally:
-        logger.removeFilter(_refuse)
+        logger.removeFilter(_drop_record)
 
 
-def _refuse(_record: logging.LogRecord) -> bool:
+def _drop_record(_record: logging.LogRecord) -> bool:
     """Return False, so that a logger drops the record."""
     return False
 
@@ -147,10 +147,10 @@ def rule_text(primitive: Primitive) -> str:
 def _parameters(primitive: Primitive) -> Iterator[str]:
     """Yield the name and value of each parameter that differs from its default."""
     for name, value in primitive.model_dump(mode="json", exclude_defaults=True).items():
-        yield f"{name} {', '.join(map(_shown, value)) if isinstance(value, list) else _shown(value)}"
+        yield f"{name} {', '.join(map(_parameter_text, value)) if isinstance(value, list) else _parameter_text(value)}"
 
 
-def _shown(value: object) -> str:
+def _parameter_text(value: object) -> str:
     """Return a parameter as a string. For a synonym map, which can be long, return only the number of its entries."""
     if isinstance(value, dict) and isinstance(value.get("mapping"), dict):
         return quantity(len(value["mapping"]), "other spelling")

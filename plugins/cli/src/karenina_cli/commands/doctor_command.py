@@ -139,9 +139,9 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
         if not _concerns_karenina(name, distribution):
             continue
         first = installed.setdefault(name, distribution)
-        if first is not distribution and _place(first) != _place(distribution):
-            hidden = f"{distribution.version} in {_place(distribution)}"
-            text = f"{name} {first.version} in {_place(first)} hides {hidden}: uninstall one of them"
+        if first is not distribution and _install_folder(first) != _install_folder(distribution):
+            hidden = f"{distribution.version} in {_install_folder(distribution)}"
+            text = f"{name} {first.version} in {_install_folder(first)} hides {hidden}: uninstall one of them"
             yield Finding("Versions", "problem", text)
     unmet = [
         text
@@ -267,6 +267,6 @@ def _concerns_karenina(name: str, distribution: Distribution) -> bool:
     return any(point.group.startswith("karenina.") for point in distribution.entry_points)
 
 
-def _place(distribution: Distribution) -> Any:
+def _install_folder(distribution: Distribution) -> Any:
     """Return the folder in which a distribution is installed."""
     return distribution.locate_file("")

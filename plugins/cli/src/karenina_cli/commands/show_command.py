@@ -135,7 +135,7 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
     positions: set[int] = set()
     problems = []
     for word in wanted:
-        named = _named(results, questions, word)
+        named = _matching_items(results, questions, word)
         if isinstance(named, str):
             problems.append(named)
         else:
@@ -145,7 +145,7 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
     return positions
 
 
-def _named(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
+def _matching_items(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
     """Return the positions of the items that `word` matches, or the reason why it matches none or is ambiguous."""
     word = compose(word)
     exact = {

@@ -49,7 +49,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     shown += [
         f"The scorer {name}: a judge extracts the answer, which is compared with the target"
         for name in _scorers(sample, about)
-        if _plain(name) in _COMPARED and sample.get("target")
+        if _base_name(name) in _COMPARED and sample.get("target")
     ]
     return SourceRow(
         place, values, question={key: value for key, value in ready.items() if value}, left_out=left_out, notes=shown
@@ -162,7 +162,7 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
     traits: list[dict[str, Any]] = []
     left_out: list[str] = []
     for name, options in _scorers(sample, about).items():
-        plain = _plain(name)
+        plain = _base_name(name)
         if plain in _GRADED and targets:
             text = _GRADED[plain].format(" or ".join(targets))
             traits.append({"type": "llm", "name": name.rpartition("/")[2], "description": text})
@@ -174,7 +174,7 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
     return answer, traits, left_out
 
 
-def _plain(name: str) -> str:
+def _base_name(name: str) -> str:
     """Return a scorer's name without its package and the number that Inspect appends to repeated names."""
     return re.sub(r"[0-9]+\Z", "", name.rpartition("/")[2])
 

@@ -61,7 +61,7 @@ def protect(text: str) -> str:
     return f"'{text}" if could_be_formula(text) else text
 
 
-def _safe(value: Cell) -> str | int | float | bool | None:
+def _csv_cell(value: Cell) -> str | int | float | bool | None:
     """Return a value for a CSV cell; text that could be interpreted as a formula gets an apostrophe."""
     cell = _cell(value)
     return protect(cell) if isinstance(cell, str) else cell
@@ -76,9 +76,9 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
     writer.writerow([protect(column.name) for column in table.columns] + [RESULT_COLUMN] * whole)
     if whole:
         for row, result in zip(table, request.results, strict=True):
-            writer.writerow([*map(_safe, row.values()), result.model_dump_json()])
+            writer.writerow([*map(_csv_cell, row.values()), result.model_dump_json()])
     else:
-        writer.writerows(map(_safe, row.values()) for row in table)
+        writer.writerows(map(_csv_cell, row.values()) for row in table)
     text.detach()
 
 

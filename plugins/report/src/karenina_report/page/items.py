@@ -158,9 +158,11 @@ class ItemIndex:
         rows = field_rows(result)
         single = len(rows) == 1
         extracted = (
-            [_named(name, text, alone=single) for name, text, _, _ in rows] if template.parsed_llm_response else []
+            [_shortened_field(name, text, alone=single) for name, text, _, _ in rows]
+            if template.parsed_llm_response
+            else []
         )
-        truths = [_named(name, text, alone=single) for name, _, text, _ in rows if text]
+        truths = [_shortened_field(name, text, alone=single) for name, _, text, _ in rows if text]
         values = {
             "run": run,
             "id": meta.result_id,
@@ -200,7 +202,7 @@ class ItemIndex:
         }
 
 
-def _named(name: str, text: str, *, alone: bool) -> str:
+def _shortened_field(name: str, text: str, *, alone: bool) -> str:
     """Return a field's text cut to 80 characters, after the field's name unless it stands `alone`."""
     shown = shorten(text, _MOST_OF_A_VALUE)
     return shown if alone else f"{shorten(name, _MOST_OF_A_VALUE)}: {shown}"

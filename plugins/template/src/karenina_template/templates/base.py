@@ -225,7 +225,7 @@ class BaseAnswer(BaseModel):
 
         Results that `Comparison` assumes replace undecided ones.
         """
-        results = self._answer_key().results(self._values(), self._said())
+        results = self._answer_key().results(self._values(), self._bound_response())
         return {**results, **assumed} if (assumed := self._assumptions()) else results
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
@@ -245,7 +245,7 @@ class BaseAnswer(BaseModel):
         """
         return (self.__pydantic_private__ or {}).get("_assumed") or {}
 
-    def _said(self) -> str:
+    def _bound_response(self) -> str:
         """Return the raw response, or an empty string if the answer was not bound to one."""
         response: str = (self.__pydantic_private__ or {}).get("_response", "")
         return response

@@ -133,11 +133,13 @@ def _check_rule(
         wrong = primitive.mutate(rule.truth)
         if wrong is None:
             what = f"whether {name!r} rejects wrong values cannot be checked: {kind} defines no changed value"
-            yield Flaw("unchecked", name, f"{what} for {_shown(rule.truth)}")
+            yield Flaw("unchecked", name, f"{what} for {_short_repr(rule.truth)}")
             return
         changed[name] = wrong
         if rule.passes(wrong, "") is True:
-            what = f"the field {name!r} accepts wrong values, such as {_shown(wrong)} for {_shown(rule.truth)}"
+            what = (
+                f"the field {name!r} accepts wrong values, such as {_short_repr(wrong)} for {_short_repr(rule.truth)}"
+            )
             yield Flaw("warning", name, what, f"make its {kind} stricter", "verify_with")
     except Exception as error:  # a primitive of a plugin may raise anything
         yield Flaw("warning", name, f"{kind} fails for the truth of {name!r}: {type(error).__name__}: {error}")
@@ -170,14 +172,14 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
         return
     readings = read_dates(rule.truth)
     if len(readings) > 1:
-        what = f"the truth {_shown(rule.truth)} of {name!r} can be two dates"
+        what = f"the truth {_short_repr(rule.truth)} of {name!r} can be two dates"
         yield Flaw("warning", name, what, f"write it as {readings[0].at.date()}, as it is read now", "ground_truth")
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
     """Return the flaw for a truth that does not pass: a warning if the primitive ignores truths, else an error."""
     kind = type(rule.primitive).__name__
-    what = f"the truth {_shown(rule.truth)} of {name!r} does not pass its own {kind}"
+    what = f"the truth {_short_repr(rule.truth)} of {name!r} does not pass its own {kind}"
     try:
         rule.primitive.check_expected(None)
     except (ValueError, TypeError):
@@ -193,7 +195,7 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
     except ValidationError as error:
         for problem in error.errors(include_url=False, include_input=False):
             name = str(problem["loc"][0]) if problem["loc"] else None
-            what = f"a judge cannot give the truth {_shown(values.get(name or ''))} of {name!r}: {problem['msg']}"
+            what = f"a judge cannot give the truth {_short_repr(values.get(name or ''))} of {name!r}: {problem['msg']}"
             yield Flaw("warning", name, what, "correct the type or the truth", "ground_truth")
     except Exception:  # the code of a class may need all values
         return
@@ -390,7 +392,7 @@ def _contains_in_name(name: str, part: str) -> bool:
     )
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     """Return the value in Python's notation for a message, cut to 80 characters."""
     text = repr(plain(value))
     return text if len(text) <= 80 else f"{text[:77]}..."

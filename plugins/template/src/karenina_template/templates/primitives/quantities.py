@@ -81,19 +81,19 @@ class NumberWithUnit(Primitive, defer_build=True):
             return False
         quantities = find_quantities(text, self.decimal)
         if _PART.search(text) and not _PART.search(f"{expected} {self.unit}"):
-            return Undecided(f"{_shown(text)} has a part or a multiple in words, which is not calculated")
+            return Undecided(f"{_quoted(text)} has a part or a multiple in words, which is not calculated")
         if text.strip(" .").casefold() in _NOTHING and not any(truth.numbers):
-            return Undecided(f"{_shown(text)} may mean 0")
+            return Undecided(f"{_quoted(text)} may mean 0")
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
         if truth.numbers[0] < 0 and True not in verdicts and _LESS.search(text):
             positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is True for quantity in quantities):
-                return Undecided(f"{_shown(text)} may be negative because of its words")
+                return Undecided(f"{_quoted(text)} may be negative because of its words")
         if not verdicts or all(verdict is False for verdict in verdicts):
             return False
         if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
             return verdicts[0]
-        return Undecided(f"{_shown(text)} has {len(verdicts)} numbers, and the truth may be one of them")
+        return Undecided(f"{_quoted(text)} has {len(verdicts)} numbers, and the truth may be one of them")
 
     def _truth(self, expected: object) -> Quantity:
         """Return the truth as a quantity, with the unit in `unit` if it has none.
@@ -197,6 +197,6 @@ def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
     return not sign or number == limit or (number < limit) == sign.startswith("<")
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     """Return the text in quotes for a message, cut to 60 characters."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
